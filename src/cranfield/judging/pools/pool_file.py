@@ -59,6 +59,10 @@ class Pool(_Record):
     name: str
     method: PoolMethod
     depth: Annotated[int, Field(ge=1)]
+    complete_to: Annotated[int, Field(ge=0)] = 0
+    """Rank down to which every result of every run is in the pool or was judged before: less than the depth for a budget."""
+    n_left_out: Annotated[int, Field(ge=0)] = 0
+    """Results of the runs that the test set has judged, and that are left out."""
     seed: int = 0
     testset: str = ""
     """Name of the test set."""

@@ -1,0 +1,173 @@
+"""Make a pool of the results of several systems.
+
+A document belongs to the smallest rank that any system gives it. Nothing here depends on the order of the runs, except
+which of two titles of a document is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from cranfield.errors import UsageError
+from cranfield.judging.pools.candidates import Candidate, union
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.judging.pools.request import PoolRequest
+from cranfield.judging.pools.results import SystemResults
+from cranfield.model import Query, TestSet, query_strata
+from cranfield.testsets.drawing import share_of, shuffled
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A candidate that is in the pool, and how it came there."""
+
+    candidate: Candidate
+    stratum: str
+    inclusion: float
+
+
+@dataclass(frozen=True)
+class BuiltPool:
+    """A pool, and what it was chosen from."""
+
+    pool: Pool
+    request: PoolRequest
+    systems: tuple[SystemResults, ...]
+    candidates: tuple[Candidate, ...]
+    """Every document down to the last rank looked at, judged ones included."""
+    unknown_queries: tuple[str, ...]
+    """Queries of the runs that the test set does not have: left out."""
+    unanswered: tuple[str, ...]
+    """Queries of the test set that no run answers with a result."""
+
+
+def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, request: PoolRequest) -> BuiltPool:
+    """Make a pool.
+
+    Args:
+        systems: at least one, under different names.
+        testset: queries, and what is judged of them; None: the queries of the runs, without texts.
+        request: depth, samples, budget.
+
+    Raises:
+        UsageError: there is no run; or none of its results is of a query of the test set, or left to be judged.
+    """
+    if not systems:
+        raise UsageError("there is no run to pool", expected="one run or more")
+    answered = dict.fromkeys(query_id for system in systems for query_id in system.hits)
+    queries = tuple(Query(query_id) for query_id in answered) if testset is None else testset.queries
+    known = {query.id for query in queries}
+    grades = {} if testset is None else testset.grades
+    candidates = union(systems, (query.id for query in queries), request.last, grades)
+    if not candidates:
+        raise UsageError(
+            "the runs have no result for a query of the test set",
+            expected=f"ids such as {next(iter(known), '')!r}",
+            got=f"{next(iter(answered), 'no query')!r}",
+        )
+    place = {query.id: number for number, query in enumerate(queries)}
+    selected = sorted(
+        _select(candidates, request), key=lambda each: (place[each.candidate.query_id], each.candidate.doc_id)
+    )
+    in_pool = {each.candidate.query_id for each in selected}
+    pool = Pool(
+        name=request.name,
+        method=request.method,
+        depth=request.depth,
+        complete_to=_complete_to(candidates, selected, request),
+        n_left_out=0 if request.include_judged else sum(each.judged is not None for each in candidates),
+        seed=request.seed,
+        testset="" if testset is None else testset.name,
+        testset_digest="" if testset is None else testset.digest,
+        scale=() if testset is None else testset.meta.scale,
+        runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in systems),
+        queries=tuple(pooled_query(query) for query in queries if query.id in in_pool),
+        items=tuple(map(_item, selected)),
+    )
+    found = {candidate.query_id for candidate in candidates}
+    return BuiltPool(
+        pool,
+        request,
+        tuple(systems),
+        tuple(candidates),
+        unknown_queries=tuple(query_id for query_id in answered if query_id not in known),
+        unanswered=tuple(query.id for query in queries if query.id not in found),
+    )
+
+
+def pooled_query(query: Query) -> PooledQuery:
+    """A query as a rater sees it."""
+    return PooledQuery(
+        id=query.id, text=query.text, need=query.need, notes=query.notes, strata=dict(query_strata(query))
+    )
+
+
+def _item(selected: Selected) -> PooledItem:
+    candidate = selected.candidate
+    return PooledItem(
+        query=candidate.query_id,
+        doc=candidate.doc_id,
+        fields=candidate.fields,
+        runs=candidate.ranks,
+        stratum=selected.stratum,
+        inclusion=selected.inclusion,
+        judged=candidate.judged,
+    )
+
+
+def _select(candidates: Sequence[Candidate], request: PoolRequest) -> Iterator[Selected]:
+    """Those in the pool, in any order."""
+    top = f"1-{request.depth}"
+    labels = {rank: sample.label for sample in request.samples for rank in range(sample.first, sample.last + 1)}
+    if request.include_judged:
+        yield from (
+            Selected(each, top if each.best <= request.depth else labels[each.best], 1.0)
+            for each in candidates
+            if each.judged is not None and (each.best <= request.depth or each.best in labels)
+        )
+    unjudged = [each for each in candidates if each.judged is None]
+    first = [each for each in unjudged if each.best <= request.depth]
+    if request.budget is not None:
+        first = by_usefulness(first, request.seed)[: request.budget]
+    yield from (Selected(each, top, 1.0) for each in first)
+    for sample in request.samples:
+        frame = [each for each in unjudged if sample.first <= each.best <= sample.last]
+        for _, group in groupby(frame, key=lambda each: each.query_id):
+            yield from _sampled(list(group), sample.label, sample.share, request.seed)
+
+
+def _sampled(frame: Sequence[Candidate], label: str, share: float, seed: int) -> Iterator[Selected]:
+    """A simple random sample of the documents of one query and range, of one document at least.
+
+    Every document of the frame has the same chance to be drawn: the size of the sample over that of the frame.
+    """
+    by_id = {each.doc_id: each for each in frame}
+    n = max(share_of(len(by_id), share), 1)
+    drawn = shuffled(by_id, seed, f"pool {label}\n{frame[0].query_id}")[:n]
+    yield from (Selected(by_id[doc_id], label, n / len(by_id)) for doc_id in drawn)
+
+
+def by_usefulness(candidates: Iterable[Candidate], seed: int) -> list[Candidate]:
+    """The order in which a budget takes documents: rank by rank through all systems and queries.
+
+    Smallest rank first; at one rank those that more systems return first; then by seed. So every query gets about as many,
+    and the first ranks of every system are judged before the second ones: the round robin of pooling to a depth that grows.
+    """
+    found = list(candidates)
+    by_seed = {key: place for place, key in enumerate(shuffled(map(_key, found), seed, "budget"))}
+    return sorted(found, key=lambda each: (each.best, -len(each.ranks), by_seed[_key(each)]))
+
+
+def _key(candidate: Candidate) -> str:
+    return f"{candidate.query_id!r} {candidate.doc_id!r}"
+
+
+def _complete_to(candidates: Sequence[Candidate], selected: Sequence[Selected], request: PoolRequest) -> int:
+    """The rank down to which every result of every system is in the pool, or judged already."""
+    if request.budget is None:
+        return request.depth
+    taken = {_key(each.candidate) for each in selected}
+    left = (each.best for each in candidates if each.judged is None and _key(each) not in taken)
+    return min(left, default=request.depth + 1) - 1

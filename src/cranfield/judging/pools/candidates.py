@@ -1,0 +1,76 @@
+"""The union of the results of several systems: which documents could be judged, and which systems found each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cranfield.judging.pools.results import SystemResults
+from cranfield.model import Hit
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A document of a query that at least one system returned."""
+
+    query_id: str
+    doc_id: str
+    ranks: dict[str, int] = field(default_factory=dict)
+    """System to rank."""
+    fields: dict[str, object] = field(default_factory=dict)
+    """What the runs say of it; of two that differ the first run's."""
+    judged: float | None = None
+    """Grade of the test set; None where it has none, also where it names the document as pooled only (a grade under 0)."""
+
+    @property
+    def best(self) -> int:
+        """Smallest rank."""
+        return min(self.ranks.values())
+
+
+def union(
+    systems: Sequence[SystemResults], query_ids: Iterable[str], depth: int, grades: Mapping[str, Mapping[str, float]]
+) -> list[Candidate]:
+    """Every document that a system returns down to a depth, by query, then by document id.
+
+    Args:
+        systems: at least one.
+        query_ids: in the order of the pool.
+        depth: 1 or more.
+        grades: of the test set; under 0 is pooled, and not judged.
+    """
+    found: list[Candidate] = []
+    for query_id in query_ids:
+        of_query: dict[str, Candidate] = {}
+        for system in systems:
+            for rank, hit in enumerate(system.top(query_id, depth), start=1):
+                candidate = of_query.setdefault(hit.id, Candidate(query_id, hit.id))
+                candidate.ranks[system.name] = rank
+                candidate.fields = {**fields_of(hit), **candidate.fields}
+        judged = grades.get(query_id, {})
+        for doc_id in sorted(of_query):
+            if judged.get(doc_id, -1) >= 0:
+                of_query[doc_id].judged = judged[doc_id]
+            found.append(of_query[doc_id])
+    return found
+
+
+def fields_of(hit: Hit) -> dict[str, Any]:
+    """What a result says of its document."""
+    named = {"title": hit.title, "span": hit.public_span}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def found_by(candidates: Iterable[Candidate], name: str, depth: int) -> list[Candidate]:
+    """Those that a system returned down to a depth."""
+    return [candidate for candidate in candidates if candidate.ranks.get(name, depth + 1) <= depth]
+
+
+def only_by(candidates: Iterable[Candidate], name: str, depth: int) -> list[Candidate]:
+    """Those that a system returned down to a depth, and no other system."""
+    return [
+        candidate
+        for candidate in candidates
+        if {system for system, rank in candidate.ranks.items() if rank <= depth} == {name}
+    ]
