@@ -1,0 +1,332 @@
+"""The judging page and its JSON: items to judge, judgments in batches, reveal, added documents, the rater's settings.
+
+What a rater gets before grading holds no rank, score, system, stratum, origin, or grade of others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from cranfield.errors import CranfieldError
+from cranfield.judging.settings import Mode
+from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
+from cranfield.judging.store.values import BookInfo, ItemView, SaveRequest
+from cranfield.server.access import Caller, require
+from cranfield.server.judging_cards import Shown, cards, choice_to_grade, pair
+from cranfield.server.keymap import PageSettings, key_actions
+from cranfield.server.pages import render_page
+from cranfield.server.refusal import RefusedError, not_found
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+    from cranfield.server.documents import DocumentPages
+
+LOG = logging.getLogger("cranfield.server")
+MOST_ITEMS = 50
+MOST_ENTRIES = 200
+MOST_RECENT = 50
+WAIT_S = 60.0
+"""Longest wait for one text."""
+SKIPS = {
+    SkipReason.UNCLEAR_QUERY: "The query is unclear",
+    SkipReason.UNCLEAR_DOCUMENT: "The document is unclear",
+    SkipReason.BROKEN: "The document is missing or broken",
+    SkipReason.EXPERT: "It needs an expert",
+}
+"""In the order of the keys 1 to 4."""
+PREFERENCES = (("left", "Left is better"), ("tie", "Tie"), ("right", "Right is better"))
+
+router = APIRouter()
+Judge = Annotated[Caller, Depends(require("judge"))]
+
+
+class Entry(BaseModel):
+    """A judgment from the outbox of a page."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    key: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+    item: int
+    action: Literal["grade", "skip", "later", "flag", "unflag", "undo"]
+    grade: float | None = None
+    choice: Literal["left", "right", "tie"] | None = None
+    skip_reason: SkipReason | None = None
+    reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    duration_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
+    order_seen: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    guideline_version: Annotated[int, Field(ge=1)] | None = None
+    method: Literal["key", "click", "api"] = "api"
+    doc_digest: Annotated[str, StringConstraints(max_length=80)] | None = None
+
+
+class Batch(BaseModel):
+    """Judgments, each of which is answered on its own."""
+
+    entries: Annotated[list[dict[str, object]], Field(max_length=MOST_ENTRIES)]
+    book: str | None = None
+    """Of the page: another database may have a book of the same name at the same address."""
+    account: int | None = None
+
+
+class NewDocument(BaseModel):
+    """A document that no system returned."""
+
+    query: str
+    doc: Annotated[str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True)]
+    title: Annotated[str, StringConstraints(max_length=2000)] = ""
+    text: Annotated[str, StringConstraints(max_length=200_000)] = ""
+    url: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
+def store_of(request: Request) -> Store:
+    """The store of the server."""
+    store: Store = request.app.state.store
+    return store
+
+
+def _pages(request: Request) -> DocumentPages:
+    pages: DocumentPages = request.app.state.texts
+    return pages
+
+
+def book_of(caller: Caller) -> BookInfo:
+    """The book of the path, which `require` has found."""
+    if caller.book is None:
+        raise not_found("book")
+    return caller.book
+
+
+def book_uid(book: BookInfo) -> str:
+    """Distinguishes books of different databases with one name."""
+    return sha256(f"{book.id} {book.name} {book.created_at}".encode()).hexdigest()[:16]
+
+
+@router.get("/books/{book}/judge")
+def judge_page(request: Request, caller: Judge) -> Response:
+    """The page; its items are fetched by its script."""
+    book = book_of(caller)
+    if caller.scope is not None:
+        raise RefusedError(403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope")
+    store, settings = store_of(request), book.settings
+    if not store.people.is_member(book.id, caller.account.id):
+        store.people.join(book.id, caller.account.id)
+    graded = settings.mode is Mode.GRADE
+    choices = [
+        {"value": level.grade, "label": level.label, "description": level.description} for level in settings.scale.levels
+    ] if graded else [{"value": value, "label": label, "description": ""} for value, label in PREFERENCES]
+    actions = key_actions(settings.mode)
+    page = {
+        "book": book.name,
+        "uid": book_uid(book),
+        "account": caller.account.id,
+        "csrf": caller.csrf,
+        "mode": settings.mode,
+        "closed": book.state != BookState.OPEN,
+        "choices": choices,
+        "skips": [{"value": reason, "label": label} for reason, label in SKIPS.items()],
+        "actions": actions,
+        "guideline": {"version": book.guideline_version},
+        "reveal": settings.reveal == "after" and graded,
+        "settings": _page_settings(caller).model_dump(),
+    }
+    return render_page(
+        request,
+        "judge.html",
+        caller,
+        book=book,
+        choices=choices,
+        scale=settings.scale.levels if graded else (),
+        skips=page["skips"],
+        actions=actions,
+        page_json=json.dumps(page),
+    )
+
+
+@router.get("/api/books/{book}/next")
+def next_items(
+    request: Request,
+    caller: Judge,
+    n: Annotated[int, Query(ge=0, le=MOST_ITEMS)] = 5,
+    holding: Annotated[str, Query(max_length=20_000, pattern=r"^[0-9, ]*$")] = "",
+    recent: Annotated[int, Query(ge=0, le=MOST_RECENT)] = 0,
+) -> dict[str, object]:
+    """The next items of this rater, with their texts; those that the rater judged last, oldest first; the progress."""
+    store, book, rater = store_of(request), book_of(caller), caller.account.id
+    held = {int(each) for each in holding.split(",") if each.strip()}
+    given = store.queue.next_items(book.id, rater, n, holding=held)
+    rows = store.reading.recent(book.id, rater, recent)[::-1] if recent else ()
+    judged = [store.queue.own(book.id, rater, row.item_id) for row in rows]
+    return {
+        "ok": True,
+        "items": cards(_pages(request), book, given),
+        "recent": cards(_pages(request), book, judged, rows),
+        "progress": progress(store, book, rater),
+    }
+
+
+def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]:
+    """How far a rater is."""
+    found = store.reading.progress(book.id, account_id)
+    names = ("n_done", "n_left", "n_skipped", "n_later", "n_queries", "n_queries_done", "median_ms", "seconds_left", "n_seen")
+    return {name: getattr(found, name) for name in names}
+
+
+@router.get("/api/books/{book}/items/{item}")
+def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
+    """An item with its text, however long that takes within the limit of its source."""
+    book = book_of(caller)
+    found = store_of(request).queue.own(book.id, caller.account.id, item)
+    return {"ok": True, "item": cards(_pages(request), book, [found], seconds=WAIT_S)[0]}
+
+
+@router.get("/api/books/{book}/items/{item}/image")
+def item_image(request: Request, caller: Judge, item: int) -> Response:
+    """The image of an item."""
+    book = book_of(caller)
+    found = store_of(request).queue.own(book.id, caller.account.id, item)
+    image = _pages(request).image(Shown(found.doc, found.fields))
+    if image.problem is not None:
+        raise not_found("image")
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=600",
+    }
+    return Response(image.data, media_type=image.content_type, headers=headers)
+
+
+@router.post("/api/books/{book}/judgments")
+def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, object]:
+    """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
+    store, book = store_of(request), book_of(caller)
+    if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
+        raise RefusedError(409, "this page is of another book or account: load it again", code="other_book")
+    results, waiting = [], set[object]()
+    for entry in batch.entries:
+        item = entry.get("item")
+        if item in waiting:
+            result: dict[str, object] = {"ok": False, "retry": True, "error": "an earlier judgment of the item waits"}
+        else:
+            result = _save(store, book, caller, entry)
+        if result.get("retry"):
+            waiting.add(item)
+        results.append({"key": entry.get("key"), **result})
+    return {"ok": True, "results": results}
+
+
+def _save(store: Store, book: BookInfo, caller: Caller, sent: dict[str, object]) -> dict[str, object]:
+    try:
+        entry = Entry.model_validate(sent)
+        saved = store.log.save(_save_request(store, book, caller, entry))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "entry"
+        return {"ok": False, "retry": False, "error": f"{place}: {first['msg']}", "code": "invalid"}
+    except CranfieldError as error:
+        return {"ok": False, "retry": False, "error": error.problems[0].sentence(), "code": type(error).__name__}
+    except Exception:  # of the database: the page keeps the judgment, and the log has the reason
+        LOG.exception("a judgment was not saved")
+        return {"ok": False, "retry": True, "error": "the server could not save it", "code": "internal"}
+    return {"ok": True, "duplicate": saved.duplicate, "state": saved.item_state}
+
+
+def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) -> SaveRequest:
+    grade = entry.grade
+    if entry.choice is not None and book.settings.mode is Mode.PREFERENCE:
+        item = store.queue.own(book.id, caller.account.id, entry.item)
+        grade = choice_to_grade(entry.choice, swapped=item.swapped)
+    return SaveRequest(
+        book_id=book.id,
+        item_id=entry.item,
+        account_id=caller.account.id,
+        action=Action(entry.action),
+        client_key=entry.key,
+        grade=grade,
+        skip_reason=entry.skip_reason,
+        reason=entry.reason,
+        duration_ms=entry.duration_ms,
+        order_seen=entry.order_seen,
+        guideline_version=entry.guideline_version,
+        method=entry.method,
+        doc_digest=entry.doc_digest,
+    )
+
+
+@router.get("/api/books/{book}/progress")
+def own_progress(request: Request, caller: Judge) -> dict[str, object]:
+    """How far this rater is."""
+    return {"ok": True, "progress": progress(store_of(request), book_of(caller), caller.account.id)}
+
+
+@router.get("/api/books/{book}/guidelines")
+def guidelines(request: Request, caller: Judge) -> dict[str, object]:
+    """All versions of the guidelines; the last holds."""
+    found = store_of(request).books.guidelines(book_of(caller).id)
+    return {"ok": True, "guidelines": [{"version": each.version, "text": each.text} for each in found]}
+
+
+@router.get("/api/books/{book}/reveal")
+def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
+    """Ranks and grades of the documents of a query that this rater has graded."""
+    store, book, rater = store_of(request), book_of(caller), caller.account.id
+    name = next((each.name for each in store.reading.queries(book.id) if each.id == query), None)
+    if name is None:
+        raise not_found("query")
+    if book.settings.reveal != "after":
+        raise RefusedError(403, "this book does not show ranks and grades to raters", code="blind")
+    items = store.reading.reveal([item.id for item in store.reading.items(book.id, query=name)], rater)
+    runs = sorted({run for item in items for run in item.runs})
+    columns = ["Document", "You", *runs, "Other persons", "Models", "Final"]
+    return {"ok": True, "columns": columns, "rows": [_revealed(item, runs, rater) for item in items]}
+
+
+def _revealed(item: ItemView, runs: list[str], account_id: int) -> list[str]:
+    def grades(*kinds: RaterKind, own: bool = False) -> str:
+        found = [each.grade for each in item.ratings if each.kind in kinds and (each.account_id == account_id) is own]
+        return ", ".join(f"{grade:g}" for grade in sorted(grade for grade in found if grade is not None))
+
+    final = item.final if item.final is not None else item.gold
+    return [
+        str(item.fields.get("title") or item.doc),
+        grades(RaterKind.PERSON, own=True),
+        *(f"rank {item.runs[run]}" if run in item.runs else "–" for run in runs),
+        grades(RaterKind.PERSON) or "–",
+        grades(RaterKind.MODEL) or "–",
+        "–" if final is None else f"{final:g}",
+    ]
+
+
+@router.post("/api/books/{book}/documents")
+def add_document(request: Request, caller: Judge, document: NewDocument) -> dict[str, object]:
+    """Add a document that no system returned, for every rater of the query."""
+    store, book, rater = store_of(request), book_of(caller), caller.account.id
+    if book.settings.mode is Mode.PREFERENCE:
+        raise RefusedError(422, "a book of preferences has lists, not documents", code="mode")
+    fields = document.model_dump(include={"title", "text", "url"})
+    item_id = store.books.add_item(
+        book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
+    )
+    return {"ok": True, "item": cards(_pages(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
+
+
+@router.put("/api/me/settings")
+def save_settings(
+    request: Request, caller: Annotated[Caller, Depends(require("account"))], settings: PageSettings
+) -> dict[str, object]:
+    """Keys and display of the page, for this account."""
+    kept = {**caller.account.settings, "judging": settings.model_dump()}
+    store_of(request).people.set_settings(caller.account.id, kept)
+    return {"ok": True}
+
+
+def _page_settings(caller: Caller) -> PageSettings:
+    try:
+        return PageSettings.model_validate(caller.account.settings.get("judging", {}))
+    except ValidationError:  # of a version with other actions
+        return PageSettings()

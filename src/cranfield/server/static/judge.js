@@ -1,0 +1,323 @@
+// The judging page: from actions to judgments. Judgments go to the outbox at once; the next item is there already.
+
+import { Api } from "./judge/api.js";
+import { Dialogs } from "./judge/dialogs.js";
+import { Keys } from "./judge/keys.js";
+import { Outbox, randomKey } from "./judge/outbox.js";
+import { Queue, VisibleClock } from "./judge/queue.js";
+import { Settings } from "./judge/settings.js";
+import { View } from "./judge/view.js";
+
+const AHEAD = 10;
+const FEWEST_AHEAD = 5;
+const RECENT = 20;
+const RENEW_MS = 180_000;
+const RETRY_MS = 2000;
+const TABS_MS = 60;
+
+const $ = (id) => document.getElementById(id);
+const page = JSON.parse($("judge").dataset.page);
+const prefix = `cranfield.${page.uid}.${page.account}.`;
+const api = new Api(page);
+const queue = new Queue();
+const view = new View(page);
+const clock = new VisibleClock();
+const settings = new Settings(page, api);
+const dialogs = new Dialogs(page, settings, api);
+const tabs = new BroadcastChannel(prefix);
+const tab = randomKey();
+const elsewhere = new Map(); // tab to the items that it holds
+const undoable = [];
+let progress = null;
+let delta = 0;
+let seen = 0;
+let filling = null;
+let done = false;
+let started = false;
+
+const outbox = new Outbox(prefix, (entries) => api.save(entries), (state) => view.showUnsaved(state));
+const keys = new Keys(page.actions, page.mode === "grade" ? page.choices.map((choice) => choice.value) : [], settings.values, act, (digits) => view.typed(digits));
+
+// --- fetching
+
+function heldElsewhere() {
+  return [...elsewhere.values()].flat();
+}
+
+/** Fetch items until there are enough ahead; one request at a time. */
+function refill(n = AHEAD, recent = 0) {
+  filling ??= fetchItems(n, recent).finally(() => {
+    filling = null;
+  });
+  return filling;
+}
+
+async function fetchItems(n, recent) {
+  try {
+    const unsaved = outbox.unsaved();
+    const holding = [...new Set([...queue.held(), ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
+    const answer = await api.next(n, holding, recent);
+    const lost = queue.drop(new Set(answer.lost.filter((item) => !unsaved.some((entry) => entry.item === item))));
+    const judged = new Set(unsaved.filter((entry) => entry.action !== "undo").map((entry) => entry.item));
+    queue.add(answer.recent.filter((card) => !judged.has(card.item)).map((card) => view.prepare(card)));
+    queue.add(answer.items.filter((card) => !judged.has(card.item)).map((card) => view.prepare(card)));
+    if (!progress) seen = answer.progress.n_seen;
+    if (!outbox.unsaved().length) {
+      progress = answer.progress;
+      delta = 0;
+    }
+    progress ??= answer.progress;
+    if (n) done = !answer.items.length;
+    if (lost || !queue.current || !started) toNext({ focus: false });
+    started = true;
+    else if (view.layout === "list") view.show(queue);
+    view.showProgress(progress, queue.current, delta);
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) $("sign-in").hidden = false;
+    $("finished-text").textContent = error.status ? error.message : "The server cannot be reached. Trying again …";
+    if (!error.status || error.status >= 500) setTimeout(refill, RETRY_MS);
+  }
+}
+
+function refillIfShort() {
+  if (!done && queue.held().length <= FEWEST_AHEAD) refill();
+}
+
+// --- moving
+
+function arrive({ focus = true } = {}) {
+  const card = queue.current;
+  clock.start();
+  view.show(queue);
+  view.showProgress(progress, card, delta);
+  if (card && focus) view.focus(card);
+  if (card && !card.order) card.order = ++seen;
+  if (!card && done) {
+    $("finished-text").textContent = "Nothing is left for you to judge in this book.";
+    view.announce("Nothing is left for you to judge.");
+  }
+}
+
+function leave() {
+  const card = queue.current;
+  if (card) card.ms = (card.ms ?? 0) + clock.read();
+}
+
+function toNext(options) {
+  leave();
+  if (!queue.advance()) queue.at = queue.cards.length;
+  arrive(options);
+  refillIfShort();
+}
+
+// --- judging
+
+/** Change where a card stands, and send it. `mine` is null for an undo. */
+function record(card, action, mine, method) {
+  const wasOpen = !card.mine || card.mine.action === "later";
+  const isOpen = !mine || mine.action === "later";
+  delta += wasOpen - isOpen;
+  card.mine = mine;
+  if (isOpen) done = false;
+  view.showState(card);
+  send(card, action, method);
+  tabs.postMessage({ tab, judged: mine ? card.item : null });
+}
+
+function send(card, action, method) {
+  outbox.add({
+    item: card.item,
+    action,
+    grade: action === "grade" && page.mode === "grade" ? card.mine.grade : null,
+    choice: action === "grade" && page.mode !== "grade" ? card.mine.grade : null,
+    skip_reason: action === "skip" ? card.mine.skip_reason : null,
+    reason: action === "grade" || action === "skip" ? (card.reason ?? "") : "",
+    duration_ms: card.ms ?? 0,
+    order_seen: card.order ?? null,
+    guideline_version: page.guideline.version,
+    method,
+    doc_digest: card.digest,
+  });
+}
+
+function judge(mine, method) {
+  const card = queue.current;
+  if (!card) return;
+  leave();
+  clock.start();
+  undoable.push([{ card, before: card.mine }]);
+  const lastOfQuery = queue.ofQuery(card).every((other) => other === card || other.mine);
+  record(card, mine.action, mine, method);
+  view.announce("");
+  toNext();
+  if (lastOfQuery && page.reveal && queue.current?.query.id !== card.query.id) dialogs.offerReveal(card.query);
+}
+
+function undo(method) {
+  const recent = queue.cards.slice(0, queue.at).findLast((card) => card.mine);
+  const unit = undoable.pop() ?? (recent ? [{ card: recent, before: null }] : null);
+  if (!unit) {
+    view.announce("Nothing to undo.");
+    return;
+  }
+  leave();
+  for (const { card, before } of unit) record(card, before ? before.action : "undo", before, method);
+  if (!queue.goTo(unit[0].card)) queue.insert(unit[0].card);
+  arrive();
+  view.announce(unit.length > 1 ? `Undone: ${unit.length} grades withdrawn.` : "Undone.");
+}
+
+async function restOfQuery(method) {
+  const here = queue.current;
+  if (!here) return;
+  while (!done && queue.cards.at(-1).query.id === here.query.id) {
+    const before = queue.cards.length;
+    await refill(50);
+    if (queue.cards.length === before) break;
+  }
+  const rest = queue.ofQuery(here).filter((card) => !card.mine);
+  const lowest = page.choices[0];
+  if (!rest.length || !(await dialogs.confirmRest(rest.length, view.name(lowest.value)))) return;
+  leave();
+  undoable.push(rest.map((card) => ({ card, before: card.mine })));
+  for (const card of rest) record(card, "grade", { action: "grade", grade: lowest.value }, method);
+  toNext();
+  view.announce(`${rest.length} documents graded ${view.name(lowest.value)}. Undo takes all of them back.`);
+}
+
+// --- actions
+
+const ACTIONS = {
+  next: () => step(1),
+  previous: () => step(-1),
+  undo,
+  skip: async (method) => {
+    const reason = queue.current && (await dialogs.chooseSkip());
+    if (reason) judge({ action: "skip", skip_reason: reason }, method);
+  },
+  later: (method) => judge({ action: "later" }, method),
+  reason: () => $("reason").focus(),
+  flag: (method) => {
+    const card = queue.current;
+    if (!card) return;
+    card.flagged = !card.flagged;
+    send(card, card.flagged ? "flag" : "unflag", method);
+    view.showState(card);
+    view.show(queue);
+    view.announce(card.flagged ? "Flagged." : "No longer flagged.");
+  },
+  next_query: async () => {
+    leave();
+    if (!queue.nextQuery()) {
+      await refill(50);
+      if (!queue.nextQuery()) view.announce("There is no other query to judge.");
+    }
+    arrive();
+  },
+  guidelines: () => {
+    $("guidelines").open = !$("guidelines").open;
+    if ($("guidelines").open) $("guidelines").querySelector("summary").focus();
+  },
+  highlight: () => settings.change({ highlight: !settings.values.highlight }),
+  layout: () => settings.change({ layout: settings.values.layout === "list" ? "card" : "list" }),
+  open: () => queue.current?.open_url && open(queue.current.open_url, "_blank", "noopener,noreferrer"),
+  rest: (method) => restOfQuery(method),
+  add: () => addDocument(),
+  help: () => dialogs.showHelp(),
+  left: (method) => judge({ action: "grade", grade: "left" }, method),
+  right: (method) => judge({ action: "grade", grade: "right" }, method),
+  tie: (method) => judge({ action: "grade", grade: "tie" }, method),
+};
+
+function step(by) {
+  leave();
+  if (!queue.move(by)) view.announce(by > 0 ? "This is the last item so far." : "This is the first item.");
+  arrive();
+  refillIfShort();
+}
+
+function act(name, grade, event) {
+  const method = event?.type === "keydown" ? "key" : "click";
+  if (name !== "grade") ACTIONS[name](method);
+  else if (Number.isNaN(grade)) view.announce("That is not a grade of this scale.");
+  else judge({ action: "grade", grade }, method);
+  if (event) measure(event.timeStamp);
+}
+
+/** From the key to the frame that shows its effect; for the developer tools and the tests. */
+function measure(start) {
+  requestAnimationFrame(() => requestAnimationFrame(() => performance.measure("cranfield: key to paint", { start, end: performance.now() })));
+}
+
+async function addDocument() {
+  const query = queue.current?.query;
+  const fields = query && (await dialogs.addDocument(query));
+  if (!fields) return;
+  try {
+    const card = view.prepare((await api.request("POST", "documents", { query: query.name, ...fields })).item);
+    queue.insert(card);
+    view.announce(`Added: ${card.title || card.doc}. It is the next item.`);
+    arrive();
+  } catch (error) {
+    view.announce(`Not added: ${error.message}`);
+  }
+}
+
+// --- start
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-action], [data-choice]");
+  if (!button) return;
+  if (button.dataset.action) act(button.dataset.action, null, event);
+  else if (page.mode === "grade") act("grade", Number(button.dataset.choice), event);
+  else act(button.dataset.choice, null, event);
+});
+
+$("refused-again").addEventListener("click", () => outbox.resolve(true));
+$("refused-drop").addEventListener("click", () => outbox.resolve(false));
+$("reason").addEventListener("change", () => {
+  const card = queue.current;
+  const text = $("reason").value.trim();
+  if (!card || text === (card.reason ?? "")) return;
+  card.reason = text;
+  if (card.mine?.action === "grade" || card.mine?.action === "skip") send(card, card.mine.action, "key");
+  view.showState(card);
+});
+$("reason").addEventListener("keydown", (event) => {
+  if (event.isComposing || (event.key !== "Escape" && !(event.key === "Enter" && !event.shiftKey))) return;
+  event.preventDefault();
+  view.focus(queue.current); // leaves the field, which saves
+});
+
+tabs.addEventListener("message", ({ data }) => {
+  if (data.ask) tabs.postMessage({ tab, held: queue.held() });
+  if (data.held) elsewhere.set(data.tab, data.held);
+  if (data.closed) elsewhere.delete(data.tab);
+  if (data.judged && queue.drop(new Set([data.judged]))) toNext({ focus: false });
+});
+addEventListener("pagehide", () => tabs.postMessage({ tab, closed: true }));
+document.addEventListener("visibilitychange", () => document.hidden || refill(done ? AHEAD : 0));
+setInterval(() => document.hidden || refill(done ? AHEAD : 0), RENEW_MS);
+
+settings.apply = (values) => {
+  keys.settings = values;
+  view.layout = page.mode === "grade" ? values.layout : "card";
+  document.body.classList.toggle("no-highlight", !values.highlight);
+  document.body.classList.toggle("list", view.layout === "list");
+  $("highlight").setAttribute("aria-pressed", String(values.highlight));
+  $("layout").setAttribute("aria-pressed", String(view.layout === "list"));
+  for (const action of page.actions) {
+    for (const place of document.querySelectorAll(`[data-key="${action.name}"]`)) place.textContent = values.enabled ? keys.keyOf(action).toUpperCase() : "";
+  }
+  if (queue.current) view.show(queue);
+};
+settings.apply(settings.values);
+
+async function start() {
+  tabs.postMessage({ tab, ask: true });
+  await Promise.all([outbox.flush(true), new Promise((resolve) => setTimeout(resolve, TABS_MS))]);
+  await refill(AHEAD, RECENT);
+  $("judge").dataset.ready = "true";
+}
+
+start();
