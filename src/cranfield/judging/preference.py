@@ -1,0 +1,118 @@
+"""Preferences: which of two result lists of a query is better, judged blind; the result is an exact sign test."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cranfield.errors import UsageError
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.model import Hit, Query, Run
+from cranfield.stats.paired import sign_test
+from cranfield.stats.proportion import exact_interval
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.values import RatingRow
+
+TIE, A_BETTER, B_BETTER = 0, 1, 2
+"""Grades of a book of preferences."""
+LISTS = "lists"
+"""Id of the item of a query: it has one, the two lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceResult:
+    """How often each list was better. A query counts once: for the side that more of its raters prefer."""
+
+    a: str
+    b: str
+    n: int
+    """Queries with a preference or a tie."""
+    wins_a: int
+    wins_b: int
+    ties: int
+    """Also where as many raters prefer one side as the other."""
+    n_votes: int
+    p_value: float | None
+    """Two-sided sign test; None without a query."""
+    share_b: float | None
+    """Of the queries that are no tie, those that B wins; None where all are ties."""
+    ci_low: float | None
+    ci_high: float | None
+    """Exact 95 % interval of that share."""
+
+
+def preference_pool(name: str, queries: Iterable[Query], a: Run, b: Run, depth: int = 10, seed: int = 0) -> Pool:
+    """Make a pool of one item a query: the first results of two runs. Queries with the same list from both are left out.
+
+    Raises:
+        UsageError: nothing is left to compare.
+    """
+    kept, items = [], []
+    for query in queries:
+        lists = [_results(run, query.id, depth) for run in (a, b)]
+        if [each["doc"] for each in lists[0]] == [each["doc"] for each in lists[1]]:
+            continue
+        kept.append(PooledQuery(id=query.id, text=query.text))
+        fields: dict[str, object] = {"a": lists[0], "b": lists[1]}
+        items.append(PooledItem(query=query.id, doc=LISTS, fields=fields))
+    if not items:
+        raise UsageError(
+            f"{a.name} and {b.name} return the same first {depth} results for every query",
+            hint="compare more results, with --depth",
+        )
+    runs = tuple(PooledRun(name=run.name, digest=run.digest) for run in (a, b))
+    return Pool(
+        name=name, method="depth", depth=depth, seed=seed, runs=runs, queries=tuple(kept), items=tuple(items)
+    )
+
+
+def _results(run: Run, query_id: str, depth: int) -> list[dict[str, object]]:
+    answer = run.answers.get(query_id)
+    return [_record(hit) for hit in (answer.hits if answer else ())[:depth]]
+
+
+def _record(hit: Hit) -> dict[str, object]:
+    given = {"title": hit.title, **{key: value for key, value in (hit.fields or {}).items() if key in SHOWN}}
+    return {"doc": hit.id, **{key: value for key, value in given.items() if value}}
+
+
+SHOWN = ("title", "text", "url", "image")
+"""Fields of a result that are shown: no rank, score or name."""
+
+
+def preference_result(runs: Sequence[str], ratings: Iterable[RatingRow]) -> PreferenceResult:
+    """Count the preferences of persons; hidden repeats do not count.
+
+    Args:
+        runs: names of the runs whose lists are `a` and `b`.
+        ratings: of a book of preferences.
+
+    Example:
+        >>> preference_result(["old", "new"], []).n
+        0
+    """
+    votes: Mapping[str, list[int]] = defaultdict(list)
+    for row in ratings:
+        if row.grade is not None and row.repeat_of is None:
+            votes[row.query].append({TIE: 0, A_BETTER: -1, B_BETTER: 1}[int(row.grade)])
+    signs = [(sum(each) > 0) - (sum(each) < 0) for each in votes.values()]
+    wins_a, wins_b = signs.count(-1), signs.count(1)
+    decided = wins_a + wins_b
+    low, high = exact_interval(wins_b, decided) if decided else (None, None)
+    test = sign_test([float(sign) for sign in signs])
+    return PreferenceResult(
+        a=runs[0],
+        b=runs[1],
+        n=len(signs),
+        wins_a=wins_a,
+        wins_b=wins_b,
+        ties=signs.count(0),
+        n_votes=sum(map(len, votes.values())),
+        p_value=test.p_two_sided,
+        share_b=wins_b / decided if decided else None,
+        ci_low=low,
+        ci_high=high,
+    )
