@@ -64,9 +64,7 @@ def preference_pool(name: str, queries: Iterable[Query], a: Run, b: Run, depth: 
             hint="compare more results, with --depth",
         )
     runs = tuple(PooledRun(name=run.name, digest=run.digest) for run in (a, b))
-    return Pool(
-        name=name, method="depth", depth=depth, seed=seed, runs=runs, queries=tuple(kept), items=tuple(items)
-    )
+    return Pool(name=name, method="depth", depth=depth, seed=seed, runs=runs, queries=tuple(kept), items=tuple(items))
 
 
 def _results(run: Run, query_id: str, depth: int) -> list[dict[str, object]]:
@@ -75,12 +73,8 @@ def _results(run: Run, query_id: str, depth: int) -> list[dict[str, object]]:
 
 
 def _record(hit: Hit) -> dict[str, object]:
-    given = {"title": hit.title, **{key: value for key, value in (hit.fields or {}).items() if key in SHOWN}}
-    return {"doc": hit.id, **{key: value for key, value in given.items() if value}}
-
-
-SHOWN = ("title", "text", "url", "image")
-"""Fields of a result that are shown: no rank, score or name."""
+    """What is shown of a result: no rank, score or name of a run."""
+    return {"doc": hit.id, **({"title": hit.title} if hit.title else {})}
 
 
 def preference_result(runs: Sequence[str], ratings: Iterable[RatingRow]) -> PreferenceResult:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +19,7 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
 from cranfield.judging.store.values import BookInfo, ItemView, SaveRequest
 from cranfield.server.access import Caller, require
-from cranfield.server.judging_cards import Shown, cards, choice_to_grade, pair
+from cranfield.server.judging_cards import Shown, cards, choice_to_grade
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page
 from cranfield.server.refusal import RefusedError, not_found
@@ -43,6 +44,8 @@ SKIPS = {
 PREFERENCES = (("left", "Left is better"), ("tie", "Tie"), ("right", "Right is better"))
 
 router = APIRouter()
+pages_of_book = APIRouter(prefix="/books/{book}")
+book_api = APIRouter(prefix="/api/books/{book}")
 Judge = Annotated[Caller, Depends(require("judge"))]
 
 
@@ -91,8 +94,17 @@ def store_of(request: Request) -> Store:
 
 
 def _pages(request: Request) -> DocumentPages:
-    pages: DocumentPages = request.app.state.texts
-    return pages
+    pages: DocumentPages | None = request.app.state.texts
+    return _fields_alone() if pages is None else pages
+
+
+@cache
+def _fields_alone() -> DocumentPages:
+    """Shows what the runs give of a document."""
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.server.documents import DocumentPages
+
+    return DocumentPages(DocumentTexts())
 
 
 def book_of(caller: Caller) -> BookInfo:
@@ -107,7 +119,7 @@ def book_uid(book: BookInfo) -> str:
     return sha256(f"{book.id} {book.name} {book.created_at}".encode()).hexdigest()[:16]
 
 
-@router.get("/books/{book}/judge")
+@pages_of_book.get("/judge")
 def judge_page(request: Request, caller: Judge) -> Response:
     """The page; its items are fetched by its script."""
     book = book_of(caller)
@@ -117,9 +129,14 @@ def judge_page(request: Request, caller: Judge) -> Response:
     if not store.people.is_member(book.id, caller.account.id):
         store.people.join(book.id, caller.account.id)
     graded = settings.mode is Mode.GRADE
-    choices = [
-        {"value": level.grade, "label": level.label, "description": level.description} for level in settings.scale.levels
-    ] if graded else [{"value": value, "label": label, "description": ""} for value, label in PREFERENCES]
+    choices = (
+        [
+            {"value": level.grade, "label": level.label, "description": level.description}
+            for level in settings.scale.levels
+        ]
+        if graded
+        else [{"value": value, "label": label, "description": ""} for value, label in PREFERENCES]
+    )
     actions = key_actions(settings.mode)
     page = {
         "book": book.name,
@@ -132,6 +149,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
         "skips": [{"value": reason, "label": label} for reason, label in SKIPS.items()],
         "actions": actions,
         "guideline": {"version": book.guideline_version},
+        "lease_ms": 1000 * settings.lease_seconds,
         "reveal": settings.reveal == "after" and graded,
         "settings": _page_settings(caller).model_dump(),
     }
@@ -148,7 +166,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
     )
 
 
-@router.get("/api/books/{book}/next")
+@book_api.get("/next")
 def next_items(
     request: Request,
     caller: Judge,
@@ -173,11 +191,21 @@ def next_items(
 def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]:
     """How far a rater is."""
     found = store.reading.progress(book.id, account_id)
-    names = ("n_done", "n_left", "n_skipped", "n_later", "n_queries", "n_queries_done", "median_ms", "seconds_left", "n_seen")
+    names = (
+        "n_done",
+        "n_left",
+        "n_skipped",
+        "n_later",
+        "n_queries",
+        "n_queries_done",
+        "median_ms",
+        "seconds_left",
+        "n_seen",
+    )
     return {name: getattr(found, name) for name in names}
 
 
-@router.get("/api/books/{book}/items/{item}")
+@book_api.get("/items/{item}")
 def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
     """An item with its text, however long that takes within the limit of its source."""
     book = book_of(caller)
@@ -185,12 +213,13 @@ def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
     return {"ok": True, "item": cards(_pages(request), book, [found], seconds=WAIT_S)[0]}
 
 
-@router.get("/api/books/{book}/items/{item}/image")
+@book_api.get("/items/{item}/image")
 def item_image(request: Request, caller: Judge, item: int) -> Response:
     """The image of an item."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    image = _pages(request).image(Shown(found.doc, found.fields))
+    pages = _pages(request)
+    image = pages.texts.image(pages.render(Shown(found.doc, found.fields)).document.image)
     if image.problem is not None:
         raise not_found("image")
     headers = {
@@ -201,7 +230,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
     return Response(image.data, media_type=image.content_type, headers=headers)
 
 
-@router.post("/api/books/{book}/judgments")
+@book_api.post("/judgments")
 def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, object]:
     """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
     store, book = store_of(request), book_of(caller)
@@ -258,20 +287,20 @@ def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) ->
     )
 
 
-@router.get("/api/books/{book}/progress")
+@book_api.get("/progress")
 def own_progress(request: Request, caller: Judge) -> dict[str, object]:
     """How far this rater is."""
     return {"ok": True, "progress": progress(store_of(request), book_of(caller), caller.account.id)}
 
 
-@router.get("/api/books/{book}/guidelines")
+@book_api.get("/guidelines")
 def guidelines(request: Request, caller: Judge) -> dict[str, object]:
     """All versions of the guidelines; the last holds."""
     found = store_of(request).books.guidelines(book_of(caller).id)
     return {"ok": True, "guidelines": [{"version": each.version, "text": each.text} for each in found]}
 
 
-@router.get("/api/books/{book}/reveal")
+@book_api.get("/reveal")
 def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
     """Ranks and grades of the documents of a query that this rater has graded."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
@@ -302,7 +331,7 @@ def _revealed(item: ItemView, runs: list[str], account_id: int) -> list[str]:
     ]
 
 
-@router.post("/api/books/{book}/documents")
+@book_api.post("/documents")
 def add_document(request: Request, caller: Judge, document: NewDocument) -> dict[str, object]:
     """Add a document that no system returned, for every rater of the query."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
@@ -330,3 +359,7 @@ def _page_settings(caller: Caller) -> PageSettings:
         return PageSettings.model_validate(caller.account.settings.get("judging", {}))
     except ValidationError:  # of a version with other actions
         return PageSettings()
+
+
+router.include_router(pages_of_book)
+router.include_router(book_api)

@@ -55,10 +55,14 @@ class Work:
             self.done[place] = pages.render(shown, terms=terms)
 
 
-def render_all(pages: DocumentPages, documents: Sequence[tuple[Shown, str]], seconds: float) -> dict[int, RenderedDocument]:
+def render_all(
+    pages: DocumentPages, documents: Sequence[tuple[Shown, str]], seconds: float
+) -> dict[int, RenderedDocument]:
     """Place to document, for those that were rendered in time; the others go on in the background, into the cache."""
     work = Work([(place, shown, terms) for place, (shown, terms) in enumerate(documents)])
-    threads = [threading.Thread(target=work.run, args=(pages,), daemon=True) for _ in range(min(READERS, len(documents)))]
+    threads = [
+        threading.Thread(target=work.run, args=(pages,), daemon=True) for _ in range(min(READERS, len(documents)))
+    ]
     until = monotonic() + seconds
     for thread in threads:
         thread.start()
@@ -105,7 +109,7 @@ def cards(
         rendered = [found.get(first + place) for place in range(len(shown_of))]
         first += len(shown_of)
         card = _card(item) | _own(item, mine.get(item.item_id), book.settings.mode)
-        made.append(card | (_lists(book, item, rendered) if _is_pair(book) else _document(book, item, rendered[0])))
+        made.append(card | (_lists(item, rendered) if _is_pair(book) else _document(book, item, rendered[0])))
     return made
 
 
@@ -167,7 +171,7 @@ def image_path(book: BookInfo, item_id: int) -> str:
     return f"/api/books/{quote(book.name, safe='')}/items/{item_id}/image"
 
 
-def _lists(book: BookInfo, item: Assignment, rendered: Sequence[RenderedDocument | None]) -> dict[str, object]:
+def _lists(item: Assignment, rendered: Sequence[RenderedDocument | None]) -> dict[str, object]:
     from cranfield.server.highlight import highlight
 
     def result(found: RenderedDocument | None, record: dict[str, object]) -> Markup:
@@ -184,4 +188,12 @@ def _lists(book: BookInfo, item: Assignment, rendered: Sequence[RenderedDocument
         place += len(side)
         sides.append(Markup("<ol>{}</ol>").format(Markup("").join(rows)) if rows else Markup("<p>No result.</p>"))
     late = any(found is None for found in rendered)
-    return {"title": "Which list is better?", "doc": "", "sides": sides, "open_url": None, "digest": None, "problem": None, "pending": late}
+    return {
+        "title": "Which list is better?",
+        "doc": "",
+        "sides": sides,
+        "open_url": None,
+        "digest": None,
+        "problem": None,
+        "pending": late,
+    }

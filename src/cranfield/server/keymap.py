@@ -78,9 +78,7 @@ class PageSettings(BaseModel):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         for mode in Mode:
-            used = Counter(
-                self.keys.get(action.name, action.key) for action in ACTIONS if action.mode in {None, mode}
-            )
+            used = Counter(self.keys.get(action.name, action.key) for action in ACTIONS if action.mode in {None, mode})
             twice = [key for key, times in used.items() if key and times > 1]
             if twice:
                 raise ValueError(f"two actions have the key {twice[0]!r}")

@@ -7,6 +7,6 @@ from fastapi import APIRouter
 
 def routers() -> tuple[APIRouter, ...]:
     """Every router of the application: each route in them declares who may use it."""
-    from cranfield.server import home, sign_in
+    from cranfield.server import home, judging, sign_in
 
-    return (sign_in.router, home.router)
+    return (sign_in.router, home.router, judging.router)

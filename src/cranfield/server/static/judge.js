@@ -34,6 +34,7 @@ let seen = 0;
 let filling = null;
 let done = false;
 let started = false;
+let contact = 0; // when the server last renewed the leases
 
 const outbox = new Outbox(prefix, (entries) => api.save(entries), (state) => view.showUnsaved(state));
 const keys = new Keys(page.actions, page.mode === "grade" ? page.choices.map((choice) => choice.value) : [], settings.values, act, (digits) => view.typed(digits));
@@ -55,12 +56,18 @@ function refill(n = AHEAD, recent = 0) {
 async function fetchItems(n, recent) {
   try {
     const unsaved = outbox.unsaved();
-    const holding = [...new Set([...queue.held(), ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
-    const answer = await api.next(n, holding, recent);
-    const lost = queue.drop(new Set(answer.lost.filter((item) => !unsaved.some((entry) => entry.item === item))));
+    const expired = started && Date.now() - contact > page.lease_ms;
+    const held = expired ? [] : queue.held();
+    const holding = [...new Set([...held, ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
+    const answer = await api.next(expired ? Math.max(n, AHEAD) : n, holding, recent);
+    contact = Date.now();
+    const again = new Set(answer.items.map((card) => card.item));
+    const lost = expired && queue.drop(new Set(queue.held().filter((item) => !again.has(item))));
     const judged = new Set(unsaved.filter((entry) => entry.action !== "undo").map((entry) => entry.item));
-    queue.add(answer.recent.filter((card) => !judged.has(card.item)).map((card) => view.prepare(card)));
-    queue.add(answer.items.filter((card) => !judged.has(card.item)).map((card) => view.prepare(card)));
+    for (const card of [...answer.recent, ...answer.items]) {
+      if (!judged.has(card.item) && queue.add(card)) view.prepare(card);
+      if (card.pending) loadLate(card);
+    }
     if (!progress) seen = answer.progress.n_seen;
     if (!outbox.unsaved().length) {
       progress = answer.progress;
@@ -79,6 +86,17 @@ async function fetchItems(n, recent) {
   }
 }
 
+/** A text that was not there in time: the item waits for it, and the others do not. */
+async function loadLate(card) {
+  const answer = await api.request("GET", `items/${card.item}`).catch((error) => ({ item: { problem: `No text: ${error.message}.` } }));
+  const { title, html, sides, digest, open_url, problem } = answer.item;
+  Object.assign(card, { pending: false, problem, title: title ?? card.title, html: html ?? "", digest, open_url, sides: sides ?? card.sides });
+  if (!card.node) return;
+  const node = card.node;
+  view.prepare(card);
+  if (node.isConnected) view.show(queue);
+}
+
 function refillIfShort() {
   if (!done && queue.held().length <= FEWEST_AHEAD) refill();
 }
@@ -93,8 +111,9 @@ function arrive({ focus = true } = {}) {
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
   if (!card && done) {
-    $("finished-text").textContent = "Nothing is left for you to judge in this book.";
-    view.announce("Nothing is left for you to judge.");
+    const text = page.closed ? "This book is closed: it takes no judgments." : "Nothing is left for you to judge in this book.";
+    $("finished-text").textContent = text;
+    view.announce(text);
   }
 }
 

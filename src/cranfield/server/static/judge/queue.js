@@ -19,14 +19,13 @@ export class Queue {
     return this.cards.filter((card) => !card.mine).map((card) => card.item);
   }
 
-  /** Append what was fetched; an item that is there already stays, but for one put off for later, which moves to the end. */
-  add(cards) {
-    for (const card of cards) {
-      const there = this.find(card.item);
-      if (there && there.mine?.action !== "later") continue;
-      if (there) this.remove(there);
-      this.cards.push(card);
-    }
+  /** Append a card; whether it was new. One that was put off for later moves to the end, others stay where they are. */
+  add(card) {
+    const there = this.find(card.item);
+    if (there && there.mine?.action !== "later") return false;
+    if (there) this.remove(there);
+    this.cards.push(card);
+    return true;
   }
 
   remove(card) {

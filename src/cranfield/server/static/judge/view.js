@@ -33,6 +33,7 @@ export class View {
     const head = element("header", "", heading);
     if (card.title && card.doc && card.title !== card.doc) head.append(element("p", "doc", card.doc));
     card.node = element("article", "card", head);
+    if (card.pending) card.node.append(element("p", "problem", "The text is being fetched …"));
     if (card.problem) card.node.append(element("p", "problem", card.problem));
     if (card.sides) {
       const sides = ["Left", "Right"].map((name, place) => {
