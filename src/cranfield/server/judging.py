@@ -176,8 +176,8 @@ def next_items(
 ) -> dict[str, object]:
     """The next items of this rater, with their texts; those that the rater judged last, oldest first; the progress."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
-    held = {int(each) for each in holding.split(",") if each.strip()}
-    given = store.queue.next_items(book.id, rater, n, holding=held)
+    fetched = {int(each) for each in holding.split(",") if each.strip()}
+    given = store.queue.next_items(book.id, rater, n, holding=fetched)
     rows = store.reading.recent(book.id, rater, recent)[::-1] if recent else ()
     judged = [store.queue.own(book.id, rater, row.item_id) for row in rows]
     return {
