@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from uuid import uuid4
 
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
 from cranfield.judging.pools.pool_file import Pool
-from cranfield.judging.settings import BookSettings
+from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
+from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source
 from cranfield.judging.store.engine import Part
+from cranfield.judging.store.filters import item_conditions, judgment_conditions
+from cranfield.judging.store.rows import account_row, book_row, guideline_version, item_row, settings_of
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    Book,
+    BookQuery,
+    BookState,
+    Event,
+    Frozen,
+    Guideline,
+    Item,
+    Judgment,
+    Origin,
+    RaterKind,
+    Slot,
+    SlotState,
+)
+from cranfield.judging.store.standing import derive_judgment, give_back, is_stale, update_state
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
 
 
@@ -24,11 +49,32 @@ class Books(Part):
         Raises:
             UsageError: the name is taken, or the pool is inconsistent; all problems at once.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            if not name.strip() or session.scalar(select(Book.id).where(Book.name == name)) is not None:
+                problem = f"there is a book {name} already" if name.strip() else "a book needs a name"
+                raise UsageError(problem, hint="choose another name")
+            now = self._clock()
+            book = Book(
+                name=name,
+                state=BookState.OPEN,
+                settings=settings.model_dump(mode="json"),
+                source=pool_source(pool),
+                created_at=now,
+            )
+            session.add(book)
+            session.flush()
+            session.add(
+                Guideline(
+                    book_id=book.id, version=1, text=guideline or DEFAULT_GUIDELINE, created_at=now, account_id=by
+                )
+            )
+            add_missing(session, book, pool, now)
+            return _info(session, book)
 
     def all(self) -> tuple[BookInfo, ...]:
         """All books, by name."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            return tuple(_info(session, book) for book in session.scalars(select(Book).order_by(Book.name)))
 
     def get(self, book: str | int) -> BookInfo:
         """A book by name or id.
@@ -36,31 +82,70 @@ class Books(Part):
         Raises:
             UnknownNameError: there is none.
         """
-        raise NotImplementedError
+        with self._database.read() as session:
+            return _info(session, book_row(session, book))
 
     def add_pool(self, book: str | int, pool: Pool) -> int:
         """Add what a pool has and the book lacks; the number of new items. Judgments of items that it has are carried over."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            return add_missing(session, book_row(session, book, lock=True), pool, self._clock())
 
     def add_item(self, book_id: int, query: str, doc: str, fields: Json, by: int) -> int:
         """Add a document that no system returned (origin `added`); its item id. The item that is there, where it is there."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            book = book_row(session, book_id, lock=True)
+            account_row(session, by)
+            query_row = _query(session, book_id, query)
+            if (found := _item_of(session, query_row.id, doc)) is not None:
+                return found.id
+            if not doc.strip():
+                raise UsageError("a document needs an id", path="doc")
+            settings = settings_of(book)
+            item = Item(book_id=book_id, query_id=query_row.id, doc_id=doc, fields=fields, origin=Origin.ADDED)
+            item.wanted = plan_wanted(settings, query, doc)
+            session.add(item)
+            session.flush()
+            update_state(session, item, settings, self._clock())
+            return item.id
 
     def set_guideline(self, book_id: int, text: str, by: int | None = None) -> int:
         """Make a new version of the guidelines; its number. The same text makes none."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            book_row(session, book_id, lock=True)
+            version = guideline_version(session, book_id)
+            if _guideline(session, book_id, version) == text:
+                return version
+            row = Guideline(book_id=book_id, version=version + 1, text=text, created_at=self._clock(), account_id=by)
+            session.add(row)
+            return row.version
 
     def guidelines(self, book_id: int) -> tuple[GuidelineInfo, ...]:
         """All versions, the earliest first."""
-        raise NotImplementedError
+        query = (
+            select(Guideline, Account.name)
+            .outerjoin(Account, Account.id == Guideline.account_id)
+            .where(Guideline.book_id == book_id)
+            .order_by(Guideline.version)
+        )
+        with self._database.read() as session:
+            return tuple(
+                GuidelineInfo(row.version, row.text, row.created_at, name) for row, name in session.execute(query)
+            )
 
     def close(self, book_id: int) -> None:
-        """Take no more judgments; leases end."""
-        raise NotImplementedError
+        """Take no more judgments; leases end. Open items can still be adjudicated."""
+        with self._database.write() as session:
+            book_row(session, book_id, lock=True).state = BookState.CLOSED
+            of_book = select(Item.id).where(Item.book_id == book_id)
+            leased = (Slot.state == SlotState.LEASED, Slot.item_id.in_(of_book))
+            session.execute(
+                update(Slot).where(*leased).values(state=SlotState.OPEN, account_id=None, leased_until=None)
+            )
 
     def open(self, book_id: int) -> None:
         """Take judgments again."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            book_row(session, book_id, lock=True).state = BookState.OPEN
 
     def reopen(self, book_id: int, which: Sequence[int] | ItemFilter, by: int, reason: str = "") -> int:
         """Ask again: withdraw judgments of persons and the final grade, by an event each; the number of items.
@@ -69,20 +154,144 @@ class Books(Part):
         (`rater`, `stale`, `before_guideline`, `skipped`) only those that match. The log keeps everything.
         An item that wanted no person, since its judgment was carried over, wants them now.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            book = book_row(session, book_id, lock=True)
+            account_row(session, by)
+            where = which if isinstance(which, ItemFilter) else ItemFilter()
+            query = select(Item).where(Item.book_id == book_id, Item.origin != Origin.REPEAT).order_by(Item.id)
+            if isinstance(which, ItemFilter):
+                query = query.where(*item_conditions(which))
+            else:
+                for item_id in which:
+                    item_row(session, item_id, book_id)
+            chosen = None if isinstance(which, ItemFilter) else set(which)
+            items = [item for item in session.scalars(query) if chosen is None or item.id in chosen]
+            for item in items:
+                self._reopen(session, book, item, where, by, reason)
+            return len(items)
+
+    def _reopen(self, session: Session, book: Book, item: Item, where: ItemFilter, by: int, reason: str) -> None:
+        settings, now = settings_of(book), self._clock()
+        withdrawn = session.scalars(
+            select(Judgment.account_id)
+            .join(Account, Account.id == Judgment.account_id)
+            .join(Event, Event.id == Judgment.event_id)
+            .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON, *judgment_conditions(where))
+            .order_by(Judgment.account_id)
+        ).all()
+        version = guideline_version(session, book.id)
+        for subject in withdrawn or (None,):
+            event = Event(
+                book_id=book.id,
+                item_id=item.id,
+                account_id=by,
+                action=Action.REOPEN,
+                reason=reason,
+                at=now,
+                guideline_version=version,
+                method="lead",
+                client_key=f"reopen:{uuid4()}",
+                subject_id=subject,
+            )
+            session.add(event)
+        session.flush()
+        item.final = None
+        if not item.wanted and item.gold is None:
+            item.wanted = plan_wanted(settings, session.get_one(BookQuery, item.query_id).name, item.doc_id)
+        for subject in withdrawn:
+            derive_judgment(session, item, subject)
+            give_back(session, item, subject)
+        update_state(session, item, settings, now)
 
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
-        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them."""
-        raise NotImplementedError
+        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them.
+
+        Raises:
+            UsageError: a query that the book does not have, or a grade that is not of the scale; all problems at once.
+        """
+        with self._database.write() as session:
+            book = book_row(session, book_id, lock=True)
+            settings, problems, given = settings_of(book), ProblemList(UsageError), list(rows)
+            names = select(BookQuery.name, BookQuery.id).where(BookQuery.book_id == book_id)
+            queries = dict(session.execute(names).tuples().all())
+            for query, doc, grade, _ in given:
+                if query not in queries:
+                    problems.add(f"the book has no query {shorten(query)}", path=f"{query} {doc}")
+                if grade not in settings.scale.grades:
+                    expected = ", ".join(map(str, settings.scale.grades))
+                    problems.add(
+                        "the grade is not of the scale", path=f"{query} {doc}", expected=expected, got=f"{grade:g}"
+                    )
+            problems.raise_if_any()
+            for query, doc, grade, reason in given:
+                item = _item_of(session, queries[query], doc)
+                if item is None:
+                    item = Item(
+                        book_id=book_id, query_id=queries[query], doc_id=doc, origin=Origin.CALIBRATION, wanted=0
+                    )
+                    session.add(item)
+                item.gold, item.gold_reason = grade, reason
+                update_state(session, item, settings, self._clock())
+            return len(given)
 
     def set_digest(self, item_id: int, digest: str) -> bool:
         """Note the digest of the text that is shown. Judgments of another text become stale; whether there are any."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            item = item_row(session, item_id)
+            book_row(session, item.book_id, lock=True)
+            item.doc_digest = digest
+            query = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
+            rows = session.execute(query.where(Judgment.item_id == item_id)).all()
+            for judgment, event in rows:
+                judgment.stale = is_stale(event, item)
+            return any(judgment.stale for judgment, _ in rows)
 
     def frozen(self, book_id: int) -> tuple[FrozenInfo, ...]:
         """The versions made of a book, the earliest first."""
-        raise NotImplementedError
+        query = select(Frozen).where(Frozen.book_id == book_id).order_by(Frozen.number)
+        with self._database.read() as session:
+            return tuple(FrozenInfo(row.number, row.digest, row.manifest, row.at) for row in session.scalars(query))
 
     def add_frozen(self, book_id: int, digest: str, manifest: Json) -> FrozenInfo:
         """Note a version; it gets the next number."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            book_row(session, book_id, lock=True)
+            last = session.scalar(select(func.max(Frozen.number)).where(Frozen.book_id == book_id)) or 0
+            row = Frozen(book_id=book_id, number=last + 1, digest=digest, manifest=manifest, at=self._clock())
+            session.add(row)
+            return FrozenInfo(row.number, row.digest, row.manifest, row.at)
+
+
+def _info(session: Session, book: Book) -> BookInfo:
+    version = guideline_version(session, book.id)
+    items = select(func.count()).where(Item.book_id == book.id, Item.origin != Origin.REPEAT)
+    return BookInfo(
+        id=book.id,
+        name=book.name,
+        state=BookState(book.state),
+        settings=settings_of(book),
+        source=book.source,
+        created_at=book.created_at,
+        n_queries=session.scalar(select(func.count()).where(BookQuery.book_id == book.id)) or 0,
+        n_items=session.scalar(items) or 0,
+        guideline_version=version,
+        guideline=_guideline(session, book.id, version),
+    )
+
+
+def _guideline(session: Session, book_id: int, version: int) -> str:
+    query = select(Guideline.text).where(Guideline.book_id == book_id, Guideline.version == version)
+    return session.scalar(query) or ""
+
+
+def _query(session: Session, book_id: int, name: str) -> BookQuery:
+    found = session.scalar(select(BookQuery).where(BookQuery.book_id == book_id, BookQuery.name == name))
+    if found is None:
+        names = session.scalars(select(BookQuery.name).where(BookQuery.book_id == book_id))
+        raise UnknownNameError.among("query", name, names)
+    return found
+
+
+def _item_of(session: Session, query_id: int, doc: str) -> Item | None:
+    query = select(Item).where(Item.query_id == query_id, Item.doc_id == doc, Item.origin != Origin.REPEAT)
+    return session.scalar(query)

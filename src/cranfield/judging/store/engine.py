@@ -87,18 +87,29 @@ class Database:
             session.connection(execution_options={_WRITES: True})
             yield session
 
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """A transaction that may change tables; SQLite checks references at its end, not in it."""
+        engine = _sqlite_engine(self.url, references=False) if self.is_sqlite else self.engine
+        try:
+            with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+                yield connection
+        finally:
+            if engine is not self.engine:
+                engine.dispose()
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
 
 
-def _sqlite_engine(url: URL) -> Engine:
+def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
     engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
 
     @event.listens_for(engine, "connect")
     def _connected(connection: object, _record: object) -> None:
         connection.isolation_level = None  # type: ignore[attr-defined]  # of sqlite3: transactions begin below
-        for setting in ("journal_mode=WAL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON", "synchronous=NORMAL"):
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL", f"foreign_keys={int(references)}"):
             connection.execute(f"PRAGMA {setting}")  # type: ignore[attr-defined]
 
     @event.listens_for(engine, "begin")

@@ -3,9 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session, aliased
+
+from cranfield.errors import Problem, ProblemList, UsageError
+from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.values import EventRow, ImportedJudgment, Saved, SaveRequest
+from cranfield.judging.store.rows import account_row, book_row, guideline_version, item_row, settings_of
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    BookQuery,
+    BookState,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    RaterKind,
+    SkipReason,
+)
+from cranfield.judging.store.standing import apply, update_state
+from cranfield.judging.store.values import (
+    BookClosedError,
+    EventRow,
+    ImportedJudgment,
+    NotAllowedError,
+    Saved,
+    SaveRequest,
+)
+
+RATER_ACTIONS = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.FLAG, Action.UNFLAG, Action.UNDO})
+PREFERENCES = (0, 1, 2)
+"""Tie, list `a` is better, list `b` is better."""
+_OF_BOTH = tuple(
+    field.name for field in fields(SaveRequest) if field.name in {field.name for field in fields(ImportedJudgment)}
+)
+
+
+def grades_of(settings: BookSettings) -> tuple[int, ...]:
+    """The grades that a rater may give in a book."""
+    return PREFERENCES if settings.mode is Mode.PREFERENCE else settings.scale.grades
 
 
 class Log(Part):
@@ -23,16 +62,47 @@ class Log(Part):
             UnknownNameError: there is no such book, item or account.
             UsageError: a grade that is not of the scale, a skip without a reason, an action that needs another call.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            book = book_row(session, request.book_id, lock=True)
+            if (first := _first(session, request.account_id, request.client_key)) is not None:
+                return first
+            account, settings = account_row(session, request.account_id), settings_of(book)
+            item = item_row(session, request.item_id, book.id)
+            if request.action not in RATER_ACTIONS:
+                raise UsageError(f"action {request.action} is not one that is saved")
+            _check(request, settings)
+            if book.state == BookState.CLOSED:
+                raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+            if item.doc_digest is None:
+                item.doc_digest = request.doc_digest
+            event = _event(session, book.id, request, self._clock())
+            extra = apply(session, item, account, request.action, settings, self._clock())
+            return Saved(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
 
     def adjudicate(self, item_id: int, account_id: int, grade: float, reason: str, client_key: str) -> Saved:
-        """Set the final grade of an item; the raters' grades are kept.
+        """Set the final grade of an item; the raters' grades are kept. A closed book can be adjudicated.
 
         Raises:
             NotAllowedError: the account has graded the item.
             UsageError: no reason, or a grade that is not of the scale.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            book = book_row(session, item_row(session, item_id).book_id, lock=True)
+            if (first := _first(session, account_id, client_key)) is not None:
+                return first
+            item, settings = item_row(session, item_id), settings_of(book)
+            account_row(session, account_id)
+            request = SaveRequest(
+                book.id, item_id, account_id, Action.ADJUDICATE, client_key, grade, reason=reason.strip(), method="lead"
+            )
+            _check(request, settings)
+            own = session.get(Judgment, (item_id, account_id))
+            if own is not None and own.action in (Action.GRADE, Action.CARRY):
+                raise NotAllowedError("a rater of an item cannot adjudicate it", hint="another lead can")
+            event = _event(session, book.id, request, self._clock())
+            item.final = grade
+            update_state(session, item, settings, self._clock())
+            return Saved(event.id, duplicate=False, item_state=ItemState(item.state))
 
     def import_many(self, book_id: int, judgments: Iterable[ImportedJudgment]) -> int:
         """Record judgments that were made elsewhere, all or none; how many are new.
@@ -40,8 +110,132 @@ class Log(Part):
         Raises:
             UsageError: an item that the book does not have, or a grade that is not of the scale; all problems at once.
         """
-        raise NotImplementedError
+        rows = list(judgments)
+        with self._database.write() as session:
+            book = book_row(session, book_id, lock=True)
+            settings, now = settings_of(book), self._clock()
+            items = {item.id: item for item in session.scalars(select(Item).where(Item.book_id == book_id))}
+            raters = {row.id: row for row in session.scalars(select(Account))}
+            problems = ProblemList(UsageError)
+            for row in rows:
+                problems.problems += _import_problems(row, settings, items, raters)
+            problems.raise_if_any()
+            keys = select(Event.account_id, Event.client_key).where(Event.book_id == book_id)
+            seen = {(account, key) for account, key in session.execute(keys)}
+            new = 0
+            for row in rows:
+                if (row.account_id, row.client_key) in seen:
+                    continue
+                seen.add((row.account_id, row.client_key))
+                shared = {name: getattr(row, name) for name in _OF_BOTH}
+                _event(session, book_id, SaveRequest(book_id=book_id, **shared), now if row.at is None else row.at)
+                apply(session, items[row.item_id], raters[row.account_id], row.action, settings, now)
+                new += 1
+            return new
 
     def events(self, book_id: int, after: int = 0, limit: int | None = None) -> tuple[EventRow, ...]:
         """The events of a book with a larger id than `after`, in the order in which they were recorded."""
-        raise NotImplementedError
+        subject = aliased(Account)
+        query = (
+            select(Event, Account.name, Account.kind, BookQuery.name, Item.doc_id, subject.name)
+            .join(Account, Account.id == Event.account_id)
+            .join(Item, Item.id == Event.item_id)
+            .join(BookQuery, BookQuery.id == Item.query_id)
+            .outerjoin(subject, subject.id == Event.subject_id)
+            .where(Event.book_id == book_id, Event.id > after)
+            .order_by(Event.id)
+            .limit(limit)
+        )
+        with self._database.read() as session:
+            return tuple(_event_row(*row) for row in session.execute(query))
+
+
+def _first(session: Session, account_id: int, client_key: str) -> Saved | None:
+    """What the key was saved as before."""
+    query = select(Event).where(Event.account_id == account_id, Event.client_key == client_key)
+    event = session.scalar(query)
+    if event is None:
+        return None
+    return Saved(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
+
+
+def _check(request: SaveRequest, settings: BookSettings) -> None:
+    problems = ProblemList(UsageError)
+    if not 0 < len(request.client_key) <= Event.client_key.type.length:
+        problems.add("the key of a save has 1 to 80 characters", path="client_key", got=str(len(request.client_key)))
+    problems.problems += _grade_problems(request.action, request.grade, settings)
+    if request.action is Action.SKIP and request.skip_reason is None:
+        problems.add("a skip needs a reason", path="skip_reason", expected=", ".join(SkipReason))
+    if request.action is Action.ADJUDICATE and not request.reason:
+        problems.add("a final grade needs a reason", path="reason")
+    problems.raise_if_any()
+
+
+def _grade_problems(action: Action, grade: float | None, settings: BookSettings) -> list[Problem]:
+    grades = grades_of(settings)
+    is_graded = action in (Action.GRADE, Action.ADJUDICATE)
+    if is_graded and grade not in grades:
+        got = "none" if grade is None else f"{grade:g}"
+        return [Problem("the grade is not of the scale", path="grade", expected=", ".join(map(str, grades)), got=got)]
+    if not is_graded and action is not Action.CARRY and grade is not None:
+        return [Problem(f"`{action}` has no grade", path="grade", got=f"{grade:g}")]
+    return []
+
+
+def _import_problems(
+    row: ImportedJudgment, settings: BookSettings, items: dict[int, Item], raters: dict[int, Account]
+) -> list[Problem]:
+    found = _grade_problems(row.action, row.grade, settings)
+    if row.item_id not in items:
+        found.append(Problem(f"the book has no item {row.item_id}"))
+    if row.account_id not in raters:
+        found.append(Problem(f"there is no account {row.account_id}"))
+    return found
+
+
+def _event(session: Session, book_id: int, request: SaveRequest, at: int) -> Event:
+    version = request.guideline_version
+    event = Event(
+        book_id=book_id,
+        item_id=request.item_id,
+        account_id=request.account_id,
+        action=request.action,
+        grade=request.grade,
+        skip_reason=request.skip_reason if request.action is Action.SKIP else None,
+        reason=request.reason,
+        at=at,
+        duration_ms=request.duration_ms,
+        order_seen=request.order_seen,
+        guideline_version=guideline_version(session, book_id) if version is None else version,
+        method=request.method,
+        client_key=request.client_key,
+        doc_digest=request.doc_digest,
+    )
+    session.add(event)
+    session.flush()
+    return event
+
+
+def _event_row(event: Event, account: str, kind: str, query: str, doc: str, subject: str | None) -> EventRow:
+    return EventRow(
+        id=event.id,
+        book_id=event.book_id,
+        item_id=event.item_id,
+        query=query,
+        doc=doc,
+        account_id=event.account_id,
+        account=account,
+        kind=RaterKind(kind),
+        action=Action(event.action),
+        grade=event.grade,
+        skip_reason=None if event.skip_reason is None else SkipReason(event.skip_reason),
+        reason=event.reason,
+        at=event.at,
+        duration_ms=event.duration_ms,
+        order_seen=event.order_seen,
+        guideline_version=event.guideline_version,
+        method=event.method,
+        client_key=event.client_key,
+        doc_digest=event.doc_digest,
+        subject=subject,
+    )

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.store.accounts import AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.schema import RaterKind, Role
-from cranfield.judging.store.values import Json
+from cranfield.judging.store.rows import account_info, account_row, book_row
+from cranfield.judging.store.schema import (
+    Account,
+    Item,
+    JoinLink,
+    LoginAttempt,
+    Member,
+    RaterKind,
+    Role,
+    Slot,
+    SlotState,
+    Token,
+    WebSession,
+)
+from cranfield.judging.store.values import Json, NotAllowedError
+
+RIGHTS = {Role.VIEWER: 0, Role.RATER: 1, Role.LEAD: 2, Role.ADMIN: 3}
+SCOPES = {
+    "read": frozenset(Role),
+    "judge": frozenset({Role.RATER, Role.LEAD, Role.ADMIN}),
+    "manage": frozenset({Role.LEAD, Role.ADMIN}),
+}
+"""Scope of a token to the roles that may have it."""
+BEGINNING = "cranfield_"
+"""Of a token: scanners for secrets find it by this."""
+NAME_CHARS, KEY_CHARS = 200, 300
+KEPT_FAILURES_MS = 86_400_000
+USED_EVERY_MS = 60_000
+"""The last use of a token is noted once a minute: a request that reads should not write."""
 
 
 class People(Part):
@@ -24,7 +58,10 @@ class People(Part):
         Raises:
             UsageError: the name is empty, or taken.
         """
-        raise NotImplementedError
+        if not name.strip() or len(name) > NAME_CHARS:
+            raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+        with self._database.write() as session:
+            return account_info(self._new(session, name.strip(), role, kind, password_hash, settings or {}))
 
     def get(self, account: str | int) -> AccountInfo:
         """An account by name or id.
@@ -32,67 +69,118 @@ class People(Part):
         Raises:
             UnknownNameError: there is none.
         """
-        raise NotImplementedError
+        with self._database.read() as session:
+            return account_info(account_row(session, account))
 
     def find(self, name: str) -> AccountInfo | None:
         """An account by name; None where there is none: an unknown name must look like a wrong password."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            row = session.scalar(select(Account).where(Account.name == name))
+            return None if row is None else account_info(row)
 
     def all(self) -> tuple[AccountInfo, ...]:
         """All accounts, by name."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            return tuple(account_info(row) for row in session.scalars(select(Account).order_by(Account.name)))
 
     def set_role(self, account_id: int, role: Role) -> None:
         """Change the role; the account's tokens and sessions end where it loses rights by it."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            account = account_row(session, account_id)
+            if RIGHTS[role] < RIGHTS[Role(account.role)]:
+                session.execute(delete(WebSession).where(WebSession.account_id == account_id))
+                session.execute(delete(Token).where(Token.account_id == account_id))
+            account.role = role
 
     def set_password(self, account_id: int, password_hash: str | None) -> None:
         """Change the password; all sessions of the account end."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            account_row(session, account_id).password_hash = password_hash
+            session.execute(delete(WebSession).where(WebSession.account_id == account_id))
 
     def set_active(self, account_id: int, *, active: bool) -> None:
         """Let an account sign in, or not; its sessions end and its leases go back where not."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            account_row(session, account_id).active = active
+            if not active:
+                session.execute(delete(WebSession).where(WebSession.account_id == account_id))
+                _end_leases(session, Slot.account_id == account_id)
 
     def set_settings(self, account_id: int, settings: Json) -> None:
         """Store the key map and display settings of an account."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            account_row(session, account_id).settings = settings
 
     def members(self, book_id: int) -> tuple[MemberInfo, ...]:
         """The raters of a book, by name."""
-        raise NotImplementedError
+        query = select(Account, Member.quota).join(Member, Member.account_id == Account.id)
+        with self._database.read() as session:
+            rows = session.execute(query.where(Member.book_id == book_id).order_by(Account.name))
+            return tuple(MemberInfo(account_info(account), quota) for account, quota in rows)
 
     def is_member(self, book_id: int, account_id: int) -> bool:
         """Whether an account is a member of a book."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            return session.get(Member, (book_id, account_id)) is not None
 
     def books_of(self, account_id: int) -> tuple[int, ...]:
         """The ids of the books of which an account is a member."""
-        raise NotImplementedError
+        query = select(Member.book_id).where(Member.account_id == account_id).order_by(Member.book_id)
+        with self._database.read() as session:
+            return tuple(session.scalars(query))
 
     def join(self, book_id: int, account_id: int, quota: int | None = None) -> None:
         """Make an account a member of a book, or change its quota."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            book_row(session, book_id)
+            account_row(session, account_id)
+            session.merge(Member(book_id=book_id, account_id=account_id, quota=quota))
 
     def leave(self, book_id: int, account_id: int) -> None:
         """End a membership: leases go back; judgments stay."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            session.execute(delete(Member).where(Member.book_id == book_id, Member.account_id == account_id))
+            of_book = select(Item.id).where(Item.book_id == book_id)
+            _end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(of_book))
 
     def start_session(self, account_id: int, ttl_ms: int) -> str:
         """Sign in; the secret of the session, for the cookie."""
-        raise NotImplementedError
+        raw, now = token_urlsafe(32), self._clock()
+        with self._database.write() as session:
+            account_row(session, account_id)
+            session.execute(delete(WebSession).where(WebSession.expires_at <= now))
+            session.add(
+                WebSession(
+                    id_hash=_hash(raw),
+                    account_id=account_id,
+                    csrf=token_urlsafe(32),
+                    created_at=now,
+                    expires_at=now + ttl_ms,
+                )
+            )
+        return raw
 
     def session(self, raw: str) -> SessionInfo | None:
         """The session of a secret; None where it is unknown, has expired, or the account is not active."""
-        raise NotImplementedError
+        query = select(WebSession, Account).join(Account, Account.id == WebSession.account_id)
+        holds = (WebSession.id_hash == _hash(raw), WebSession.expires_at > self._clock(), Account.active)
+        with self._database.read() as session:
+            found = session.execute(query.where(*holds)).first()
+        if found is None:
+            return None
+        row, account = found
+        return SessionInfo(account_info(account), row.csrf, row.created_at, row.expires_at)
 
     def end_session(self, raw: str) -> None:
         """Sign out."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            session.execute(delete(WebSession).where(WebSession.id_hash == _hash(raw)))
 
     def end_sessions(self, account_id: int) -> int:
         """Sign out everywhere; how many sessions ended."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            gone = delete(WebSession).where(WebSession.account_id == account_id).returning(WebSession.id_hash)
+            return len(session.scalars(gone).all())
 
     def add_token(self, account_id: int, label: str, scope: str, ttl_ms: int) -> str:
         """Make a token of the API; its secret, which is not stored. `scope` is `read`, `judge` or `manage`.
@@ -100,35 +188,79 @@ class People(Part):
         Raises:
             NotAllowedError: the scope is wider than the role of the account.
         """
-        raise NotImplementedError
+        if scope not in SCOPES:
+            raise UnknownNameError.among("scope", scope, SCOPES)
+        raw, now = BEGINNING + token_urlsafe(32), self._clock()
+        with self._database.write() as session:
+            account = account_row(session, account_id)
+            if Role(account.role) not in SCOPES[scope]:
+                raise NotAllowedError(f"a {account.role} cannot have a token with the scope {scope}")
+            session.add(
+                Token(
+                    account_id=account_id,
+                    hash=_hash(raw),
+                    label=label,
+                    scope=scope,
+                    created_at=now,
+                    expires_at=now + ttl_ms,
+                )
+            )
+        return raw
 
     def token(self, raw: str) -> TokenInfo | None:
         """The token of a secret, noted as used; None where it is unknown, has expired, or the account is not active."""
-        raise NotImplementedError
+        query = select(Token, Account).join(Account, Account.id == Token.account_id)
+        now = self._clock()
+        with self._database.read() as session:
+            found = session.execute(
+                query.where(Token.hash == _hash(raw), Token.expires_at > now, Account.active)
+            ).first()
+            info = None if found is None else _token(*found)
+        if info is not None and now - (info.used_at or 0) > USED_EVERY_MS:
+            with self._database.write() as session:
+                session.execute(update(Token).where(Token.id == info.id).values(used_at=now))
+        return info
 
     def tokens(self, account_id: int) -> tuple[TokenInfo, ...]:
         """The tokens of an account, the earliest first."""
-        raise NotImplementedError
+        query = select(Token, Account).join(Account, Account.id == Token.account_id)
+        with self._database.read() as session:
+            rows = session.execute(query.where(Token.account_id == account_id).order_by(Token.id))
+            return tuple(_token(*row) for row in rows)
 
     def revoke(self, token_id: int, account_id: int | None = None) -> bool:
         """Delete a token, of this account where one is given; whether there was one."""
-        raise NotImplementedError
+        of_account = () if account_id is None else (Token.account_id == account_id,)
+        with self._database.write() as session:
+            gone = delete(Token).where(Token.id == token_id, *of_account).returning(Token.id)
+            return session.scalar(gone) is not None
 
     def add_link(self, book_id: int, ttl_ms: int, uses: int = 1) -> str:
         """Make a join link; its secret, which is not stored."""
-        raise NotImplementedError
+        raw, now = token_urlsafe(32), self._clock()
+        with self._database.write() as session:
+            book_row(session, book_id)
+            link = JoinLink(book_id=book_id, hash=_hash(raw), created_at=now, expires_at=now + ttl_ms, uses_left=uses)
+            session.add(link)
+        return raw
 
     def link(self, raw: str) -> LinkInfo | None:
         """The link of a secret; None where it is unknown, has expired or is used up."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            found = self._link(session, raw)
+            return None if found is None else _link(found, book_row(session, found.book_id).name)
 
     def links(self, book_id: int) -> tuple[LinkInfo, ...]:
         """The links of a book, the earliest first."""
-        raise NotImplementedError
+        query = select(JoinLink).where(JoinLink.book_id == book_id).order_by(JoinLink.id)
+        with self._database.read() as session:
+            name = book_row(session, book_id).name
+            return tuple(_link(row, name) for row in session.scalars(query))
 
     def revoke_link(self, link_id: int) -> bool:
         """Delete a link; whether there was one."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            return session.scalar(delete(JoinLink).where(JoinLink.id == link_id).returning(JoinLink.id)) is not None
 
     def use_link(self, raw: str, name: str, password_hash: str | None = None) -> AccountInfo:
         """Make an account with the role of a rater, a member of the link's book. One use of the link is spent.
@@ -137,7 +269,13 @@ class People(Part):
             NotAllowedError: the link is unknown, has expired or is used up.
             UsageError: the name is empty, or taken.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            link = self._spend(session, raw)
+            if not name.strip() or len(name) > NAME_CHARS:
+                raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+            account = self._new(session, name.strip(), Role.RATER, RaterKind.PERSON, password_hash, {})
+            session.add(Member(book_id=link.book_id, account_id=account.id))
+            return account_info(account)
 
     def use_link_as(self, raw: str, account_id: int) -> int:
         """Make an existing account a member of the link's book; the book. A use is spent where it was none before.
@@ -145,16 +283,75 @@ class People(Part):
         Raises:
             NotAllowedError: the link is unknown, has expired or is used up.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            known = self._link(session, raw)
+            if known is not None and session.get(Member, (known.book_id, account_id)) is not None:
+                return known.book_id
+            link = self._spend(session, raw)
+            account_row(session, account_id)
+            session.add(Member(book_id=link.book_id, account_id=account_id))
+            return link.book_id
 
     def record_failure(self, key: str) -> None:
         """Note a failed sign-in of `name:ann` or `address:10.0.0.7`; those older than a day are deleted."""
-        raise NotImplementedError
+        now = self._clock()
+        with self._database.write() as session:
+            session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - KEPT_FAILURES_MS))
+            session.add(LoginAttempt(key=key[:KEY_CHARS], at=now))
 
     def failures(self, key: str, since: int) -> int:
         """How many sign-ins failed at or after `since`."""
-        raise NotImplementedError
+        query = select(func.count()).where(LoginAttempt.key == key[:KEY_CHARS], LoginAttempt.at >= since)
+        with self._database.read() as session:
+            return session.scalar(query) or 0
 
     def clear_failures(self, key: str) -> None:
         """Delete the failures of a key, after a sign-in that was right."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            session.execute(delete(LoginAttempt).where(LoginAttempt.key == key[:KEY_CHARS]))
+
+    def _new(
+        self, session: Session, name: str, role: Role, kind: RaterKind, password_hash: str | None, settings: Json
+    ) -> Account:
+        if session.scalar(select(Account.id).where(Account.name == name)) is not None:
+            raise UsageError(f"the name {shorten(name)} is taken", path="name", hint="choose another name")
+        account = Account(
+            name=name,
+            role=role,
+            kind=kind,
+            password_hash=password_hash,
+            active=True,
+            settings=settings,
+            created_at=self._clock(),
+        )
+        session.add(account)
+        session.flush()
+        return account
+
+    def _link(self, session: Session, raw: str) -> JoinLink | None:
+        query = select(JoinLink).where(JoinLink.hash == _hash(raw), JoinLink.expires_at > self._clock())
+        return session.scalar(query.where(JoinLink.uses_left > 0).with_for_update())
+
+    def _spend(self, session: Session, raw: str) -> JoinLink:
+        link = self._link(session, raw)
+        if link is None:
+            raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
+        link.uses_left -= 1
+        return link
+
+
+def _hash(raw: str) -> str:
+    return sha256(raw.encode()).hexdigest()
+
+
+def _end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
+    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
+    session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
+
+
+def _token(row: Token, account: Account) -> TokenInfo:
+    return TokenInfo(row.id, account_info(account), row.label, row.scope, row.created_at, row.expires_at, row.used_at)
+
+
+def _link(row: JoinLink, book: str) -> LinkInfo:
+    return LinkInfo(row.id, row.book_id, book, row.created_at, row.expires_at, row.uses_left)

@@ -2,10 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
+from sqlalchemy import ColumnElement, not_, or_, select, update
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError
+from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.values import Assignment
+from cranfield.judging.store.rows import account_row, book_row, item_row, seeded, settings_of
+from cranfield.judging.store.schema import (
+    Action,
+    Book,
+    BookQuery,
+    BookState,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    Member,
+    Origin,
+    RaterKind,
+    SkipReason,
+    Slot,
+    SlotState,
+)
+from cranfield.judging.store.supply import (
+    calibration_items,
+    calibration_left,
+    judged_by,
+    member_row,
+    offered,
+    quota_left,
+)
+from cranfield.judging.store.values import Assignment, NotAllowedError
+
+REPEAT_AFTER = 10
+"""Other items that a rater has judged between an item and its repeat."""
+REPEAT_AFTER_AT_END = 3
+"""Those where the rater's queue has nothing else."""
+
+
+@dataclass(frozen=True)
+class _Rater:
+    """A rater in a book, at a moment: what orders and limits his or her queue."""
+
+    session: Session
+    book: Book
+    settings: BookSettings
+    account_id: int
+    now: int
+
+    @property
+    def until(self) -> int:
+        """The end of a lease that begins now."""
+        return self.now + self.settings.lease_seconds * 1000
+
+    def query_key(self, query_id: int) -> int:
+        """The rater's own order of queries."""
+        return seeded(self.settings.seed, "query", self.account_id, query_id)
+
+    def item_key(self, item: Item) -> tuple[int, int]:
+        """The rater's own order of the documents of each query; a repeat stands where the first one stood."""
+        number = item.repeat_of or item.id
+        return self.query_key(item.query_id), seeded(self.settings.seed, "item", self.account_id, number)
 
 
 class Queue(Part):
@@ -28,7 +89,26 @@ class Queue(Part):
         Raises:
             NotAllowedError: the account is no active member of the book, or no person.
         """
-        raise NotImplementedError
+        with self._database.write() as session:
+            rater, member = self._rater(session, book_id, account_id)
+            if rater.book.state == BookState.CLOSED or n <= 0:
+                return ()
+            _renew(rater)
+            leased = _leased_items(rater)
+            found = [*_calibration(rater), *(item for item in leased if item.id not in holding)]
+            found = [item for item in found if item.id not in holding]
+            quota = quota_left(session, rater.book, rater.settings, member)
+            room = None if quota is None else quota - len(leased)
+            while len(found) < n:
+                more = _repeat(rater, holding, found, REPEAT_AFTER)
+                if not more and (room is None or room > 0):
+                    more = _next_query(rater, room) or _put_off(rater, room)
+                    room = None if room is None else room - len(more)
+                more = more or _repeat(rater, holding, found, REPEAT_AFTER_AT_END)
+                if not more:
+                    break
+                found += more
+            return _assignments(rater, found[:n])
 
     def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
         """An item of the book as this rater sees it, with the rater's own judgment; no lease is taken.
@@ -36,12 +116,224 @@ class Queue(Part):
         Raises:
             UnknownNameError: the book has no such item, or it is a repeat for another rater.
         """
-        raise NotImplementedError
+        with self._database.read() as session:
+            rater, _ = self._rater(session, book_id, account_id, lock=False)
+            item = item_row(session, item_id, book_id)
+            if item.repeat_for not in (None, account_id):
+                raise UnknownNameError(f"there is no item {item_id} in this book")
+            return _assignments(rater, [item])[0]
 
     def renew(self, book_id: int, account_id: int) -> int:
         """Renew the leases of a rater; how many there are."""
-        raise NotImplementedError
+        with self._database.write() as session:
+            rater, _ = self._rater(session, book_id, account_id)
+            _renew(rater)
+            return len(_leased_items(rater))
 
     def release(self, book_id: int, account_id: int, item_ids: Collection[int] | None = None) -> int:
         """Give slots back; all of them without `item_ids`. How many."""
-        raise NotImplementedError
+        leased = update(Slot).where(
+            Slot.account_id == account_id,
+            Slot.state == SlotState.LEASED,
+            Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)),
+        )
+        if item_ids is not None:
+            leased = leased.where(Slot.item_id.in_(list(item_ids)))
+        given_back = leased.values(state=SlotState.OPEN, account_id=None, leased_until=None).returning(Slot.id)
+        with self._database.write() as session:
+            return len(session.scalars(given_back).all())
+
+    def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[_Rater, Member]:
+        account = account_row(session, account_id)
+        book, member = book_row(session, book_id), member_row(session, book_id, account_id, lock=lock)
+        if account.kind != RaterKind.PERSON:
+            raise NotAllowedError(f"{account.name} is no person: a {account.kind} takes no slot")
+        if member is None or not account.active:
+            what = "no member of this book" if member is None else "not active"
+            raise NotAllowedError(f"{account.name} is {what}", hint="a lead can change this")
+        return _Rater(session, book, settings_of(book), account_id, self._clock()), member
+
+
+def _own_leases(rater: _Rater) -> tuple[ColumnElement[bool], ...]:
+    of_book = select(Item.id).where(Item.book_id == rater.book.id)
+    return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, Slot.item_id.in_(of_book))
+
+
+def _renew(rater: _Rater) -> None:
+    """Prolong the leases whose second half has begun; those that have expired too, since no other rater took them."""
+    half = rater.now + rater.settings.lease_seconds * 500
+    renewed = update(Slot).where(*_own_leases(rater), Slot.leased_until < half)
+    rater.session.execute(renewed.values(leased_until=rater.until))
+
+
+def _leased_items(rater: _Rater) -> list[Item]:
+    """What the rater holds, in order; a slot of an item that is no longer open is given up."""
+    query = select(Item, Slot).join(Slot, Slot.item_id == Item.id).where(*_own_leases(rater))
+    open_items = []
+    for item, slot in rater.session.execute(query):
+        if item.state == ItemState.OPEN:
+            open_items.append(item)
+        else:
+            rater.session.delete(slot)
+    put_off = _put_off_ids(rater)
+    return sorted(open_items, key=lambda item: (item.id in put_off, rater.item_key(item)))
+
+
+def _put_off_ids(rater: _Rater) -> set[int]:
+    query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
+    return set(rater.session.scalars(query))
+
+
+def _calibration(rater: _Rater) -> list[Item]:
+    left = calibration_left(rater.session, rater.book.id, rater.settings, rater.account_id)
+    if not left:
+        return []
+    items = rater.session.scalars(calibration_items(rater.book.id, rater.account_id))
+    return sorted(items, key=rater.item_key)[:left]
+
+
+def _next_query(rater: _Rater, room: int | None) -> list[Item]:
+    """Lease all that the next query has for this rater, in the rater's order of queries."""
+    conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
+    found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
+    for query_id in sorted(rater.session.scalars(found), key=rater.query_key):
+        if leased := _lease(rater, room, (*conditions, Item.query_id == query_id)):
+            return leased
+    return []
+
+
+def _put_off(rater: _Rater, room: int | None) -> list[Item]:
+    """Lease what the rater put off, the earliest first."""
+    put_off = judged_by(rater.account_id, Action.LATER)
+    leased = _lease(rater, room, (*offered(rater.book.id, rater.account_id, rater.now), put_off))
+    query = select(Judgment.item_id, Judgment.event_id).where(
+        Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
+    )
+    order = dict(rater.session.execute(query).tuples().all())
+    return sorted(leased, key=lambda item: order[item.id])
+
+
+def _lease(rater: _Rater, room: int | None, conditions: Iterable[ColumnElement[bool]]) -> list[Item]:
+    """Lease a free slot of each item; those that another request leases at this moment are left to it."""
+    query = select(Slot, Item).join(Item, Item.id == Slot.item_id).where(*conditions)
+    rows = rater.session.execute(query.order_by(Slot.number, Slot.id).with_for_update(of=Slot, skip_locked=True))
+    first: dict[int, tuple[Slot, Item]] = {}
+    for slot, item in rows:
+        first.setdefault(item.id, (slot, item))
+    chosen = sorted(first.values(), key=lambda pair: rater.item_key(pair[1]))[:room]
+    for slot, _ in chosen:
+        slot.account_id, slot.state, slot.leased_until = rater.account_id, SlotState.LEASED, rater.until
+    rater.session.flush()
+    return [item for _, item in chosen]
+
+
+def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], after: int) -> list[Item]:
+    """The hidden repeat that is due, if one is: of an item that the rater graded some items ago."""
+    if not rater.settings.repeats:
+        return []
+    session, own = rater.session, Item.repeat_for == rater.account_id
+    repeats = session.scalars(select(Item).where(Item.book_id == rater.book.id, own).order_by(Item.id)).all()
+    graded = session.scalars(
+        select(Item)
+        .join(Judgment, Judgment.item_id == Item.id)
+        .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT, Item.gold.is_(None))
+        .where(Judgment.account_id == rater.account_id, Judgment.action == Action.GRADE)
+        .order_by(Judgment.event_id)
+    ).all()
+    judged = set(session.scalars(select(Judgment.item_id).where(Judgment.account_id == rater.account_id)))
+    waiting = [item for item in repeats if item.id not in judged]
+    if waiting:
+        shown = {*holding, *(item.id for item in found)}
+        return [item for item in waiting if item.id not in shown]
+    if int(len(graded) * rater.settings.repeats) <= len(repeats):
+        return []
+    repeated = {item.repeat_of for item in repeats}
+    candidates = [item for item in graded[: len(graded) - after] if item.id not in repeated]
+    if not candidates or len(graded) <= after:
+        return []
+    chosen = min(candidates, key=lambda item: seeded(rater.settings.seed, "repeat", rater.account_id, item.id))
+    copy = Item(
+        book_id=chosen.book_id,
+        query_id=chosen.query_id,
+        doc_id=chosen.doc_id,
+        doc_digest=chosen.doc_digest,
+        fields=chosen.fields,
+        origin=Origin.REPEAT,
+        repeat_of=chosen.id,
+        repeat_for=rater.account_id,
+        wanted=0,
+        state=ItemState.OPEN,
+    )
+    session.add(copy)
+    session.flush()
+    return [copy]
+
+
+def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]:
+    session = rater.session
+    session.flush()
+    wanted = {item.query_id for item in items}
+    queries = {row.id: row for row in session.scalars(select(BookQuery).where(BookQuery.id.in_(wanted)))}
+    everything = session.scalars(select(BookQuery.id).where(BookQuery.book_id == rater.book.id))
+    place = {number: index for index, number in enumerate(sorted(everything, key=rater.query_key), 1)}
+    of_queries = _own_of(rater, items)
+    judgments = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
+    own = {
+        judgment.item_id: (judgment, event)
+        for judgment, event in session.execute(
+            judgments.where(Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in items]))
+        )
+    }
+    return tuple(
+        _assignment(rater, item, queries[item.query_id], place, of_queries[item.query_id], own.get(item.id))
+        for item in items
+    )
+
+
+def _own_of(rater: _Rater, items: Sequence[Item]) -> dict[int, list[int]]:
+    """Query to its items that this rater has judged, holds or is now given, in the rater's order, without repeats."""
+    leased_ids = select(Slot.item_id).where(Slot.account_id == rater.account_id)
+    mine = or_(
+        judged_by(rater.account_id), Item.id.in_(leased_ids), Item.id.in_([item.repeat_of or item.id for item in items])
+    )
+    query = select(Item).where(Item.query_id.in_({item.query_id for item in items}), Item.origin != Origin.REPEAT, mine)
+    found: dict[int, list[int]] = {}
+    for item in sorted(rater.session.scalars(query), key=rater.item_key):
+        found.setdefault(item.query_id, []).append(item.id)
+    return found
+
+
+def _assignment(
+    rater: _Rater,
+    item: Item,
+    query: BookQuery,
+    place: dict[int, int],
+    of_query: Sequence[int],
+    own: tuple[Judgment, Event] | None,
+) -> Assignment:
+    judgment, event = own or (None, None)
+    is_preference = rater.settings.mode is Mode.PREFERENCE
+    side = seeded(rater.settings.seed, "side", rater.account_id, item.repeat_of or item.id) % 2 == 1
+    return Assignment(
+        item_id=item.id,
+        book_id=item.book_id,
+        query_id=query.id,
+        query=query.name,
+        query_text=query.text,
+        need=query.need,
+        notes=query.notes,
+        doc=item.doc_id,
+        fields=item.fields,
+        leased_until=rater.until,
+        swapped=is_preference and side,
+        query_number=place[query.id],
+        n_queries=len(place),
+        number=of_query.index(item.repeat_of or item.id) + 1,
+        n_of_query=len(of_query),
+        doc_digest=item.doc_digest,
+        flagged=item.flagged,
+        action=None if judgment is None else Action(judgment.action),
+        grade=None if judgment is None else judgment.grade,
+        skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),
+        reason="" if event is None else event.reason,
+    )

@@ -2,23 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from statistics import median
 
+from sqlalchemy import ColumnElement, Row, Select, exists, func, select
+from sqlalchemy.orm import Session
+
+from cranfield.judging.store.coverage import book_coverage
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.schema import ItemState, RaterKind
+from cranfield.judging.store.filters import GRADES, item_conditions
+from cranfield.judging.store.rows import book_row, item_row, settings_of
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    BookQuery,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    Origin,
+    RaterKind,
+    SkipReason,
+    Slot,
+)
+from cranfield.judging.store.supply import left_for, member_row, quota_left
 from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
+
+RECENT_GRADES = 50
+"""Grades of a rater of whose times the median is taken."""
+FEWEST_GRADES = 5
 
 
 class Reading(Part):
     """Progress, coverage, ratings, items."""
 
     def progress(self, book_id: int, account_id: int) -> Progress:
-        """How far a rater is."""
-        raise NotImplementedError
+        """How far a rater is. Of an account that is no member, nothing is left."""
+        with self._database.read() as session:
+            book = book_row(session, book_id)
+            settings, member = settings_of(book), member_row(session, book_id, account_id)
+            of_rater = select(Judgment.action, func.count()).join(Item, Item.id == Judgment.item_id)
+            of_rater = of_rater.where(Item.book_id == book_id, Judgment.account_id == account_id)
+            normal = of_rater.where(Item.origin != Origin.REPEAT)
+            counts = Counter(dict(session.execute(normal.group_by(Judgment.action)).tuples().all()))
+            seen = session.scalar(
+                select(func.count(Event.item_id.distinct())).where(
+                    Event.book_id == book_id,
+                    Event.account_id == account_id,
+                    Event.action.in_([*GRADES, Action.SKIP, Action.LATER]),
+                )
+            )
+            left = {} if member is None else left_for(session, book, settings, account_id, self._clock())
+            quota = None if member is None else quota_left(session, book, settings, member)
+            n_left = sum(left.values()) if quota is None else min(sum(left.values()), quota)
+            times = self._times(session, book_id, account_id)
+            middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
+            n_queries = session.scalar(select(func.count()).where(BookQuery.book_id == book_id)) or 0
+            return Progress(
+                n_done=counts[Action.GRADE],
+                n_left=n_left,
+                n_skipped=counts[Action.SKIP],
+                n_later=counts[Action.LATER],
+                n_queries=n_queries,
+                n_queries_done=n_queries - len(left),
+                median_ms=middle,
+                seconds_left=None if middle is None else round(middle * n_left / 1000),
+                quota_left=quota,
+                n_seen=seen or 0,
+            )
+
+    @staticmethod
+    def _times(session: Session, book_id: int, account_id: int) -> Sequence[int]:
+        query = select(Event.duration_ms).where(
+            Event.book_id == book_id,
+            Event.account_id == account_id,
+            Event.action == Action.GRADE,
+            Event.duration_ms.is_not(None),
+        )
+        return [value for value in session.scalars(query.order_by(Event.id.desc()).limit(RECENT_GRADES)) if value]
 
     def coverage(self, book_id: int) -> Coverage:
         """How far a book is."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            return book_coverage(session, book_row(session, book_id), self._clock())
 
     def ratings(
         self, book_id: int, kinds: Collection[RaterKind] | None = None, *, skips: bool = False
@@ -30,7 +98,14 @@ class Reading(Part):
             kinds: only of these kinds of raters.
             skips: also what was skipped or put off.
         """
-        raise NotImplementedError
+        query = _ratings().where(Item.book_id == book_id)
+        if kinds is not None:
+            query = query.where(Account.kind.in_(list(kinds)))
+        if not skips:
+            query = query.where(Judgment.action.in_(GRADES))
+        with self._database.read() as session:
+            rows = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id, Event.id))
+            return tuple(_rating(row) for row in rows)
 
     def items(
         self,
@@ -44,11 +119,17 @@ class Reading(Part):
         offset: int = 0,
     ) -> tuple[ItemView, ...]:
         """Items of a book by query and document, without hidden repeats; `state`, `query`, `flagged` add to `where`."""
-        raise NotImplementedError
+        given = {"state": state, "query": query, "flagged": flagged}
+        added = {name: value for name, value in given.items() if value is not None}
+        conditions = item_conditions(replace(where or ItemFilter(), **added))  # type: ignore[arg-type]  # names and types as above
+        with self._database.read() as session:
+            return _views(session, [_of_book(book_id), *conditions], limit=limit, offset=offset)
 
     def count(self, book_id: int, where: ItemFilter | None = None) -> int:
         """How many items a filter finds."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            conditions = item_conditions(where or ItemFilter())
+            return session.scalar(select(func.count(Item.id)).where(_of_book(book_id), *conditions)) or 0
 
     def item(self, item_id: int) -> ItemView:
         """An item.
@@ -56,23 +137,165 @@ class Reading(Part):
         Raises:
             UnknownNameError: there is none.
         """
-        raise NotImplementedError
+        with self._database.read() as session:
+            item_row(session, item_id)
+            return _views(session, [Item.id == item_id])[0]
 
     def last_event_id(self, book_id: int) -> int:
         """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this each second."""
-        raise NotImplementedError
+        with self._database.read() as session:
+            return session.scalar(select(func.max(Event.id)).where(Event.book_id == book_id)) or 0
 
     def recent(self, book_id: int, account_id: int, n: int = 20) -> tuple[RatingRow, ...]:
         """The items that an account judged, skipped or put off last, the latest first; hidden repeats among them."""
-        raise NotImplementedError
+        query = _ratings().where(Item.book_id == book_id, Judgment.account_id == account_id)
+        with self._database.read() as session:
+            return tuple(_rating(row) for row in session.execute(query.order_by(Event.id.desc()).limit(n)))
 
     def reveal(self, item_ids: Collection[int], account_id: int) -> tuple[ItemView, ...]:
-        """The items among these that the account has graded, and that may be shown to it: `settings.reveal` of their book.
-
-        Hidden repeats, and the items that they repeat, are shown as any other item; calibration items have their gold grade.
-        """
-        raise NotImplementedError
+        """The items among these that the account has graded, where `settings.reveal` of their book allows it."""
+        graded = exists().where(
+            Judgment.item_id == Item.id, Judgment.account_id == account_id, Judgment.action == Action.GRADE
+        )
+        with self._database.read() as session:
+            found = _views(session, [Item.id.in_(list(item_ids)), graded])
+            allowed = {
+                number: settings_of(book_row(session, number)).reveal == "after"
+                for number in {item.book_id for item in found}
+            }
+            return tuple(item for item in found if allowed[item.book_id])
 
     def queries(self, book_id: int) -> tuple[QueryInfo, ...]:
         """The queries of a book, in the order of the pool."""
-        raise NotImplementedError
+        counted = (
+            select(BookQuery, func.count(Item.id))
+            .outerjoin(Item, (Item.query_id == BookQuery.id) & (Item.origin != Origin.REPEAT))
+            .where(BookQuery.book_id == book_id)
+            .group_by(BookQuery.id)
+            .order_by(BookQuery.position, BookQuery.id)
+        )
+        with self._database.read() as session:
+            return tuple(
+                QueryInfo(
+                    id=row.id,
+                    name=row.name,
+                    text=row.text,
+                    need=row.need,
+                    notes=row.notes,
+                    position=row.position,
+                    strata={name: str(value) for name, value in row.strata.items()},
+                    n_items=n_items,
+                )
+                for row, n_items in session.execute(counted)
+            )
+
+
+def _of_book(book_id: int) -> ColumnElement[bool]:
+    return (Item.book_id == book_id) & (Item.origin != Origin.REPEAT)
+
+
+def _ratings() -> Select[Judgment, Event, Account, Item, str, int]:
+    return (
+        select(Judgment, Event, Account, Item, BookQuery.name, Slot.id)
+        .join(Event, Event.id == Judgment.event_id)
+        .join(Account, Account.id == Judgment.account_id)
+        .join(Item, Item.id == Judgment.item_id)
+        .join(BookQuery, BookQuery.id == Item.query_id)
+        .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
+    )
+
+
+def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
+    judgment, event, account, item, query, slot = row
+    takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT and item.gold is None
+    return RatingRow(
+        item_id=item.id,
+        query=query,
+        doc=item.doc_id,
+        account_id=account.id,
+        rater=account.name,
+        kind=RaterKind(account.kind),
+        action=Action(judgment.action),
+        grade=judgment.grade,
+        skip_reason=None if event.skip_reason is None else SkipReason(event.skip_reason),
+        reason=event.reason,
+        at=event.at,
+        duration_ms=event.duration_ms,
+        order_seen=event.order_seen,
+        guideline_version=event.guideline_version,
+        method=event.method,
+        stale=judgment.stale,
+        extra=takes_slot and judgment.action == Action.GRADE and slot is None,
+        origin=Origin(item.origin),
+        gold=item.gold,
+        final=item.final,
+        repeat_of=item.repeat_of,
+        doc_digest=event.doc_digest,
+        event_id=event.id,
+    )
+
+
+def _views(
+    session: Session, conditions: Sequence[ColumnElement[bool]], *, limit: int | None = None, offset: int = 0
+) -> tuple[ItemView, ...]:
+    """Items with their ratings: four queries, however many items."""
+    query = select(Item, BookQuery).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
+    query = query.order_by(BookQuery.position, Item.doc_id, Item.id).limit(limit).offset(offset)
+    chosen = session.execute(query).tuples().all()
+    which = select(Item.id).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
+    if limit is not None:
+        which = select(
+            which.order_by(BookQuery.position, Item.doc_id, Item.id).limit(limit).offset(offset).subquery().c.id
+        )
+    ratings: dict[int, list[RatingRow]] = {}
+    for row in session.execute(_ratings().where(Item.id.in_(which)).order_by(Event.id)):
+        ratings.setdefault(row[3].id, []).append(_rating(row))
+    slots = select(Slot.item_id, func.count()).where(Slot.item_id.in_(which)).group_by(Slot.item_id)
+    n_slots = dict(session.execute(slots).tuples().all())
+    finals = (
+        select(Event, Account.name)
+        .join(Account, Account.id == Event.account_id)
+        .where(Event.action == Action.ADJUDICATE, Event.item_id.in_(which))
+        .order_by(Event.id)
+    )
+    final = {event.item_id: (event, name) for event, name in session.execute(finals)}
+    return tuple(
+        _view(item, query, tuple(ratings.get(item.id, ())), n_slots.get(item.id, 0), final.get(item.id))
+        for item, query in chosen
+    )
+
+
+def _view(
+    item: Item, query: BookQuery, ratings: tuple[RatingRow, ...], n_slots: int, final: tuple[Event, str] | None
+) -> ItemView:
+    event, by = final if final is not None and item.final is not None else (None, None)
+    return ItemView(
+        id=item.id,
+        book_id=item.book_id,
+        query_id=query.id,
+        query=query.name,
+        query_text=query.text,
+        need=query.need,
+        notes=query.notes,
+        doc=item.doc_id,
+        doc_digest=item.doc_digest,
+        fields=item.fields,
+        origin=Origin(item.origin),
+        state=ItemState(item.state),
+        final=item.final,
+        final_by=by,
+        final_reason="" if event is None else event.reason,
+        final_at=None if event is None else event.at,
+        wanted=item.wanted,
+        n_slots=n_slots,
+        flagged=item.flagged,
+        gold=item.gold,
+        gold_reason=item.gold_reason,
+        stratum=item.stratum,
+        inclusion=item.inclusion,
+        effect=item.effect,
+        runs=item.runs,
+        repeat_of=item.repeat_of,
+        repeat_for=item.repeat_for,
+        ratings=ratings,
+    )

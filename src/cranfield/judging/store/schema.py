@@ -1,7 +1,7 @@
 """Tables of the database of books. Times are milliseconds since 1970 (UTC).
 
 `event` is the append-only log: nothing in it is changed or deleted (triggers refuse it). `judgment` is what follows from
-it: where each rater stands with each item.
+it: where each rater stands with each item. A change of a table needs a revision in `migrations/versions`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import ClassVar
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+REVISION = "0002"
+"""Latest revision of the schema: a database of this revision is opened without Alembic."""
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -258,13 +260,15 @@ class Item(Base):
     """Grade of a calibration item."""
     gold_reason: Mapped[str] = mapped_column(Text, default="")
     wanted: Mapped[int]
-    """Persons to judge it, with those of an escalation."""
+    """Persons to judge it by the plan; an escalation adds slots."""
     state: Mapped[str] = mapped_column(String(20), default=ItemState.OPEN)
     final: Mapped[float | None]
     """Grade by adjudication."""
     flagged: Mapped[bool] = mapped_column(default=False)
     stratum: Mapped[str] = mapped_column(String(40), default="")
     inclusion: Mapped[float] = mapped_column(default=1.0)
+    effect: Mapped[float | None]
+    """Of a hole: the change of the mean difference that its judgment can make."""
     runs: Mapped[dict[str, object]] = mapped_column(default=dict)
     """Run to rank; never shown before the item is graded."""
 
@@ -277,6 +281,7 @@ class Slot(Base):
         UniqueConstraint("item_id", "number"),
         UniqueConstraint("item_id", "account_id"),
         Index(None, "state", "leased_until"),
+        Index(None, "account_id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -316,12 +321,15 @@ class Event(Base):
     client_key: Mapped[str] = mapped_column(String(80))
     """Of the client: the same key is saved once."""
     doc_digest: Mapped[str | None] = mapped_column(String(80))
+    subject_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
+    """Whose judgment a `reopen` withdraws; None: that of no rater, only the final grade."""
 
 
 class Judgment(Base):
     """Where a rater stands with an item: follows from the log."""
 
     __tablename__ = "judgment"
+    __table_args__ = (Index(None, "account_id"),)
 
     item_id: Mapped[int] = mapped_column(ForeignKey("item.id"), primary_key=True)
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), primary_key=True)

@@ -1,0 +1,119 @@
+"""How far a book is, as counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import Session
+
+from cranfield.judging.store.filters import GRADES, needs_rater
+from cranfield.judging.store.rows import settings_of
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    Book,
+    BookQuery,
+    Item,
+    ItemState,
+    Judgment,
+    Origin,
+    RaterKind,
+    Slot,
+    SlotState,
+)
+from cranfield.judging.store.standing import is_free
+from cranfield.judging.store.values import Coverage, QueryCoverage
+
+
+def book_coverage(session: Session, book: Book, now: int) -> Coverage:
+    """Count items, slots and judgments; hidden repeats, and documents that are only for calibration, are left out."""
+    counted = (Item.book_id == book.id, Item.origin.not_in([Origin.REPEAT, Origin.CALIBRATION]))
+    lowest = settings_of(book).scale.grades[0]
+    graded = (
+        select(
+            Judgment.item_id.label("item_id"),
+            func.max(Judgment.grade).label("highest"),
+            func.sum(case((Account.kind == RaterKind.PERSON, 1), else_=0)).label("persons"),
+        )
+        .join(Account, Account.id == Judgment.account_id)
+        .where(Judgment.action.in_(GRADES), Judgment.grade.is_not(None))
+        .group_by(Judgment.item_id)
+        .subquery()
+    )
+    rows = session.execute(
+        select(Item.query_id, Item.state, Item.final, graded.c.highest, graded.c.persons, Item.flagged)
+        .outerjoin(graded, graded.c.item_id == Item.id)
+        .where(*counted)
+    ).all()
+    judged = [row for row in rows if row.highest is not None or row.final is not None]
+    lows = sum((row.highest if row.final is None else row.final) <= lowest for row in judged)
+    slots, judgments = _slots(session, counted, now), _judgments(session, counted)
+    states = Counter(ItemState(row.state) for row in rows)
+    return Coverage(
+        n_items=len(rows),
+        states={state: states[state] for state in ItemState},
+        judged_lowest=lows,
+        judged_higher=len(judged) - lows,
+        unjudged=len(rows) - len(judged),
+        by_persons=dict(sorted(Counter(int(row.persons or 0) for row in rows).items())),
+        n_slots=slots.total(),
+        n_slots_done=slots[SlotState.DONE],
+        n_leased=slots[SlotState.LEASED],
+        n_extra=judgments.extra,
+        n_skipped=judgments.skipped,
+        n_flagged=sum(row.flagged for row in rows),
+        n_stale=judgments.stale,
+        n_needs_rater=session.scalar(select(func.count(Item.id)).where(*counted, needs_rater())) or 0,
+        by_kind={kind: judgments.kinds[kind] for kind in RaterKind},
+        queries=_queries(session, book, rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Judgments:
+    kinds: Counter[RaterKind]
+    skipped: int
+    stale: int
+    extra: int
+
+
+def _slots(session: Session, counted: tuple[ColumnElement[bool], ...], now: int) -> Counter[str]:
+    slots: Counter[str] = Counter()
+    of_slots = select(Slot.state, is_free(now)).join(Item, Item.id == Slot.item_id).where(*counted)
+    for state, has_no_rater in session.execute(of_slots):
+        slots[SlotState.OPEN if has_no_rater else state] += 1
+    return slots
+
+
+def _judgments(session: Session, counted: tuple[ColumnElement[bool], ...]) -> _Judgments:
+    has_none = Slot.id.is_(None) & Item.gold.is_(None)
+    found = (
+        select(Account.kind, Judgment.action, Judgment.stale, has_none)
+        .join(Account, Account.id == Judgment.account_id)
+        .join(Item, Item.id == Judgment.item_id)
+        .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
+        .where(*counted)
+    )
+    kinds, skipped, stale, extra = Counter[RaterKind](), 0, 0, 0
+    for kind, action, is_stale, is_without in session.execute(found):
+        kinds[RaterKind(kind)] += action in GRADES
+        skipped += action == Action.SKIP
+        stale += is_stale
+        extra += kind == RaterKind.PERSON and action == Action.GRADE and is_without
+    return _Judgments(kinds, skipped, stale, extra)
+
+
+def _queries(session: Session, book: Book, rows: object) -> tuple[QueryCoverage, ...]:
+    items, judged, done, waiting = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
+    for query, state, final, highest, *_ in rows:  # type: ignore[attr-defined]  # rows as selected above
+        items[query] += 1
+        judged[query] += highest is not None or final is not None
+        done[query] += state in (ItemState.DONE, ItemState.ADJUDICATED)
+        waiting[query] += state == ItemState.ADJUDICATE
+    query = select(BookQuery).where(BookQuery.book_id == book.id).order_by(BookQuery.position, BookQuery.id)
+    return tuple(
+        QueryCoverage(row.id, row.name, row.text, items[row.id], judged[row.id], done[row.id], waiting[row.id])
+        for row in session.scalars(query)
+    )

@@ -1,0 +1,78 @@
+"""`ItemFilter` as conditions of SQL."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, and_, exists, not_, select
+
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    BookQuery,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    Member,
+    RaterKind,
+)
+from cranfield.judging.store.values import ItemFilter
+
+GRADES = (Action.GRADE, Action.CARRY)
+"""Judgments that have a grade."""
+
+
+def judgment_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
+    """Those that concern single judgments: of `Judgment`, with its `Event` and `Account` joined."""
+    found: list[ColumnElement[bool]] = []
+    if where.rater is not None:
+        found.append(Account.name == where.rater)
+    if where.stale is not None:
+        found.append(Judgment.stale.is_(where.stale))
+    if where.before_guideline is not None:
+        found.append(Event.guideline_version < where.before_guideline)
+    if where.skipped is not None:
+        found += [Judgment.action == Action.SKIP, Event.skip_reason == where.skipped]
+    return found
+
+
+def item_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
+    """All conditions, of `Item`."""
+    found: list[ColumnElement[bool]] = []
+    if where.state is not None:
+        found.append(Item.state == where.state)
+    if where.flagged is not None:
+        found.append(Item.flagged.is_(where.flagged))
+    if where.origin is not None:
+        found.append(Item.origin == where.origin)
+    if where.query is not None:
+        found.append(Item.query_id.in_(select(BookQuery.id).where(BookQuery.name == where.query)))
+    if where.needs_rater is not None:
+        found.append(needs_rater() if where.needs_rater else not_(needs_rater()))
+    of_judgments = judgment_conditions(where)
+    if of_judgments:
+        found.append(_judged(*of_judgments))
+    if where.graded is not None:
+        of_rater = [] if where.rater is None else [Account.name == where.rater]
+        graded = _judged(Judgment.action.in_(GRADES), *of_rater)
+        found.append(graded if where.graded else not_(graded))
+    return found
+
+
+def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    joined = (Event.id == Judgment.event_id, Account.id == Judgment.account_id)
+    return exists().where(Judgment.item_id == Item.id, *joined, *conditions).correlate(Item)
+
+
+def needs_rater() -> ColumnElement[bool]:
+    """Open, and every active member of the book has graded or skipped it already."""
+    acted = exists().where(
+        Judgment.item_id == Item.id, Judgment.account_id == Member.account_id, Judgment.action != Action.LATER
+    )
+    could = exists().where(
+        Member.book_id == Item.book_id,
+        Account.id == Member.account_id,
+        Account.active,
+        Account.kind == RaterKind.PERSON,
+        not_(acted.correlate(Item, Member)),
+    )
+    return and_(Item.state == ItemState.OPEN, Item.gold.is_(None), not_(could.correlate(Item)))

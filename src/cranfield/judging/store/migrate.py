@@ -1,0 +1,111 @@
+"""Upgrade a database to the schema of this version, by the revisions in `migrations/versions`."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from cranfield.errors import InternalError, UsageError
+from cranfield.judging.store.engine import Database
+from cranfield.judging.store.schema import REVISION, Base
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_LOCK = 0x6372616E
+"""Of PostgreSQL: two programs that open a database at once upgrade it in turn."""
+
+
+def revisions() -> tuple[str, ...]:
+    """All revisions, the earliest first."""
+    from alembic.script import ScriptDirectory
+
+    return tuple(reversed([script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]))
+
+
+def current_revision(connection: Connection) -> str | None:
+    """The revision of a database; None where it has no tables.
+
+    Raises:
+        UsageError: it has tables, and they are not those of books.
+    """
+    tables = set(inspect(connection).get_table_names())
+    if {"alembic_version", "event"} <= tables:
+        return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    if tables:
+        raise UsageError("this is no database of books: it has other tables", hint="give another path or address")
+    return None
+
+
+def upgrade(database: Database, to: str = REVISION) -> str | None:
+    """Upgrade a database, if it is of an earlier revision; the revision that it had, None where it was new.
+
+    A SQLite file that has tables is copied first, to `PATH.before-REVISION`. All is one transaction.
+
+    Raises:
+        UsageError: the database is of a newer revision, or not one of books.
+    """
+    with database.engine.connect() as connection:
+        found = current_revision(connection)
+    if found == to:
+        return found
+    known = revisions()
+    if found is not None and found not in known:
+        raise UsageError(
+            f"the database was made by a newer version of Cranfield: its schema is {found}",
+            path=database.where,
+            expected=f"a schema up to {known[-1]}",
+            hint="upgrade Cranfield, or open the copy that was made before the upgrade of the database",
+        )
+    if found is not None and database.path is not None:
+        back_up(database.path, Path(f"{database.path}.before-{to}"))
+    with database.migrating() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        _run(connection, to)
+        if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+            raise InternalError("the upgrade left a reference to a row that is not there", path=database.where)
+    return found
+
+
+def _run(connection: Connection, to: str) -> None:
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    with EnvironmentContext(Config(), scripts, fn=lambda had, _: scripts._upgrade_revs(to, had)) as environment:  # noqa: SLF001 - as alembic's own command does
+        environment.configure(connection, target_metadata=Base.metadata)
+        environment.run_migrations()
+
+
+def back_up(source: Path, target: Path) -> None:
+    """Copy a SQLite database, with what other programs have written to it; a copy that is there is kept under a number."""
+    copy, number = target, 1
+    while copy.exists():
+        number += 1
+        copy = Path(f"{target}-{number}")
+    half = Path(f"{copy}.part")
+    with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(half)) as to_file:
+        from_file.backup(to_file)
+    half.replace(copy)
+
+
+def differences(connection: Connection) -> list[object]:
+    """What Alembic would change to make a database like the models: nothing, after an upgrade."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+    return list(compare_metadata(context, Base.metadata))
+
+
+def opening_problem(error: DBAPIError, database: Database) -> UsageError:
+    """The error for a database that cannot be opened, without a password."""
+    lines = str(error.orig).strip().splitlines()
+    got = lines[0] if lines else type(error.orig).__name__
+    if database.url.password:
+        got = got.replace(str(database.url.password), "***")
+    return UsageError("the database cannot be opened", path=database.where, got=got)

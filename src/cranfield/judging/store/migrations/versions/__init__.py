@@ -1,0 +1,1 @@
+"""A module a revision; `down_revision` names the one before it."""

@@ -1,0 +1,243 @@
+"""The tables of books, accounts, sessions and the log; the log refuses changes."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+TABLES = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+SQLITE = """
+CREATE TRIGGER event_not_updated BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'the log of judgments is append-only'); END;
+CREATE TRIGGER event_not_deleted BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'the log of judgments is append-only'); END;
+CREATE TRIGGER event_not_replaced BEFORE INSERT ON event
+WHEN EXISTS (SELECT 1 FROM event WHERE id = NEW.id OR (account_id = NEW.account_id AND client_key = NEW.client_key))
+BEGIN SELECT RAISE(ABORT, 'the log of judgments is append-only'); END
+"""
+"""The third: `INSERT OR REPLACE` deletes without a trigger."""
+POSTGRESQL = """
+CREATE FUNCTION refuse_change_of_event() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'the log of judgments is append-only'; END $$;
+CREATE TRIGGER event_not_changed BEFORE UPDATE OR DELETE ON event
+FOR EACH ROW EXECUTE FUNCTION refuse_change_of_event();
+CREATE TRIGGER event_not_truncated BEFORE TRUNCATE ON event
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_event()
+"""
+
+
+def upgrade() -> None:
+    """Make all tables, and the triggers of the log."""
+    bind = op.get_bind()
+    TABLES.create_all(bind)
+    if bind.dialect.name == "sqlite":
+        for statement in SQLITE.strip().split("END;\n"):
+            op.execute(sa.text(statement.removesuffix("END") + "END"))
+    else:
+        op.execute(sa.text(POSTGRESQL))
+
+
+sa.Table(
+    "account",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("password_hash", sa.Text),
+    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.UniqueConstraint("name"),
+)
+sa.Table(
+    "book",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("source", sa.JSON, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.UniqueConstraint("name"),
+)
+sa.Table(
+    "login_attempt",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("key", sa.String(300), nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.Index(None, "key", "at"),
+)
+sa.Table(
+    "book_query",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("need", sa.Text, nullable=False),
+    sa.Column("notes", sa.Text, nullable=False),
+    sa.Column("position", NUMBER, nullable=False),
+    sa.Column("strata", sa.JSON, nullable=False),
+    sa.UniqueConstraint("book_id", "name"),
+)
+sa.Table(
+    "frozen",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("number", NUMBER, nullable=False),
+    sa.Column("digest", sa.String(80), nullable=False),
+    sa.Column("manifest", sa.JSON, nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.UniqueConstraint("book_id", "number"),
+)
+sa.Table(
+    "guideline",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("version", NUMBER, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.UniqueConstraint("book_id", "version"),
+)
+sa.Table(
+    "join_link",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("expires_at", NUMBER, nullable=False),
+    sa.Column("uses_left", NUMBER, nullable=False),
+    sa.UniqueConstraint("hash"),
+)
+sa.Table(
+    "member",
+    TABLES,
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), primary_key=True),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), primary_key=True),
+    sa.Column("quota", NUMBER),
+)
+sa.Table(
+    "model_call",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), nullable=False),
+    sa.Column("cache_key", sa.String(80), nullable=False),
+    sa.Column("item_ids", sa.JSON, nullable=False),
+    sa.Column("request", sa.JSON, nullable=False),
+    sa.Column("response", sa.JSON, nullable=False),
+    sa.Column("outcome", sa.String(20), nullable=False),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("input_tokens", NUMBER),
+    sa.Column("output_tokens", NUMBER),
+    sa.Column("cost", sa.Double),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.Column("duration_ms", NUMBER, nullable=False),
+    sa.Index(None, "book_id", "cache_key"),
+)
+sa.Table(
+    "token",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("label", sa.String(200), nullable=False),
+    sa.Column("scope", sa.String(20), nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("expires_at", NUMBER, nullable=False),
+    sa.Column("used_at", NUMBER),
+    sa.UniqueConstraint("hash"),
+)
+sa.Table(
+    "web_session",
+    TABLES,
+    sa.Column("id_hash", sa.String(64), primary_key=True),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), nullable=False),
+    sa.Column("csrf", sa.String(64), nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("expires_at", NUMBER, nullable=False),
+)
+sa.Table(
+    "item",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("query_id", NUMBER, sa.ForeignKey("book_query.id"), nullable=False),
+    sa.Column("doc_id", sa.Text, nullable=False),
+    sa.Column("doc_digest", sa.String(80)),
+    sa.Column("fields", sa.JSON, nullable=False),
+    sa.Column("origin", sa.String(20), nullable=False),
+    sa.Column("repeat_of", NUMBER, sa.ForeignKey("item.id")),
+    sa.Column("repeat_for", NUMBER, sa.ForeignKey("account.id")),
+    sa.Column("gold", sa.Double),
+    sa.Column("gold_reason", sa.Text, nullable=False),
+    sa.Column("wanted", NUMBER, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("final", sa.Double),
+    sa.Column("flagged", sa.Boolean, nullable=False),
+    sa.Column("stratum", sa.String(40), nullable=False),
+    sa.Column("inclusion", sa.Double, nullable=False),
+    sa.Column("runs", sa.JSON, nullable=False),
+    sa.Index(None, "book_id", "state"),
+    sa.Index(None, "query_id", "doc_id"),
+)
+sa.Table(
+    "event",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id"), nullable=False),
+    sa.Column("item_id", NUMBER, sa.ForeignKey("item.id"), nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("grade", sa.Double),
+    sa.Column("skip_reason", sa.String(40)),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.Column("duration_ms", NUMBER),
+    sa.Column("order_seen", NUMBER),
+    sa.Column("guideline_version", NUMBER),
+    sa.Column("method", sa.String(20), nullable=False),
+    sa.Column("client_key", sa.String(80), nullable=False),
+    sa.Column("doc_digest", sa.String(80)),
+    sa.UniqueConstraint("account_id", "client_key"),
+    sa.Index(None, "book_id", "id"),
+    sa.Index(None, "item_id"),
+)
+sa.Table(
+    "slot",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("item_id", NUMBER, sa.ForeignKey("item.id"), nullable=False),
+    sa.Column("number", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("leased_until", NUMBER),
+    sa.UniqueConstraint("item_id", "account_id"),
+    sa.UniqueConstraint("item_id", "number"),
+    sa.Index(None, "state", "leased_until"),
+)
+sa.Table(
+    "judgment",
+    TABLES,
+    sa.Column("item_id", NUMBER, sa.ForeignKey("item.id"), primary_key=True),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), primary_key=True),
+    sa.Column("event_id", NUMBER, sa.ForeignKey("event.id"), nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("grade", sa.Double),
+    sa.Column("stale", sa.Boolean, nullable=False),
+)

@@ -1,0 +1,87 @@
+"""Rows of the database as values, and the look-ups that several parts share."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError, shorten
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.accounts import AccountInfo
+from cranfield.judging.store.schema import Account, Book, Item, RaterKind, Role
+
+
+def seeded(seed: int, *parts: object) -> int:
+    """A number of 64 bits that follows from the seed and the parts: sorting by it is a random order."""
+    return int.from_bytes(blake2b(repr((seed, *parts)).encode(), digest_size=8).digest(), "big")
+
+
+def book_row(session: Session, book: str | int, *, lock: bool = False) -> Book:
+    """A book by name or id; with `lock`, one transaction at a time has it, and events get ids in the order of commits.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    query = select(Book).where(Book.name == book if isinstance(book, str) else Book.id == book)
+    found = session.scalar(query.with_for_update(key_share=True) if lock else query)
+    if found is None:
+        if isinstance(book, str):
+            raise UnknownNameError.among("book", book, session.scalars(select(Book.name)))
+        raise UnknownNameError(f"there is no book {book}")
+    return found
+
+
+def account_row(session: Session, account: str | int) -> Account:
+    """An account by name or id.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    found = (
+        session.scalar(select(Account).where(Account.name == account))
+        if isinstance(account, str)
+        else session.get(Account, account)
+    )
+    if found is None:
+        raise UnknownNameError(f"there is no account {shorten(account) if isinstance(account, str) else account}")
+    return found
+
+
+def item_row(session: Session, item_id: int, book_id: int | None = None) -> Item:
+    """An item, of this book where one is given.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    found = session.get(Item, item_id)
+    if found is None or (book_id is not None and found.book_id != book_id):
+        raise UnknownNameError(f"there is no item {item_id}" + ("" if book_id is None else " in this book"))
+    return found
+
+
+def settings_of(book: Book) -> BookSettings:
+    """The settings of a book."""
+    return BookSettings.model_validate(book.settings)
+
+
+def account_info(row: Account) -> AccountInfo:
+    """An account as a value."""
+    return AccountInfo(
+        id=row.id,
+        name=row.name,
+        kind=RaterKind(row.kind),
+        role=Role(row.role),
+        active=row.active,
+        created_at=row.created_at,
+        settings=dict(row.settings),
+        password_hash=row.password_hash,
+    )
+
+
+def guideline_version(session: Session, book_id: int) -> int:
+    """The latest version of the guidelines of a book."""
+    from cranfield.judging.store.schema import Guideline
+
+    return session.scalar(select(func.max(Guideline.version)).where(Guideline.book_id == book_id)) or 0

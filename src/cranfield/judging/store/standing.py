@@ -1,0 +1,192 @@
+"""Where raters and items stand: what follows from the log. Every change of a judgment, a slot or a state is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select
+from sqlalchemy.orm import Session
+
+from cranfield.judging.settings import BookSettings, Mode
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    Origin,
+    RaterKind,
+    SkipReason,
+    Slot,
+    SlotState,
+)
+
+JUDGES = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.CARRY})
+"""Actions that are a judgment until they are withdrawn or replaced."""
+
+
+def standing_event(events: Iterable[Event]) -> Event | None:
+    """The event that holds of those of one rater and one item, in their order; None where nothing holds.
+
+    `undo` withdraws the last judgment, so that the one before it holds again; `reopen` withdraws all.
+    A judgment that was carried over cannot be undone by its rater.
+    """
+    stack: list[Event] = []
+    for event in events:
+        if event.action in JUDGES:
+            stack.append(event)
+        elif event.action == Action.UNDO and stack and stack[-1].action != Action.CARRY:
+            stack.pop()
+        elif event.action == Action.REOPEN:
+            stack.clear()
+    return stack[-1] if stack else None
+
+
+def is_stale(event: Event, item: Item) -> bool:
+    """Whether the judgment is of another text than the one that is shown now; False where a digest is not known."""
+    return None not in (event.doc_digest, item.doc_digest) and event.doc_digest != item.doc_digest
+
+
+def derive_judgment(session: Session, item: Item, account_id: int) -> Judgment | None:
+    """Make the judgment of a rater of an item what the log says."""
+    of_rater = or_(and_(Event.account_id == account_id, Event.action != Action.REOPEN), Event.subject_id == account_id)
+    events = session.scalars(select(Event).where(Event.item_id == item.id, of_rater).order_by(Event.id))
+    holds = standing_event(events)
+    row = session.get(Judgment, (item.id, account_id))
+    if holds is None:
+        if row is not None:
+            session.delete(row)
+        return None
+    if row is None:
+        row = Judgment(item_id=item.id, account_id=account_id)
+        session.add(row)
+    row.event_id, row.action, row.grade, row.stale = holds.id, holds.action, holds.grade, is_stale(holds, item)
+    return row
+
+
+def outcome(settings: BookSettings, wanted: int, grades: Sequence[float], experts: int) -> tuple[ItemState, int]:
+    """State of an item that no lead has decided, and the number of grades that it waits for beyond those it has.
+
+    Agreement: done. A range under `escalate_from`: done, by the consensus rule. Otherwise, and after a rater who says that
+    it needs an expert, a further rater; from `most_raters` on, adjudication.
+
+    Args:
+        settings: of the book.
+        wanted: persons to judge it by the plan.
+        grades: by persons.
+        experts: persons who skipped it since it needs an expert.
+    """
+    least = wanted + bool(experts)
+    most = max(settings.most_raters, wanted)
+    if len(grades) >= least and _range(settings, grades) < settings.escalate_from:
+        return ItemState.DONE, 0
+    could_ask = most - len(grades) - experts
+    if could_ask <= 0:
+        return ItemState.ADJUDICATE, 0
+    return ItemState.OPEN, max(min(least - len(grades), could_ask), 1)
+
+
+def _range(settings: BookSettings, grades: Sequence[float]) -> float:
+    if settings.mode is Mode.PREFERENCE:  # 0 tie, 1 for `a`, 2 for `b`: a tie is between them
+        grades = [{1: 1.0, 2: -1.0}.get(int(grade), 0.0) for grade in grades]
+    return max(grades, default=0) - min(grades, default=0)
+
+
+def update_state(session: Session, item: Item, settings: BookSettings, now: int) -> None:
+    """Make state and free slots of an item what its judgments say."""
+    session.flush()
+    rows = session.execute(
+        select(Judgment.action, Judgment.grade, Event.skip_reason)
+        .join(Event, Event.id == Judgment.event_id)
+        .join(Account, Account.id == Judgment.account_id)
+        .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON)
+    ).all()
+    grades = [row.grade for row in rows if row.action == Action.GRADE and row.grade is not None]
+    if item.origin == Origin.REPEAT or item.gold is not None:  # of every rater, or of one: no slots
+        item.state, missing = ItemState.DONE if grades else ItemState.OPEN, 0
+    elif item.final is not None:
+        item.state, missing = ItemState.ADJUDICATED, 0
+    else:
+        experts = sum(row.skip_reason == SkipReason.EXPERT for row in rows if row.action == Action.SKIP)
+        item.state, missing = outcome(settings, item.wanted, grades, experts)
+    _offer(session, item, missing, now)
+
+
+def _offer(session: Session, item: Item, missing: int, now: int) -> None:
+    """Have as many slots that are free or leased as grades are missing; a lease that runs is not taken away."""
+    slots = session.scalars(select(Slot).where(Slot.item_id == item.id).order_by(Slot.number)).all()
+    waiting = [slot for slot in slots if slot.state != SlotState.DONE]
+    last = max((slot.number for slot in slots), default=0)
+    for number in range(last + 1, last + 1 + missing - len(waiting)):
+        session.add(Slot(item_id=item.id, number=number, state=SlotState.OPEN))
+    surplus = len(waiting) - missing
+    free = [slot.id for slot in reversed(waiting) if _is_free(slot, now)]
+    if surplus > 0 and free:
+        # The condition again: on PostgreSQL a queue may lease one at this moment.
+        session.execute(delete(Slot).where(Slot.id.in_(free[:surplus]), is_free(now)))
+
+
+def _is_free(slot: Slot, now: int) -> bool:
+    return slot.state == SlotState.OPEN or (slot.state == SlotState.LEASED and (slot.leased_until or 0) < now)
+
+
+def is_free(now: int) -> ColumnElement[bool]:
+    """The condition that a slot is open, or was leased for a time that is over."""
+    return or_(Slot.state == SlotState.OPEN, and_(Slot.state == SlotState.LEASED, Slot.leased_until < now))
+
+
+def own_slot(session: Session, item_id: int, account_id: int) -> Slot | None:
+    """The slot that a rater has of an item."""
+    return session.scalar(select(Slot).where(Slot.item_id == item_id, Slot.account_id == account_id).with_for_update())
+
+
+def free_slot(session: Session, item_id: int, now: int) -> Slot | None:
+    """A slot of an item that no rater has."""
+    query = select(Slot).where(Slot.item_id == item_id, is_free(now)).order_by(Slot.number).limit(1)
+    return session.scalar(query.with_for_update(skip_locked=True))
+
+
+def fill_slot(session: Session, item: Item, account_id: int, now: int) -> bool:
+    """Count a grade in a slot of the item; whether there was one."""
+    slot = own_slot(session, item.id, account_id) or free_slot(session, item.id, now)
+    if slot is None:
+        return False
+    slot.account_id, slot.state, slot.leased_until = account_id, SlotState.DONE, None
+    return True
+
+
+def give_back(session: Session, item: Item, account_id: int) -> None:
+    """Make the slot of a rater free."""
+    slot = own_slot(session, item.id, account_id)
+    if slot is not None:
+        slot.account_id, slot.state, slot.leased_until = None, SlotState.OPEN, None
+
+
+def hold_again(session: Session, item: Item, account_id: int, now: int, until: int) -> None:
+    """Lease the slot again whose grade was withdrawn, or a free one."""
+    slot = own_slot(session, item.id, account_id) or free_slot(session, item.id, now)
+    if slot is not None:
+        slot.account_id, slot.state, slot.leased_until = account_id, SlotState.LEASED, until
+
+
+def apply(session: Session, item: Item, account: Account, action: Action, settings: BookSettings, now: int) -> bool:
+    """Make judgment, slot and state follow from an event of a rater that was just recorded; whether a grade has no slot."""
+    if action in (Action.FLAG, Action.UNFLAG):
+        item.flagged = action is Action.FLAG
+        return False
+    session.flush()
+    holds = derive_judgment(session, item, account.id)
+    takes_slots = item.origin != Origin.REPEAT and item.gold is None
+    if account.kind != RaterKind.PERSON:
+        return False
+    extra = False
+    if takes_slots:
+        if holds is not None and holds.action == Action.GRADE:
+            extra = not fill_slot(session, item, account.id, now)
+        elif holds is None and action is Action.UNDO and item.final is None:
+            hold_again(session, item, account.id, now, now + settings.lease_seconds * 1000)
+        else:
+            give_back(session, item, account.id)
+    update_state(session, item, settings, now)
+    return extra

@@ -1,0 +1,97 @@
+"""What a rater could still be given, without leasing it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlalchemy import ColumnElement, Select, exists, func, not_, select
+from sqlalchemy.orm import Session, aliased
+
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import (
+    Action,
+    Book,
+    Item,
+    ItemState,
+    Judgment,
+    Member,
+    Origin,
+    Slot,
+    SlotState,
+)
+from cranfield.judging.store.standing import is_free
+
+
+def member_row(session: Session, book_id: int, account_id: int, *, lock: bool = False) -> Member | None:
+    """A membership; with `lock`, one request of a rater at a time."""
+    query = select(Member).where(Member.book_id == book_id, Member.account_id == account_id)
+    return session.scalar(query.with_for_update(key_share=True) if lock else query)
+
+
+def quota_left(session: Session, book: Book, settings: BookSettings, member: Member) -> int | None:
+    """Grades that a rater may still give; None without a limit. Calibration items and repeats do not count."""
+    quota = settings.quota if member.quota is None else member.quota
+    if quota is None:
+        return None
+    graded = (
+        select(func.count())
+        .select_from(Judgment)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Item.book_id == book.id, Item.origin != Origin.REPEAT, Item.gold.is_(None))
+        .where(Judgment.account_id == member.account_id, Judgment.action == Action.GRADE)
+    )
+    return max(quota - (session.scalar(graded) or 0), 0)
+
+
+def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
+    """The rater has a judgment of the item; of these actions, where any are given."""
+    of_actions = (Judgment.action.in_(actions),) if actions else ()
+    judged = exists().where(Judgment.item_id == Item.id, Judgment.account_id == account_id, *of_actions)
+    return judged.correlate(Item)
+
+
+def offered(book_id: int, account_id: int, now: int) -> tuple[ColumnElement[bool], ...]:
+    """Conditions of an item and a slot of it that is free, for a rater who has none of the item."""
+    own = aliased(Slot)
+    has_slot = exists().where(own.item_id == Item.id, own.account_id == account_id).correlate(Item)
+    normal = (Item.book_id == book_id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
+    return (*normal, is_free(now), not_(has_slot))
+
+
+def calibration_items(book_id: int, account_id: int) -> Select[Item]:
+    """Items with a known grade that the rater has not judged."""
+    return select(Item).where(
+        Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT, not_(judged_by(account_id))
+    )
+
+
+def calibration_left(session: Session, book_id: int, settings: BookSettings, account_id: int) -> int:
+    """Calibration items that the rater should still get."""
+    given = (
+        select(func.count())
+        .select_from(Judgment)
+        .join(Item, Item.id == Judgment.item_id)
+        .where(Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
+        .where(Judgment.account_id == account_id)
+    )
+    return max(settings.calibration_first - (session.scalar(given) or 0), 0)
+
+
+def left_for(session: Session, book: Book, settings: BookSettings, account_id: int, now: int) -> dict[int, int]:
+    """Query to the number of its items that a rater could get: held, free, or put off and still free."""
+    leased = (
+        Item.book_id == book.id,
+        Item.state == ItemState.OPEN,
+        Slot.account_id == account_id,
+        Slot.state == SlotState.LEASED,
+    )
+    free = (*offered(book.id, account_id, now), not_(judged_by(account_id, Action.GRADE, Action.SKIP, Action.CARRY)))
+    counts: Counter[int] = Counter()
+    for conditions in (leased, free):
+        query = select(Item.query_id, func.count(Item.id.distinct())).join(Slot, Slot.item_id == Item.id)
+        for number, n in session.execute(query.where(*conditions).group_by(Item.query_id)):
+            counts[number] += n
+    if room := calibration_left(session, book.id, settings, account_id):
+        for item in session.scalars(calibration_items(book.id, account_id).order_by(Item.id).limit(room)):
+            counts[item.query_id] += 1
+    return dict(counts)
