@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.stats.interval import t_quantile
@@ -117,7 +118,7 @@ def corrected_mean(
 
 def _checked(
     predictions: Values, labels: Sequence[float | None], inclusion: Values | None, power: float | None
-) -> tuple[FloatN, FloatN, FloatN, FloatN]:
+) -> tuple[FloatN, NDArray[np.int64], FloatN, FloatN]:
     """Predictions, indices of the sample, its labels, and its weights, whose mean is 1 / the mean inclusion."""
     f = as_vector(predictions)
     if len(labels) != len(f):

@@ -1,0 +1,273 @@
+"""A model rates a book: calls at once within a limit, each kept as it comes, so that a run can end at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from cranfield.agents.budget import Budget, Spent
+from cranfield.agents.connect import connected
+from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, read_answer
+from cranfield.concurrency.loop import FunctionError, event_loop, finish
+from cranfield.errors import UsageError
+from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
+from cranfield.judging.models.jobs import Job, RateOptions, Selection, Texts, make_jobs, select
+from cranfield.judging.store.accounts import AccountInfo
+from cranfield.judging.store.schema import Action, BookState, RaterKind, Role, SkipReason
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import BookClosedError, BookInfo, CallRow, ItemView, SaveRequest
+
+FAILURES_IN_A_ROW = 5
+"""After so many calls without an answer, all retries included, the others would fail too."""
+HOPELESS = frozenset({401, 403, 404})
+"""HTTP status that every other call would have."""
+SHOWN_FAILURES = 5
+Result = TypeVar("Result")
+
+
+class Stop(StrEnum):
+    """Why a run ended before its end."""
+
+    BUDGET = "budget"
+    NOT_RECORDED = "not_recorded"
+    FAILING = "failing"
+
+
+@dataclass
+class RateOutcome:
+    """What became of a run."""
+
+    rater: str
+    selection: Selection
+    spent: Spent = field(default_factory=Spent)
+    n_graded: int = 0
+    n_declined: int = 0
+    """The model says that it cannot grade them: kept as skipped."""
+    n_cached: int = 0
+    """Of these, from answers of an earlier run."""
+    n_bad: int = 0
+    """Items whose answer was bad."""
+    n_failed: int = 0
+    """Items whose call had no answer."""
+    messages: list[str] = field(default_factory=list)
+    """The first failures."""
+    stopped: Stop | None = None
+    reason: str = ""
+
+    @property
+    def n_left(self) -> int:
+        """Items that the model has still not rated."""
+        return len(self.selection.todo) - self.n_graded - self.n_declined
+
+
+Grades = Mapping[int, Graded | BadAnswer]
+Progress = Callable[[RateOutcome], None]
+
+
+def model_account(store: Store, options: RateOptions) -> AccountInfo:
+    """The account of the rater, made where it is not there yet.
+
+    Raises:
+        UsageError: the name is that of a rater of another kind.
+    """
+    account = store.people.find(options.rater) or store.people.add(options.rater, Role.RATER, RaterKind.MODEL)
+    if account.kind is not RaterKind.MODEL:
+        raise UsageError(f"the rater {options.rater!r} is a {account.kind}, not a model", hint="give another --name")
+    parts = urlsplit(options.connection.base_url)
+    place = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    about: dict[str, object] = {"model": options.connection.model, "base_url": place}
+    about |= {"prompt": options.prompt.label, "prompt_digest": options.prompt.digest}
+    if {name: account.settings.get(name) for name in about} != about:
+        store.people.set_settings(account.id, {**account.settings, **about})
+    return account
+
+
+def rate_book(
+    store: Store,
+    book: BookInfo,
+    options: RateOptions,
+    texts: Texts,
+    *,
+    budget: Budget | None = None,
+    source: Backend | None = None,
+    progress: Progress | None = None,
+) -> RateOutcome:
+    """Have a model rate the items that it has not rated yet.
+
+    Ctrl-C, a crash or an empty budget ends it at any time: what was answered is kept, and is not asked again.
+
+    Args:
+        store: the database.
+        book: of it.
+        options: model, prompt and settings.
+        texts: reads the text of an item.
+        budget: limits; None: none.
+        source: answers in the place of the model, for tests.
+        progress: called after each call.
+
+    Raises:
+        BookClosedError: the book takes no judgments.
+        UsageError: the book compares lists, or the name of the rater is taken.
+    """
+    if book.state is BookState.CLOSED:
+        raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+    account = model_account(store, options)
+    budget = budget or Budget()
+    selection = select(store.reading.items(book.id), book, account.id, options)
+    outcome = RateOutcome(options.rater, selection, budget.spent)
+    jobs = make_jobs(selection, book, texts, options)
+    run = _Run(store, book, account, options, budget, outcome, jobs, progress or (lambda _: None))
+    event_loop().run(run.all(source))
+    return outcome
+
+
+class _Run:
+    def __init__(
+        self,
+        store: Store,
+        book: BookInfo,
+        account: AccountInfo,
+        options: RateOptions,
+        budget: Budget,
+        outcome: RateOutcome,
+        jobs: Iterator[Job],
+        progress: Progress,
+    ) -> None:
+        self.store = store
+        self.book = book
+        self.account = account
+        self.options = options
+        self.budget = budget
+        self.outcome = outcome
+        self.jobs = jobs
+        self.progress = progress
+        self._next = asyncio.Lock()
+        self._failures = 0
+
+    async def all(self, source: Backend | None) -> None:
+        """Run as many workers as calls are allowed at once."""
+        async with connected(self.options.connection, self.budget, source) as backend:
+            workers = [asyncio.create_task(self._work(backend)) for _ in range(self.options.concurrency)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _work(self, backend: Backend) -> None:
+        while self.outcome.stopped is None:
+            async with self._next:
+                job = await _in_thread(partial(next, self.jobs, None))
+            if job is None:
+                return
+            call = await _in_thread(partial(self.store.calls.answered, self.book.id, job.key))
+            if call is not None:
+                with suppress(KeyError, TypeError, ValueError):  # a call of another version of the program
+                    answer = read_answer(call.response, job.request)
+                    await finish(_in_thread(partial(self._keep, job, answer, is_cached=True)))
+                    continue
+            answer = await backend.ask(job.request)
+            if answer.failure is not None and self._stops(answer.failure):
+                return
+            await finish(_in_thread(partial(self._keep, job, answer)))
+
+    def _stops(self, failure: Failure) -> bool:
+        """Whether the run ends with this failure, of which nothing is kept: there was no call."""
+        if failure.kind not in (FailureKind.BUDGET, FailureKind.NOT_RECORDED):
+            return False
+        outcome = self.outcome
+        outcome.stopped = Stop.BUDGET if failure.kind is FailureKind.BUDGET else Stop.NOT_RECORDED
+        outcome.reason = failure.message
+        return True
+
+    def _keep(self, job: Job, answer: Answer, *, is_cached: bool = False) -> None:
+        """Keep the call first, then what follows from it: a run that ends between finds the call in the cache."""
+        grades = read_grades(answer, len(job.items))
+        self.store.calls.add(self._call(job, answer, grades, is_cached=is_cached))
+        for place, graded in grades.items():
+            item, digest = job.items[place], job.documents[place].digest
+            if isinstance(graded, Graded):
+                self.store.log.save(self._save(job, item, digest, graded, answer))
+        self._count(job, answer, grades, is_cached=is_cached)
+        self.progress(self.outcome)
+
+    def _save(self, job: Job, item: ItemView, digest: str, graded: Graded, answer: Answer) -> SaveRequest:
+        is_grade = graded.grade is not None
+        return SaveRequest(
+            book_id=self.book.id,
+            item_id=item.id,
+            account_id=self.account.id,
+            action=Action.GRADE if is_grade else Action.SKIP,
+            client_key=f"{job.key[-40:]}:{self.book.guideline_version}:{item.id}",
+            grade=graded.grade,
+            skip_reason=None if is_grade else SkipReason.UNCLEAR_DOCUMENT,
+            reason=graded.reason,
+            duration_ms=round(answer.wall_s * 1000),
+            guideline_version=self.book.guideline_version,
+            method="model",
+            doc_digest=digest or None,
+        )
+
+    def _call(self, job: Job, answer: Answer, grades: Grades, *, is_cached: bool) -> CallRow:
+        failure, usage = answer.failure, answer.usage
+        bad = [f"{job.items[place].doc}: {each.message}" for place, each in _bad(grades)]
+        outcome = "cached" if is_cached else "ok"
+        if failure is not None and failure.kind is not FailureKind.BAD_OUTPUT:
+            outcome = "error"
+        elif bad:
+            outcome = "bad_answer"
+        cost = 0.0 if is_cached else self.budget.prices.cost(job.request.model, usage)
+        return CallRow(
+            book_id=self.book.id,
+            account_id=self.account.id,
+            cache_key=job.key,
+            item_ids=tuple(item.id for item in job.items),
+            request={**job.request.record(), "prompt": self.options.prompt.label},
+            response=answer.record(),
+            outcome=outcome,
+            error="; ".join(bad) if failure is None else f"{failure.kind}: {failure.message}",
+            input_tokens=0 if is_cached else usage.input,
+            output_tokens=0 if is_cached else usage.output,
+            cost=cost,
+            duration_ms=0 if is_cached else round(answer.wall_s * 1000),
+        )
+
+    def _count(self, job: Job, answer: Answer, grades: Grades, *, is_cached: bool) -> None:
+        outcome, failure = self.outcome, answer.failure
+        given = [each for each in grades.values() if isinstance(each, Graded)]
+        outcome.n_graded += sum(each.grade is not None for each in given)
+        outcome.n_declined += sum(each.grade is None for each in given)
+        outcome.n_cached += len(given) if is_cached else 0
+        bad = list(_bad(grades))
+        if failure is not None and failure.kind is not FailureKind.BAD_OUTPUT:
+            outcome.n_failed += len(bad)
+            self._failures += 1
+            if failure.status in HOPELESS or self._failures >= FAILURES_IN_A_ROW:
+                outcome.stopped, outcome.reason = Stop.FAILING, failure.message
+        else:
+            outcome.n_bad += len(bad)
+            self._failures = 0
+        for place, each in bad:
+            if len(outcome.messages) < SHOWN_FAILURES:
+                outcome.messages.append(f"{job.items[place].query}, {job.items[place].doc}: {each.message}")
+
+
+def _bad(grades: Grades) -> Iterator[tuple[int, BadAnswer]]:
+    for place, each in grades.items():
+        if isinstance(each, BadAnswer):
+            yield place, each
+
+
+async def _in_thread(function: Callable[[], Result]) -> Result:
+    """Run a function that waits for the database or a document in a thread of the event loop."""
+    try:
+        return await event_loop().threads.call(function)
+    except FunctionError as raised:
+        raise raised.error from None
