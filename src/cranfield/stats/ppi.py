@@ -96,13 +96,31 @@ def corrected_mean(
         note = f"{n} labels: a mean with an interval needs {FEWEST_LABELS}"
         only = float(y[0]) if n else None
         return CorrectedMean(None, None, None, None, n, n_all, None, only, None, mean_f, None, note)
-    others = (n_all - n) / n_all
-    tuned = _tuned(f, f[sampled], y, w, others) if power is None else power
+    return _corrected(_Sample(f, f[sampled], y, w), power, level, is_finite=finite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    f: FloatN
+    """Predictions of all units."""
+    f_sampled: FloatN
+    y: FloatN
+    w: FloatN
+
+    @property
+    def others(self) -> float:
+        """Share of the units without a label."""
+        return 1 - len(self.y) / len(self.f)
+
+
+def _corrected(sample: _Sample, power: float | None, level: float, *, is_finite: bool) -> CorrectedMean:
+    f, y, w, others, n, n_all = sample.f, sample.y, sample.w, sample.others, len(sample.y), len(sample.f)
+    tuned = _tuned(sample) if power is None else power
     b = tuned / others if others else 0.0
-    error = y - b * f[sampled]
+    error = y - b * sample.f_sampled
+    mean_f = float(f.mean())
     estimate = b * mean_f + float(np.average(error, weights=w))
-    label_mean = float(np.average(y, weights=w))
-    super_variance = 0.0 if finite else _variance(y, w) / n_all
+    super_variance = 0.0 if is_finite else _variance(y, w) / n_all
     se, label_se = (math.sqrt(_sampling_variance(values, w, others) + super_variance) for values in (error, y))
     low = high = None
     note = f"{n} labels: no interval under {FEWEST_LABELS}"
@@ -110,9 +128,18 @@ def corrected_mean(
         half = t_quantile((1 + level) / 2, n - 1) * se
         low, high, note = estimate - half, estimate + half, ""
     return CorrectedMean(
-        *(estimate, se, low, high, n, n_all, tuned, label_mean, label_se, mean_f),
-        _sample_p(f, f[sampled], w, others),
-        note,
+        estimate=estimate,
+        se=se,
+        ci_low=low,
+        ci_high=high,
+        n=n,
+        n_all=n_all,
+        power=tuned,
+        label_mean=float(np.average(y, weights=w)),
+        label_se=label_se,
+        prediction_mean=mean_f,
+        sample_p=_sample_p(sample),
+        note=note,
     )
 
 
@@ -135,14 +162,14 @@ def _checked(
     return f, sampled, y, 1 / shares[sampled]
 
 
-def _tuned(f: FloatN, f_sampled: FloatN, y: FloatN, w: FloatN, others: float) -> float:
-    spread = float(f.var(ddof=1))
+def _tuned(sample: _Sample) -> float:
+    f, y, w = sample.f_sampled, sample.y, sample.w
+    spread = float(sample.f.var(ddof=1))
     if not spread:
         return 0.0
-    share = w / w.sum()
-    centred = (y - np.average(y, weights=w)) * (f_sampled - np.average(f_sampled, weights=w))
-    slope = float((share * centred).sum()) * len(y) / (len(y) - 1) / spread
-    return min(max(slope * others, 0.0), 1.0)
+    centred = (y - np.average(y, weights=w)) * (f - np.average(f, weights=w))
+    slope = float(np.average(centred, weights=w)) * len(y) / (len(y) - 1) / spread
+    return min(max(slope * sample.others, 0.0), 1.0)
 
 
 def _variance(values: FloatN, w: FloatN) -> float:
@@ -161,10 +188,10 @@ def _sampling_variance(values: FloatN, w: FloatN, others: float) -> float:
     return float((left_out * centred**2).sum()) / float(w.sum()) ** 2 * n / (n - 1)
 
 
-def _sample_p(f: FloatN, f_sampled: FloatN, w: FloatN, others: float) -> float | None:
+def _sample_p(sample: _Sample) -> float | None:
     """How likely a random sample has predictions as far from the mean of all."""
-    se = math.sqrt(_sampling_variance(f_sampled, w, others))
+    se = math.sqrt(_sampling_variance(sample.f_sampled, sample.w, sample.others))
     if not se:
         return None
-    z = abs(float(np.average(f_sampled, weights=w)) - float(f.mean())) / se
+    z = abs(float(np.average(sample.f_sampled, weights=sample.w)) - float(sample.f.mean())) / se
     return math.erfc(z / math.sqrt(2))
