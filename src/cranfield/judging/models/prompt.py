@@ -1,4 +1,4 @@
-"""The prompt of a model rater: a versioned file, filled with a guideline, a query and documents that nobody trusts."""
+"""The prompt of a model rater: a versioned file, filled with a guideline, a query and untrusted documents."""
 
 from __future__ import annotations
 
