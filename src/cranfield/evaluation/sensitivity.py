@@ -22,7 +22,16 @@ from cranfield.measures import Measure, compute, parse_all
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
 from cranfield.stats.vectors import differences
 
-Family = Literal["measure", "cutoff", "test", "consensus rule", "without a stratum", "unjudged documents"]
+Family = Literal[
+    "measure",
+    "cutoff",
+    "test",
+    "consensus rule",
+    "without a stratum",
+    "unjudged documents",
+    "without a rater",
+    "adjudication",
+]
 
 MEASURES = (
     *("nDCG@5", "nDCG@10", "nDCG@20"),

@@ -200,6 +200,10 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
     testset = _with_matching(testset, options)
     if testset.ratings or any(value is not None for value in (options.consensus, options.scale, options.to_scale)):
         testset = _with_grades(testset, options)
+    if testset.meta.judging is not None:
+        from cranfield.testsets.judging_notes import judging_notes
+
+        testset = replace(testset, notes=(*testset.notes, *info(*judging_notes(testset))))
     if any(target_needs_database(testset)):
         from cranfield.predicates.databases import ask
 

@@ -9,6 +9,7 @@ from cranfield.model import Query, TestSet
 from cranfield.model.query_ids import id_of
 from cranfield.model.renaming import renamed, under_rule
 from cranfield.testsets.expected import judgments_of
+from cranfield.testsets.judging_notes import guideline_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,7 @@ def _set_changes(old: TestSet, new: TestSet) -> Iterator[Change]:
         ("scale", *(" ".join(f"{grade:g}" for grade in testset.meta.scale) for testset in (old, new))),
         ("consensus", old.consensus, new.consensus),
         ("review", old.meta.review, new.meta.review),
+        ("guidelines", guideline_text(old), guideline_text(new)),
     ):
         if was != now:
             yield Change("", what, was, now)

@@ -12,12 +12,13 @@ from typing import Literal
 from cranfield.errors import Problem, TestSetError, UsageError
 from cranfield.model import Query, Rating, TestSet
 from cranfield.model.query import CLASS
-from cranfield.numbers import format_interval, format_value
+from cranfield.numbers import format_value
 from cranfield.stats.agreement import Coefficient, cohens_kappa
 from cranfield.testsets.consensus import with_consensus
 from cranfield.testsets.drawing import draw, shuffled, shuffled_by_weight, strata_keys
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.testsets.expected import is_relevant
+from cranfield.testsets.rater_kappa import RaterKappa
 from cranfield.testsets.refresh_files import Labels, QueryLog
 from cranfield.testsets.similar import lookup_for, same_form
 from cranfield.testsets.split import only
@@ -58,19 +59,10 @@ class Renewal:
     kappa: Coefficient
     """Cohen's, with its interval, over the pairs of a query and a document that both labelled."""
 
-    def exceeds(self, bound: float) -> bool:
-        """Whether the raters agree beyond a bound; not where kappa is not defined."""
-        return self.kappa.value is not None and self.kappa.value > bound
-
     @property
-    def sentence(self) -> str:
-        """How far the raters agree, in a line."""
-        kappa = self.kappa
-        raters = " and ".join(self.raters)
-        if kappa.value is None:
-            return f"Cohen's kappa of {raters} is not defined (n={kappa.n}): {kappa.note}"
-        note = f" ({kappa.note})" if kappa.note else ""
-        return f"Cohen's kappa of {raters} is {format_value(kappa.value)}{_interval(kappa)}, n={kappa.n}{note}"
+    def agreement(self) -> RaterKappa:
+        """Whether the raters agree enough."""
+        return RaterKappa(self.raters, self.kappa)
 
     @property
     def strata_drift(self) -> tuple[str, ...]:
@@ -95,10 +87,6 @@ def _drift(old: TestSet, new: TestSet, key: str) -> str:
 def _shares(testset: TestSet, key: str) -> dict[str, float]:
     counted = Counter(query.strata.get(key, "") for query in testset.queries)
     return {value: n / len(testset.queries) for value, n in sorted(counted.items())}
-
-
-def _interval(kappa: Coefficient) -> str:
-    return "" if kappa.ci_low is None else f", 95 % CI {format_interval((kappa.ci_low, kappa.ci_high))}"
 
 
 def plan_refresh(
@@ -220,7 +208,7 @@ def renew(
     written = "not defined" if kappa.value is None else format_value(kappa.value)
     sentence = (
         f"replaced {n} of {n_of(len(plan.testset.queries), 'queries')} by queries of a log (sample {plan.sample}, seed {plan.seed}), "
-        f"labelled by {' and '.join(labels.raters)}, Cohen's kappa {written}{_interval(kappa)}, n={kappa.n}, grades by {rule}"
+        f"labelled by {' and '.join(labels.raters)}, Cohen's kappa {written}{RaterKappa(labels.raters, kappa).interval}, n={kappa.n}, grades by {rule}"
     )
     graded = replace(graded, version=version or next_version(plan.testset.version, today), notes=())
     return Renewal(plan, recorded(graded, sentence, today), labels.raters, kappa)

@@ -47,7 +47,7 @@ def test_twenty_of_fifty_queries_are_replaced_and_the_next_version_says_so():
     assert "replaced 20 of 50 queries" in new.meta.history[-1]
     assert "ann and bob" in new.meta.history[-1]
     assert renewal.kappa.n == 60
-    assert renewal.exceeds(0.6)
+    assert renewal.agreement.exceeds(0.6)
     assert renewal.kappa.ci_low < renewal.kappa.value < renewal.kappa.ci_high
     interval = f"{renewal.kappa.ci_low:.4f} to {renewal.kappa.ci_high:.4f}"
     assert f"Cohen's kappa {renewal.kappa.value:.4f}, 95 % CI {interval}, n=60" in new.meta.history[-1]
@@ -77,16 +77,16 @@ def test_raters_who_do_not_agree_beyond_the_bound_do_not_exceed_it(grades, value
     plan = plan_refresh(CLINIC, LOG, 4)
     renewal = renew(plan, labels_for(plan, grades), rule="mean", today=TODAY)
     assert renewal.kappa.value == pytest.approx(value)
-    assert not renewal.exceeds(0.6)
-    assert not renewal.exceeds(renewal.kappa.value)  # above the bound, not at it
+    assert not renewal.agreement.exceeds(0.6)
+    assert not renewal.agreement.exceeds(renewal.kappa.value)  # above the bound, not at it
 
 
 def test_kappa_that_is_not_defined_exceeds_nothing():
     plan = plan_refresh(CLINIC, LOG, 4)
     renewal = renew(plan, labels_for(plan, ((1, 1),)), today=TODAY)
     assert renewal.kappa.value is None
-    assert not renewal.exceeds(-1)
-    assert "not defined" in renewal.sentence
+    assert not renewal.agreement.exceeds(-1)
+    assert "not defined" in renewal.agreement.sentence
 
 
 def test_the_same_seed_makes_the_same_plan_and_ids_follow_from_the_text():

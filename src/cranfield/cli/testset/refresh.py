@@ -160,8 +160,8 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
     from cranfield.testsets.labelled import save_renewed
     from cranfield.words import n_of
 
-    note(renewal.sentence)
-    if not renewal.exceeds(kappa):
+    note(renewal.agreement.sentence)
+    if not renewal.agreement.exceeds(kappa):
         note(
             f"error: not written: kappa has to be above {kappa:g}. Resolve what the raters disagree on, and label again."
         )

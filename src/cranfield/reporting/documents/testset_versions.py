@@ -10,6 +10,7 @@ from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
 from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, rows_section, table, testset_document
 from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
+from cranfield.testsets.judging_notes import guidelines_differ
 from cranfield.testsets.split import Overfit
 from cranfield.words import n_of
 
@@ -22,7 +23,10 @@ SHOWN = 20
 
 def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ()) -> Document:
     """Changes between two versions, and the resulting changes of the systems' means."""
-    sections = [Section("result", "Result", (Paragraph(_from_to(difference)), Paragraph(_in_short(difference))))]
+    result: list[Block] = [Paragraph(_from_to(difference)), Paragraph(_in_short(difference))]
+    if guidelines := guidelines_differ(difference.old, difference.new):
+        result.append(Bullets((guidelines,), "warning"))
+    sections = [Section("result", "Result", tuple(result))]
     if blocks := _query_blocks(difference):
         sections.append(Section("queries", "Queries", blocks))
     judged = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]

@@ -214,14 +214,19 @@ def sensitivity_section(subject: Subject) -> Section | None:
     result = subject.sensitivity
     if result is None:
         return None
-    blocks: list[Block] = [Paragraph(f"{result.line}.")]
+    return Section("sensitivity", "Sensitivity analysis", tuple(sensitivity_blocks(result, f"{result.line}.")))
+
+
+def sensitivity_blocks(result: Sensitivity, line: str) -> list[Block]:
+    """The line, the analyses that disagree, the table of all of them, and those not applicable."""
+    blocks: list[Block] = [Paragraph(line)]
     if result.disagreeing:
         blocks.append(Bullets(_disagreeing(result), "warning"))
     if result.variations:
         blocks += [Paragraph(_how(result)), _variations_table(result)]
     if result.left_out:
         blocks.append(Details("Not applicable", (Bullets(result.left_out),), in_text=True))
-    return Section("sensitivity", "Sensitivity analysis", tuple(blocks))
+    return blocks
 
 
 def _disagreeing(result: Sensitivity) -> tuple[str, ...]:

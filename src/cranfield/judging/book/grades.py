@@ -1,0 +1,171 @@
+"""The grades of a book as a test set with ratings.
+
+Of each document one source decides: adjudication, else the persons' ratings by the consensus rule, else judgments carried
+over, else the rule (a pattern, span, entity or predicate), else models, where they are asked for. What lower sources say
+otherwise is listed. A document without a grade is pooled and unjudged (-1), never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from cranfield.errors import UsageError
+from cranfield.judging.book.contents import BookContents, contents_of
+from cranfield.judging.settings import Mode
+from cranfield.judging.store.schema import Action, Origin, RaterKind
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import ItemView, RatingRow
+from cranfield.model import Meta, Query, Rating, TestSet
+from cranfield.testsets.consensus import with_consensus
+
+UNJUDGED = -1.0
+ADJUDICATOR = "adjudicator"
+"""Who adjudicated, where that is not known."""
+GOLD = "gold"
+"""Who decided on a calibration item: the grade that it was made with."""
+PRECEDENCE = (RaterKind.PERSON, RaterKind.CARRIED, RaterKind.RULE, RaterKind.MODEL)
+"""Sources of a grade; the first that has one decides. An adjudicated grade is before them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDifference:
+    """A source that gives a document another grade than the one that decides."""
+
+    query_id: str
+    doc_id: str
+    grade: float
+    """The one that holds."""
+    decided_by: str
+    """`adjudicated`, or a kind of rater."""
+    other: float
+    rater: str
+    kind: RaterKind
+
+
+@dataclass(frozen=True)
+class RatedBook:
+    """A book as a test set."""
+
+    testset: TestSet
+    """Ratings of the sources that decide, grades by the rule, -1 for what is pooled and has none."""
+    decided_by: Mapping[tuple[str, str], str]
+    """Query and document to `adjudicated` or a kind of rater; without the documents that have no grade."""
+    differences: tuple[SourceDifference, ...]
+    left_out: int
+    """Calibration items that are not in the pool."""
+
+
+def rated_book(
+    contents: BookContents,
+    *,
+    rule: str | None = None,
+    models: bool = False,
+    without: Collection[str] = (),
+    adjudicated: bool = True,
+    reasons: bool = False,
+) -> RatedBook:
+    """Make the test set of a book.
+
+    Args:
+        contents: the book.
+        rule: consensus rule of the persons' ratings; None is that of the book.
+        models: whether the grade of a model counts where nothing else gives one.
+        without: raters who are left out.
+        adjudicated: whether grades by adjudication count.
+        reasons: whether reasons and times go along.
+
+    Raises:
+        UnknownNameError: there is no such rule.
+        UsageError: a book of preferences, which have no grades.
+    """
+    if contents.info.settings.mode is Mode.PREFERENCE:
+        raise UsageError(f"book {contents.info.name!r} holds preferences between lists", expected="a book of grades")
+    pooled = [item for item in contents.items if item.origin is not Origin.CALIBRATION]
+    ratings: dict[str, list[Rating]] = {}
+    sources: dict[tuple[str, str], str] = {}
+    for item in pooled:
+        rows = [row for row in item.ratings if row.rater not in without]
+        found, source = _deciding(item, rows, models=models, adjudicated=adjudicated, reasons=reasons)
+        if source:
+            sources[item.query, item.doc] = source
+            ratings.setdefault(item.query, []).extend(found)
+    bare = TestSet(
+        contents.info.name,
+        tuple(Query(row.name, row.text, dict(row.strata)) for row in contents.queries),
+        _all_unjudged(pooled),
+        ratings={query_id: tuple(given) for query_id, given in ratings.items()},
+        consensus=rule or contents.info.settings.consensus,
+        meta=Meta(scale=tuple(map(float, contents.info.settings.scale.grades))),
+    )
+    made = with_consensus(bare) if any(bare.ratings.values()) else bare
+    decided = {pair: source for pair, source in sources.items() if made.grades[pair[0]][pair[1]] >= 0}
+    differences = tuple(_differences(pooled, made, decided))
+    return RatedBook(made, decided, differences, len(contents.items) - len(pooled))
+
+
+def people_grades(store: Store, book: str | int) -> dict[str, dict[str, float]]:
+    """Query id to document id to the grade by persons, adjudicated where it is, by the book's rule; ties are left out."""
+    rated = rated_book(contents_of(store, book))
+    found: dict[str, dict[str, float]] = {}
+    for (query_id, doc_id), source in rated.decided_by.items():
+        if source in {Action.ADJUDICATE, RaterKind.PERSON}:
+            found.setdefault(query_id, {})[doc_id] = rated.testset.grades[query_id][doc_id]
+    return found
+
+
+def _all_unjudged(items: Collection[ItemView]) -> dict[str, dict[str, float]]:
+    grades: dict[str, dict[str, float]] = {}
+    for item in items:
+        grades.setdefault(item.query, {})[item.doc] = UNJUDGED
+    return grades
+
+
+def _deciding(
+    item: ItemView,
+    rows: list[RatingRow],
+    *,
+    models: bool,
+    adjudicated: bool,
+    reasons: bool,
+) -> tuple[list[Rating], str]:
+    """The ratings of the source that decides, those of persons in any case, and the source; empty where there is none."""
+
+    def rating(row: RatingRow) -> Rating:
+        more = (row.reason, row.at) if reasons else ("", None)
+        return Rating(item.doc, row.rater, row.grade, False, *more)
+
+    persons = [row for row in rows if row.kind is RaterKind.PERSON and row.action in {Action.GRADE, Action.SKIP}]
+    made = [rating(row) for row in persons]
+    final = _final(item, reasons=reasons) if adjudicated else None
+    if final is not None:
+        return [*made, final], Action.ADJUDICATE
+    kinds = PRECEDENCE if models else PRECEDENCE[:-1]
+    for kind in kinds:
+        graded = [row for row in rows if row.kind is kind and row.grade is not None]
+        if graded:
+            return (made if kind is RaterKind.PERSON else [*made, *map(rating, graded)]), kind
+    return made, RaterKind.PERSON if made else ""
+
+
+def _final(item: ItemView, *, reasons: bool) -> Rating | None:
+    """The adjudicated grade of an item, or the known one of a calibration item that is in the pool."""
+    if item.final is not None:
+        more = (item.final_reason or "", item.final_at) if reasons else ("", None)
+        return Rating(item.doc, item.final_by or ADJUDICATOR, item.final, True, *more)
+    if item.gold is not None:
+        return Rating(item.doc, GOLD, item.gold, final=True, reason=item.gold_reason if reasons else "")
+    return None
+
+
+def _differences(
+    items: Collection[ItemView], testset: TestSet, decided: Mapping[tuple[str, str], str]
+) -> Iterator[SourceDifference]:
+    """What every source says otherwise than the one that decides; single persons are no sources."""
+    for item in items:
+        source = decided.get((item.query, item.doc))
+        grade = testset.grades[item.query][item.doc]
+        for row in item.ratings:
+            if source is None or row.grade is None or row.kind in {RaterKind.PERSON, source} or row.grade == grade:
+                continue
+            yield SourceDifference(item.query, item.doc, grade, source, row.grade, row.rater, row.kind)

@@ -1,0 +1,128 @@
+"""Whether the verdict on two runs depends on how the ratings of a book become grades: each rule, and each rater left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from cranfield.errors import CranfieldError
+from cranfield.evaluation.compare import compare
+from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitivity, Variation
+from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict import CompareOptions
+from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.freeze import persons_table
+from cranfield.judging.book.grades import rated_book
+from cranfield.model import TestSet
+from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.project.recipe import evaluate_with_options
+from cranfield.stats.consensus import CONSENSUS
+from cranfield.words import and_list, n_of
+
+FEWEST_RATERS = 2
+"""With one, leaving him or her out leaves nothing."""
+
+
+@dataclass(frozen=True)
+class BookSensitivity:
+    """The declared comparison, and it repeated."""
+
+    testset: TestSet
+    """By the declared rule, with adjudicated grades and all raters."""
+    comparison: Comparison
+    sensitivity: Sensitivity
+    """Each rule, the declared one among them, and each rater left out."""
+
+    @property
+    def line(self) -> str:
+        """`Verdict unchanged under 8 of 8 (5 consensus rules, 3 without one of the raters)`."""
+        found = self.sensitivity
+        kinds: dict[Family, str] = {
+            "consensus rule": "consensus rules",
+            "adjudication": "without adjudication",
+            "without a rater": "without one of the raters",
+        }
+        counts = {family: sum(row.family == family for row in found.variations) for family in kinds}
+        parts = [
+            n_of(n, kinds[family]) if family == "consensus rule" else f"{n} {kinds[family]}"
+            for family, n in counts.items()
+            if n
+        ]
+        out = f"; {len(found.left_out)} not applicable" if found.left_out else ""
+        if not parts:
+            return f"No alternative analysis is possible{out}"
+        return f"Verdict unchanged under {found.n_agree} of {len(found.variations)} ({and_list(parts)}){out}"
+
+
+def book_sensitivity(
+    contents: BookContents,
+    runs: tuple[RunLike, RunLike],
+    *,
+    primary: str = "nDCG@10",
+    rule: str | None = None,
+    options: CompareOptions | None = None,
+    scoring: ScoringOptions | None = None,
+    models: bool = False,
+) -> BookSensitivity:
+    """Compare two runs on the grades of a book, and again under each rule and without each rater.
+
+    Args:
+        contents: the book.
+        runs: baseline and candidate.
+        primary: the measure that decides.
+        rule: the declared consensus rule; None is that of the book.
+        options: the test, its level and seed; None: as `compare`.
+        scoring: how the runs are read and scored.
+        models: whether a model's grade counts where nothing else gives one.
+
+    Raises:
+        InputError: a run cannot be read.
+        UsageError: nothing is graded, or there is no such measure or rule.
+    """
+    declared = options or CompareOptions(n_draws=SENSITIVITY_DRAWS)
+    kept = scoring or ScoringOptions()
+
+    def compared(testset: TestSet) -> Comparison:
+        first, second = (evaluate_with_options(testset, run, [primary], kept) for run in runs)
+        return compare(first, second, declared)
+
+    testset = rated_book(contents, rule=rule, models=models).testset
+    comparison = compared(testset)
+    found: list[Variation | str] = []
+    raters = persons_table(contents).raters
+    for family, name, changes in _alternatives(contents, testset.consensus, raters):
+        try:
+            rated = rated_book(contents, models=models, **changes)
+            if not rated.decided_by:
+                found.append(f"{family} {name}: no document has a grade")
+                continue
+            changed = compared(rated.testset)
+        except CranfieldError as error:  # a scale without a map for the rule, nothing left to judge by
+            found.append(f"{family} {name}: {str(error).splitlines()[0]}")
+            continue
+        result = changed.measures[changed.primary]
+        ends = (result.ci_low, result.ci_high)
+        found.append(Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code))
+    variations = tuple(item for item in found if isinstance(item, Variation))
+    left_out = tuple(item for item in found if isinstance(item, str))
+    varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
+    return BookSensitivity(testset, comparison, varied)
+
+
+class _Changes(TypedDict, total=False):
+    rule: str
+    without: tuple[str, ...]
+    adjudicated: bool
+
+
+def _alternatives(
+    contents: BookContents, declared: str, raters: Sequence[str]
+) -> Iterator[tuple[Family, str, _Changes]]:
+    """Family, name and what is changed."""
+    for rule in CONSENSUS:
+        yield "consensus rule", rule, {"rule": rule}
+    if any(item.final is not None for item in contents.items):
+        yield "adjudication", "not used", {"rule": declared, "adjudicated": False}
+    for rater in raters if len(raters) >= FEWEST_RATERS else ():
+        yield "without a rater", f"without {rater}", {"rule": declared, "without": (rater,)}

@@ -1,0 +1,200 @@
+"""The grades of a book: which source decides, and what becomes of documents without a grade."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from tests.unit.judging.book_contents import SOURCE, book
+
+from cranfield.errors import UsageError
+from cranfield.formats.convert import write_testset
+from cranfield.judging.book.freeze import NoAgreementError, freeze
+from cranfield.judging.book.grades import rated_book
+from cranfield.judging.settings import SCALES, BookSettings, Mode
+from cranfield.project.book_sensitivity import book_sensitivity
+from cranfield.project.loading import load
+from cranfield.project.recipe import evaluate
+
+TODAY = date(2026, 11, 23)
+BOOK = {
+    "q1": {
+        "a": {"ann": 3, "bob": 1, "carried": 0},
+        "b": {"ann": 0, "bob": 3},
+        "c": {"ann": "expert"},
+        "d": {},
+        "e": {"rule": 1, "gpt": 3},
+        "f": {"carried": 2, "rule": 1},
+        "g": {"gpt": 2},
+    },
+    "q2": {"a": {"ann": 2, "rule": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"a": 1, "b": 0, "c": -1, "d": -1, "e": 1, "f": 2, "g": -1}),  # the lower of two is the median
+        ({"rule": "mean"}, {"a": 2, "b": 1.5, "c": -1, "d": -1, "e": 1, "f": 2, "g": -1}),
+        ({"rule": "majority"}, {"a": 1, "b": -1, "c": -1, "d": -1, "e": 1, "f": 1, "g": -1}),  # b: tied
+        ({"models": True}, {"a": 1, "b": 0, "c": -1, "d": -1, "e": 1, "f": 2, "g": 2}),
+        ({"without": ("bob",)}, {"a": 3, "b": 0, "c": -1, "d": -1, "e": 1, "f": 2, "g": -1}),
+    ],
+)
+def test_one_source_decides_and_what_nobody_judged_is_unjudged(options, expected):
+    assert rated_book(book(BOOK), **options).testset.grades["q1"] == expected
+
+
+def test_sources_that_say_otherwise_are_listed():
+    found = rated_book(book(BOOK)).differences
+    assert [(d.query_id, d.doc_id, d.grade, d.decided_by, d.other, d.rater) for d in found] == [
+        ("q1", "a", 1, "person", 0, "carried"),
+        ("q1", "e", 1, "rule", 3, "gpt"),
+        ("q1", "f", 2, "carried", 1, "rule"),
+        ("q2", "a", 2, "person", 1, "rule"),
+    ]
+
+
+def test_an_adjudicated_grade_wins_and_the_originals_are_kept():
+    contents = book(BOOK, final={"q1": {"b": 2}})
+    rated = rated_book(contents)
+    assert rated.testset.grades["q1"]["b"] == 2
+    assert rated.decided_by["q1", "b"] == "adjudicate"
+    assert [(r.rater, r.grade, r.final) for r in rated.testset.ratings["q1"] if r.doc_id == "b"] == [
+        ("ann", 0, False),
+        ("bob", 3, False),
+        ("lead", 2, True),
+    ]
+    assert rated_book(contents, adjudicated=False).testset.grades["q1"]["b"] == 0
+
+
+def test_calibration_items_are_no_part_and_known_grades_of_the_pool_are_final():
+    contents = book({"q": {"a": {"ann": 0}, "calibration-1": {"ann": 3}}}, gold={"q": {"a": 3, "calibration-1": 1}})
+    rated = rated_book(contents)
+    assert rated.testset.grades == {"q": {"a": 3}}
+    assert rated.left_out == 1
+
+
+def test_a_book_of_preferences_has_no_grades():
+    with pytest.raises(UsageError, match="preferences"):
+        rated_book(book(BOOK, settings=BookSettings(mode=Mode.PREFERENCE)))
+
+
+def test_a_half_graded_book_is_frozen_only_when_that_is_allowed():
+    with pytest.raises(UsageError, match="3 of 8 documents wait for a rater") as caught:
+        freeze(book(BOOK), today=TODAY)
+    assert "unjudged" in (caught.value.problems[0].hint or "")
+    judging = freeze(book(BOOK), today=TODAY, allow_partial=True).testset.meta.judging
+    assert dict(judging.coverage) == {
+        "pooled": 8,
+        "judged": 5,
+        "by person": 3,
+        "by rule": 1,
+        "by carried": 1,
+        "unjudged": 3,
+        "unjudged: skipped": 1,
+        "sources differ": 4,
+    }
+    assert judging.skipped == {"expert": 1}
+    assert [(r.name, r.kind, r.n) for r in judging.raters] == [
+        ("ann", "person", 3),
+        ("bob", "person", 2),
+        ("gpt", "model", 2),
+        ("rule", "rule", 3),
+        ("carried", "carried", 2),
+    ]
+    assert (judging.pool.method, judging.pool.depth, judging.pool.runs) == ("depth", 10, {"bm25": "sha256:1"})
+
+
+def test_nothing_graded_is_no_test_set():
+    with pytest.raises(UsageError, match="holds no grade"):
+        freeze(book({"q": {"a": {}, "b": {"ann": "broken"}}}), today=TODAY, allow_partial=True)
+
+
+def test_raters_have_pseudonyms_in_ratings_and_manifest():
+    testset = freeze(book(BOOK, final={"q1": {"b": 2}}), today=TODAY, allow_partial=True, pseudonyms=True).testset
+    names = {rating.rater for given in testset.ratings.values() for rating in given}
+    assert names == {"rater 1", "rater 2", "rater 3", "carried", "rule"}
+    assert "ann" not in str(testset)
+    assert "lead" not in str(testset)
+
+
+@pytest.mark.parametrize("rule", ["median", "mean", "majority", "searchtweak", "quepid"])
+def test_a_frozen_book_is_read_back_and_evaluated_the_same(rule, tmp_path):
+    frozen = freeze(book(BOOK, final={"q1": {"b": 2}}), today=TODAY, rule=rule, allow_partial=True).testset
+    assert write_testset(frozen, tmp_path / "set.yaml") == ()
+    again = load(tmp_path / "set.yaml")
+    assert (again.grades, again.meta) == (frozen.grades, frozen.meta)
+    assert again.digest == frozen.digest
+    run = {"q1": ["a", "d", "b", "z"], "q2": ["a"]}
+    assert evaluate(again, run, measures=["nDCG@3"]).mean("nDCG@3") == evaluate(frozen, run, measures=["nDCG@3"]).mean(
+        "nDCG@3"
+    )
+
+
+def test_a_majority_on_the_detail_scale_is_read_back(tmp_path):
+    contents = book({"q": {"a": {"ann": 1, "bob": 1}, "b": {"ann": 9}}}, settings=BookSettings(scale=SCALES["detail"]))
+    frozen = freeze(contents, today=TODAY, rule="majority").testset
+    assert frozen.grades == {"q": {"a": 0, "b": 1}}
+    write_testset(frozen, tmp_path / "set.yaml")
+    assert load(tmp_path / "set.yaml").grades == frozen.grades
+
+
+def test_what_limits_the_judgments_is_said(tmp_path):
+    contents = book(
+        BOOK,
+        source={**SOURCE, "method": "budget"},
+        guidelines=("Old.", "New."),
+        versions={("q1", "b"): 2},
+    )
+    write_testset(freeze(contents, today=TODAY, allow_partial=True).testset, tmp_path / "set.yaml")
+    notes = [str(note) for note in load(tmp_path / "set.yaml").notes]
+    assert any(
+        note.startswith("judgments of the book shop, version 1: 5 of 8 pooled documents judged") for note in notes
+    )
+    assert any("no random sample: the pool (budget)" in note for note in notes)
+    assert "grades that no person gave: 1 by carried and 1 by rule" in notes
+    assert any("version 1 (3 grades) and version 2 (2 grades)" in note for note in notes)
+
+
+def agreeing(n_equal, n):
+    """Two raters of one query, equal on the first documents."""
+    grades = [(place % 2, place % 2 if place < n_equal else 1 - place % 2) for place in range(n)]
+    return {"q": {f"d{place:02}": {"ann": a, "bob": b} for place, (a, b) in enumerate(grades)}}
+
+
+def test_a_freeze_is_refused_while_kappa_is_not_above_the_limit_and_its_interval_is_shown():
+    settings = BookSettings(raters_per_item=2, kappa_limit=0.6)
+    with pytest.raises(NoAgreementError, match=r"Cohen's kappa of ann and bob is 0\.6000, 95 % CI .* to .*, n=40"):
+        freeze(book(agreeing(32, 40), settings=settings), today=TODAY)  # 32 of 40 agree, by chance 20: kappa 0.6
+    found = freeze(book(agreeing(34, 40), settings=settings), today=TODAY)
+    assert found.kappa is not None
+    assert found.kappa.kappa.value == pytest.approx(0.7)
+    with pytest.raises(NoAgreementError, match="two raters graded"):
+        freeze(book({"q": {"a": {"ann": 1}}}, settings=settings), today=TODAY)
+
+
+def queries(n, **grades):
+    return {f"q{place}": {doc: dict(given) for doc, given in grades.items()} for place in range(n)}
+
+
+def test_the_verdict_under_each_rule_and_without_each_rater():
+    judged = queries(8, good={"ann": 3, "bob": 3, "cas": 2}, bad={"ann": 0, "bob": 0, "cas": 0})
+    runs = ({q: ["bad", "good"] for q in judged}, {q: ["good", "bad"] for q in judged})
+    found = book_sensitivity(book(judged), runs, primary="nDCG@2")
+    assert found.comparison.verdict.name == "better"
+    assert found.line == "Verdict unchanged under 8 of 8 (5 consensus rules and 3 without one of the raters)"
+    assert {row.name for row in found.sensitivity.variations} == {
+        *("median", "majority", "mean", "searchtweak", "quepid"),
+        *("without ann", "without bob", "without cas"),
+    }
+
+
+def test_a_verdict_that_one_rater_makes_is_seen():
+    judged = queries(8, good={"ann": 3, "bob": 0}, bad={"ann": 0, "bob": 3})
+    runs = ({q: ["bad", "good"] for q in judged}, {q: ["good", "bad"] for q in judged})
+    found = book_sensitivity(book(judged), runs, primary="nDCG@2", rule="mean")
+    assert found.comparison.verdict.name == "no significant difference"
+    verdicts = {row.name: row.verdict.value for row in found.sensitivity.variations}
+    assert (verdicts["without ann"], verdicts["without bob"]) == ("worse", "better")
+    assert any(reason.startswith("consensus rule majority: ") for reason in found.sensitivity.left_out)  # all tied
