@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -89,25 +89,30 @@ def book_sensitivity(
 
     testset = rated_book(contents, rule=rule, models=models).testset
     comparison = compared(testset)
-    found: list[Variation | str] = []
-    raters = persons_table(contents).raters
-    for family, name, changes in _alternatives(contents, testset.consensus, raters):
-        try:
-            rated = rated_book(contents, models=models, **changes)
-            if not rated.decided_by:
-                found.append(f"{family} {name}: no document has a grade")
-                continue
-            changed = compared(rated.testset)
-        except CranfieldError as error:  # a scale without a map for the rule, nothing left to judge by
-            found.append(f"{family} {name}: {str(error).splitlines()[0]}")
-            continue
-        result = changed.measures[changed.primary]
-        ends = (result.ci_low, result.ci_high)
-        found.append(Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code))
+    found = list(_repeated(contents, compared, testset.consensus, models=models))
     variations = tuple(item for item in found if isinstance(item, Variation))
     left_out = tuple(item for item in found if isinstance(item, str))
     varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
     return BookSensitivity(testset, comparison, varied)
+
+
+def _repeated(
+    contents: BookContents, compared: Callable[[TestSet], Comparison], declared: str, *, models: bool
+) -> Iterator[Variation | str]:
+    """Each alternative, or why it is not applicable."""
+    for family, name, changes in _alternatives(contents, declared, persons_table(contents).raters):
+        try:
+            rated = rated_book(contents, models=models, **changes)
+            changed = compared(rated.testset) if rated.decided_by else None
+        except CranfieldError as error:  # a scale without a map for the rule
+            yield f"{family} {name}: {str(error).splitlines()[0]}"
+            continue
+        if changed is None:
+            yield f"{family} {name}: no document has a grade"
+            continue
+        result = changed.measures[changed.primary]
+        ends = (result.ci_low, result.ci_high)
+        yield Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code)
 
 
 class _Changes(TypedDict, total=False):
