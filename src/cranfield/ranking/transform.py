@@ -177,18 +177,18 @@ def supposing(
     owner: NDArray[np.intp],
     rank: NDArray[np.int32],
     *,
-    gain: float,
-    level: int,
+    gain: float | NDArray[np.float64],
+    level: int | NDArray[np.int32],
 ) -> Ranking:
-    """Lists of the ranking in which everything is judged: the results named relevant, all other unjudged ones not.
+    """Lists of the ranking in which everything is judged: the documents named as given, all other unjudged ones not relevant.
 
     Args:
         ranking: where the lists come from.
         queries: intp[P], the query each list is of; one query may stand for any number of lists.
-        owner: intp[N], which list (0 to P - 1) each result named belongs to.
-        rank: int32[N], their ranks; they are unjudged.
-        gain: what each of them is worth.
-        level: the grade each of them has.
+        owner: intp[N], which list (0 to P - 1) each document named belongs to; ascending.
+        rank: int32[N], their ranks; they are unjudged. 0: the list does not have it, and it is expected all the same.
+        gain: what each of them is worth; a number, or float64[N].
+        level: the grade each of them has; a number, or int32[N].
 
     Returns:
         P queries, named by their number. What is worth nothing has no row.
@@ -200,30 +200,35 @@ def supposing(
     kept_before = np.concatenate(([0], np.cumsum(keep)))
     start = ranking.expected_start[ranking.query]
     item = kept_before[start + ranking.item] - kept_before[start]
+    named = np.bincount(owner, minlength=len(queries))
+    nth = np.arange(len(owner)) - np.repeat(np.cumsum(named) - named, named)
     columns: dict[str, tuple[NDArray[Any], Any]] = {
         "query": (np.repeat(lists, rows), owner),
         "rank": (ranking.rank[row], rank),
         "gain": (ranking.gain[row], gain),
         "level": (ranking.level[row], level),
         "state": (ranking.state[row], int(State.JUDGED)),
-        "item": (item[row], entries[owner]),  # what is supposed is one entry, after the others of its list
+        "item": (item[row], entries[owner] + nth),  # what is supposed comes after the other items of its list
         "tie_first": (ranking.rank[row], rank),
         "tie_last": (ranking.rank[row], rank),
     }
-    both = {name: np.concatenate((old, np.broadcast_to(new, len(rank)))) for name, (old, new) in columns.items()}
+    placed = rank > 0
+    both = {
+        name: np.concatenate((old, np.broadcast_to(new, len(rank))[placed])) for name, (old, new) in columns.items()
+    }
     order = np.lexsort((both["rank"], both["query"]))
     sorted_rows: dict[str, Any] = {name: both[name][order].astype(getattr(ranking, name).dtype) for name in ROWS}
-    after = np.cumsum(entries)
+    after = np.cumsum(entries)[owner]
     return replace(
         ranking,
         query_ids=tuple(map(str, lists.tolist())),
         **sorted_rows,
         n_returned=ranking.n_returned[queries],
         n_duplicates=ranking.n_duplicates[queries],
-        expected_query=np.insert(np.repeat(lists, entries), after, lists).astype(np.int32),
+        expected_query=np.insert(np.repeat(lists, entries), after, owner).astype(np.int32),
         expected_gain=np.insert(ranking.expected_gain[entry], after, gain),
         expected_level=np.insert(ranking.expected_level[entry], after, level),
-        expected_count=np.insert(ranking.expected_count[entry], after, np.bincount(owner, minlength=len(queries))),
+        expected_count=np.insert(ranking.expected_count[entry], after, 1),
         closed_world=np.ones(len(queries), dtype=np.bool_),
         outcomes=tuple(ranking.outcomes[query] for query in queries.tolist()),
         reasons={},

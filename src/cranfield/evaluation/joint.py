@@ -1,0 +1,268 @@
+"""Two systems and the unjudged results of both: the lowest and highest mean difference that judgments of them could give.
+
+A document has one grade, in both lists. Queries do not share judgments, so the extremes of the mean are the means of the
+extremes of each query. `METHODS` says how those are found; a test holds each method to every assignment of small cases.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.evaluation.margins import why_unbounded
+from cranfield.measures import Measure, compute
+from cranfield.model import TestSet
+from cranfield.ranking.transform import supposing
+from cranfield.ranking.value import Ranking, State
+
+FloatN = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+Method = Literal["sum", "first", "ratio", "every assignment"]
+METHODS: dict[str, Method] = {
+    **dict.fromkeys(("P", "CG", "DCG", "Hits", "RBP"), "sum"),
+    **dict.fromkeys(("RR", "Success"), "first"),
+    **dict.fromkeys(("nDCG", "R"), "ratio"),
+    **dict.fromkeys(("AP", "F1", "ERR", "Rprec", "nERR"), "every assignment"),
+}
+"""`sum`: each document adds to the difference by itself. `first`: one relevant document at most is needed. `ratio`: a
+linear difference over what depends on the numbers of documents of each grade alone. `every assignment`: all are tried,
+as long as they are few."""
+SEPARABLE = frozenset({"AP", "F1", "ERR"})
+"""Measures that fall, or stay, when a document is relevant that the list does not have: where
+assignments are too many, the bounds of either list at its own worst and best grades bound the difference."""
+
+MOST_OPEN = 200
+"""Unjudged documents of one query: the work grows with their square."""
+MOST_LISTS = 4_000_000
+"""Supposed lists of one analysis."""
+ROWS_AT_A_TIME = 2_000_000
+
+NO_METHOD = "no method for the difference of two lists of {measure}"
+TIES_BY_MEASURE = "under this convention each measure has its own order of ties"
+NUMBER_OF_QUERIES = "under this convention the judgments decide which queries count"
+NOT_KEPT = "the results beyond rank {kept} are not kept: give the measure a cutoff"
+TOO_MANY = "{n} unjudged results in query {query} are more than {most}: give the measure a smaller cutoff"
+TOO_MUCH = "{n} unjudged results are too many: give the measure a smaller cutoff, or compare fewer queries"
+
+
+def grades_of(testset: TestSet) -> tuple[float, ...]:
+    """Grades that a judgment may have, ascending: of the declared scale, else 0 to the highest grade of the test set."""
+    declared = sorted({grade for grade in testset.meta.scale if grade >= 0})
+    if len(declared) > 1:
+        return tuple(float(grade) for grade in declared)
+    found = {grade for grades in testset.grades.values() for grade in grades.values() if grade >= 0}
+    highest = max(found, default=0)
+    whole = all(float(grade).is_integer() for grade in found) and highest <= MOST_WHOLE
+    between = range(max(int(highest), 1) + 1) if whole else (0, *([] if highest > 0 else [1]))
+    return tuple(sorted({float(grade) for grade in (*found, *between)}))
+
+
+MOST_WHOLE = 10
+"""Up to this grade the whole numbers between the grades of a test set are grades too."""
+
+
+@dataclass(frozen=True)
+class OpenPair:
+    """The unjudged results of two lists a query, and what the measure is under any grades of them.
+
+    Axes: Q queries that both sides have, N documents that are unjudged within the cutoff of either list, L grades.
+    """
+
+    measure: Measure
+    sides: tuple[Ranking, Ranking]
+    query_ids: tuple[str, ...]
+    places: tuple[Places, Places]
+    """intp[Q] of each side: the query there."""
+    grades: tuple[float, ...]
+    """L, ascending."""
+    query: Places
+    """intp[N], ascending."""
+    doc_ids: tuple[str, ...]
+    rank: NDArray[np.int32]
+    """int32[N, 2]: in either list; 0 where it is not within the cutoff."""
+
+    @cached_property
+    def start(self) -> Places:
+        """intp[Q + 1]: the documents of query q are start[q] to start[q + 1]."""
+        return np.searchsorted(self.query, np.arange(len(self.query_ids) + 1)).astype(np.intp)
+
+    @cached_property
+    def n_open(self) -> Places:
+        """intp[Q]: documents of each query."""
+        return np.diff(self.start)
+
+    @cached_property
+    def now(self) -> FloatN:
+        """float64[Q, 2]: the values as they are; NaN where there is none."""
+        columns = []
+        for side, place in zip(self.sides, self.places, strict=True):
+            values, scored, _ = compute(self.measure, side)
+            columns.append(np.where(scored, values, np.nan)[place])
+        return np.column_stack(columns)
+
+    def values(self, query: Places, grade: FloatN) -> FloatN:
+        """float64[P, 2]: values of P pairs of lists in which all is judged; NaN where there is none.
+
+        Args:
+            query: intp[P], whose lists.
+            grade: of each open document of the first, then of the second query, and so on.
+        """
+        n = self.n_open[query]
+        ends = np.cumsum(n)
+        found = np.empty((len(query), 2))
+        per_list = sum(len(side.query) + len(side.expected_query) for side in self.sides) / max(len(self.query_ids), 1)
+        cuts = np.flatnonzero(np.diff((ends + np.arange(len(query)) * per_list) // ROWS_AT_A_TIME)) + 1
+        for some in np.split(np.arange(len(query)), cuts):
+            if len(some):
+                first, last = ends[some[0]] - n[some[0]], ends[some[-1]]
+                found[some] = self._values(query[some], grade[first:last])
+        return found
+
+    def _values(self, query: Places, grade: FloatN) -> FloatN:
+        n = self.n_open[query]
+        owner = np.repeat(np.arange(len(query)), n)
+        hole = np.arange(len(owner)) - np.repeat(np.cumsum(n) - n, n) + self.start[query[owner]]
+        gain, level = np.maximum(grade, 0.0), np.floor(grade).astype(np.int32)
+        if self.sides[0].convention.gain == "match":
+            gain = (grade > 0).astype(np.float64)
+        named = (gain > 0) | (level >= 1)
+        owner, hole, gain, level = owner[named], hole[named], gain[named], level[named]
+        columns = []
+        for number, (side, place) in enumerate(zip(self.sides, self.places, strict=True)):
+            lists = supposing(side, place[query], owner, self.rank[hole, number], gain=gain, level=level)
+            values, scored, _ = compute(self.measure, lists)
+            columns.append(np.where(scored, values, np.nan))
+        return np.column_stack(columns)
+
+    def judged(self, fixed: FloatN) -> FloatN:
+        """float64[Q, 2]: the values with some documents judged; those that are not (NaN) have the lowest grade."""
+        result = self.now.copy()
+        queries = np.flatnonzero(self.n_open)
+        result[queries] = self.values(queries, np.where(np.isnan(fixed), self.grades[0], fixed))
+        return result
+
+    def effects(self, queries: Places, fixed: FloatN) -> tuple[FloatN, Places, FloatN]:
+        """What one more judgment would change.
+
+        Args:
+            queries: intp[P].
+            fixed: float64[N] grades of what is judged; NaN where a document is not, which has the lowest grade then.
+
+        Returns:
+            float64[P] differences B - A as things are; intp[M] documents of these queries that are not judged; and
+            float64[M, L] how much the difference of the query changes with each grade of each.
+        """
+        lowest = np.where(np.isnan(fixed), self.grades[0], fixed)
+        open_holes = [np.arange(self.start[q], self.start[q + 1]) for q in queries.tolist()]
+        free = [holes[np.isnan(fixed[holes])] for holes in open_holes]
+        others = np.array(self.grades[1:])
+        lists, grades = [], []
+        for query, holes, some in zip(queries.tolist(), open_holes, free, strict=True):
+            rows = np.tile(lowest[holes], (1 + len(some) * len(others), 1))
+            rows[np.arange(1, len(rows)), np.repeat(some - self.start[query], len(others))] = np.tile(others, len(some))
+            lists.append(np.full(len(rows), query, dtype=np.intp))
+            grades.append(rows.ravel())
+        if not lists:
+            return np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, len(self.grades)))
+        values = self.values(np.concatenate(lists), np.concatenate(grades))
+        difference = values[:, 1] - values[:, 0]
+        sizes = np.array([len(each) for each in lists])
+        first = np.cumsum(sizes) - sizes
+        is_base = np.zeros(len(difference), dtype=np.bool_)
+        is_base[first] = True
+        base = difference[first]
+        holes = np.concatenate(free) if free else np.zeros(0, dtype=np.intp)
+        change = (difference - np.repeat(base, sizes))[~is_base].reshape(len(holes), len(others))
+        return base, holes.astype(np.intp), np.hstack([np.zeros((len(holes), 1)), change])
+
+
+def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence[float]) -> OpenPair | str:
+    """The unjudged results of two rankings of one test set; the reason where their bounds cannot be computed.
+
+    Args:
+        measure: one of `METHODS`.
+        sides: baseline and candidate; each keeps its hits down to the cutoff (`keep` of the reader).
+        grades: that a judgment may have.
+    """
+    why = _why_not(measure, sides)
+    if why:
+        return why
+    kept = {query_id: place for place, query_id in enumerate(sides[1].query_ids)}
+    query_ids = tuple(query_id for query_id in sides[0].query_ids if query_id in kept)
+    first = {query_id: place for place, query_id in enumerate(sides[0].query_ids)}
+    places = tuple(np.array([index[q] for q in query_ids], dtype=np.intp) for index in (first, kept))
+    query: list[int] = []
+    doc_ids: list[str] = []
+    rank: list[tuple[int, int]] = []
+    for number, query_id in enumerate(query_ids):
+        found: dict[str, list[int]] = {}
+        for side, ranking in enumerate(sides):
+            shown = _shown(ranking, int(places[side][number]), measure)
+            hits = ranking.top.get(query_id, ())
+            if len(hits) < shown:
+                return NOT_KEPT.format(kept=len(hits))
+            for hit in hits[:shown]:
+                if hit.state is not State.JUDGED:
+                    found.setdefault(hit.id, [0, 0])[side] = hit.rank
+        if len(found) > MOST_OPEN:
+            return TOO_MANY.format(n=len(found), query=query_id, most=MOST_OPEN)
+        query += [number] * len(found)
+        doc_ids += found
+        rank += [(a, b) for a, b in found.values()]
+    pair = OpenPair(
+        measure,
+        sides,
+        query_ids,
+        (places[0], places[1]),
+        tuple(grades),
+        np.array(query, dtype=np.intp),
+        tuple(doc_ids),
+        np.array(rank, dtype=np.int32).reshape(-1, 2),
+    )
+    n_lists = int(pair.n_open @ pair.n_open) * len(grades)
+    return TOO_MUCH.format(n=len(doc_ids)) if n_lists > MOST_LISTS else _only_scored(pair)
+
+
+def _shown(ranking: Ranking, place: int, measure: Measure) -> int:
+    """Results of a list that the measure looks at and that can be unjudged."""
+    if ranking.closed_world[place]:
+        return 0
+    n = int(ranking.n_returned[place])
+    return n if measure.depth is None else min(n, measure.depth)
+
+
+def _why_not(measure: Measure, sides: tuple[Ranking, Ranking]) -> str:
+    convention = sides[0].convention
+    if measure.name not in METHODS:
+        return NO_METHOD.format(measure=measure)
+    if convention.orders != "one":
+        return TIES_BY_MEASURE
+    if convention.no_relevant == "skip":
+        return NUMBER_OF_QUERIES
+    return next((why for side in sides if (why := why_unbounded(measure, side))), "")
+
+
+def _only_scored(pair: OpenPair) -> OpenPair:
+    """The pair on the queries that have a value on both sides once all is judged."""
+    final = pair.judged(np.full(len(pair.query), np.nan))
+    counts: NDArray[np.bool_] = np.isfinite(final.sum(axis=1))
+    if counts.all():
+        return pair
+    keep = counts[pair.query]
+    return OpenPair(
+        pair.measure,
+        pair.sides,
+        tuple(itertools.compress(pair.query_ids, counts.tolist())),
+        (pair.places[0][counts], pair.places[1][counts]),
+        pair.grades,
+        (np.cumsum(counts) - 1)[pair.query[keep]].astype(np.intp),
+        tuple(itertools.compress(pair.doc_ids, keep.tolist())),
+        pair.rank[keep],
+    )
