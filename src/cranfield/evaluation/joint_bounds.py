@@ -128,16 +128,16 @@ def _extremes(
         else:
             first = row[some.start]
             table = change[first : first + some.stop - some.start]
-            columns = [_single(sign * table, one=method == "first") for sign in (-1, 1)]
+            columns = [_best_grades(sign * table, single=method == "first") for sign in (-1, 1)]
             yield some, np.array(pair.grades)[np.column_stack(columns)]
         if progress is not None:
             progress(done, len(queries))
 
 
-def _single(change: FloatN, *, one: bool) -> Places:
-    """intp[n]: the grade of each document that adds most; of the best document alone where `one`."""
+def _best_grades(change: FloatN, *, single: bool) -> Places:
+    """intp[n]: the grade of each document that adds most; of the best document alone where `single`."""
     best: Places = change.argmax(axis=1)
-    if one:
+    if single:
         gained = change.max(axis=1)
         others = np.arange(len(best)) != gained.argmax()
         best[others] = 0

@@ -89,7 +89,7 @@ class HoleAnalysis:
         return tuple(code for code in verdicts_of(self.comparison) if code not in known)
 
     @property
-    def is_settled(self) -> bool:
+    def is_final(self) -> bool:
         """Whether no judgment can change the verdict."""
         return set(verdicts_of(self.comparison)) - set(self.excluded) == {self.verdict}
 

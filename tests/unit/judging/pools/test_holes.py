@@ -69,7 +69,7 @@ def test_reachable_and_excluded_verdicts_are_those_of_every_assignment(queries, 
     assert not set(found.excluded) & verdicts
     assert found.exact
     assert (found.worst.delta, found.best.delta) == pytest.approx((min(deltas), max(deltas)))
-    if found.is_settled:
+    if found.is_final:
         assert verdicts == {found.verdict}
 
 
@@ -81,12 +81,12 @@ def clear_pair(n=12, *, judged=True):
     return compared(judgments, first, second, alpha=0.05, measure="P@1")
 
 
-def test_without_a_hole_the_verdict_is_settled():
+def test_without_a_hole_the_verdict_is_final():
     found = find_holes(clear_pair())
     assert found.holes == ()
     assert found.reachable == (VerdictCode.BETTER,)
     assert set(found.excluded) == {VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT}
-    assert found.is_settled
+    assert found.is_final
     assert found.fewest == ()
 
 
@@ -124,7 +124,7 @@ def test_another_test_than_permutation_excludes_nothing():
     found = find_holes(declared)
     assert found.excluded == ()
     assert VerdictCode.WORSE in found.unknown
-    assert not found.is_settled
+    assert not found.is_final
 
 
 def test_verdicts_include_equivalent_where_a_margin_is_declared():
