@@ -56,27 +56,36 @@ MODEST_ROLE = "connect as a role that only reads: CREATE ROLE reader LOGIN IN RO
 PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
 
 Column = Sequence[object]
-Asker = Callable[[str], Column]
-"""One statement to the first column of its rows, at most one row more than is allowed."""
+Parameters = Mapping[str, str] | Sequence[str] | None
+"""Bound parameters: by name for a file, by position for PostgreSQL."""
+Asker = Callable[[str, Parameters], Column]
+"""One statement to the first column of its rows, at most one row more than is allowed; with parameters, see `rows`."""
 
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program, and never leaves the room
     """A statement was refused by the database or by this module: one line, and the next step."""
 
-    def __init__(self, message: str, hint: str | None = None, expected: str | None = None) -> None:
+    def __init__(
+        self, message: str, hint: str | None = None, expected: str | None = None, *, is_late: bool = False
+    ) -> None:
         super().__init__(message)
+        self.is_late = is_late
         self.hint = hint
         self.expected = expected
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class Bounds:
+    """Limits of one statement."""
+
     timeout_s: float
     max_rows: int
 
     @property
     def timed_out(self) -> Refused:
-        return Refused(f"stopped after {self.timeout_s:g} s", "make the query simpler, or index what it filters by")
+        """The error for a statement that takes longer."""
+        hint = "make the query simpler, or index what it filters by"
+        return Refused(f"stopped after {self.timeout_s:g} s", hint, is_late=True)
 
 
 @contextmanager
@@ -93,22 +102,31 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
         Refused: by the opening and by each statement. No part of an address is in it.
         MissingExtraError: the driver is not installed.
     """
-    kind, _, where = place.partition(":")
-    if kind not in OPENERS or not where:
-        # What stands there may be an address with a password in it: it is not quoted.
-        raise Refused("its place cannot be read", expected=PLACES)
-    bounds = _Bounds(timeout_s, max_rows)
-    with OPENERS[kind](where, folder, bounds) as asker:
+    bounds = Bounds(timeout_s, max_rows)
+    with opener_of(place)(folder, bounds) as asker:
 
         def ids_of(statement: str) -> tuple[str, ...]:
             if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in statement):
                 raise Refused("a character in it can stand in no statement")
-            return _distinct(asker(statement), bounds)
+            return _distinct(asker(statement, None), bounds)
 
         yield ids_of
 
 
-def _distinct(column: Column, bounds: _Bounds) -> tuple[str, ...]:
+def opener_of(place: str) -> Callable[[Path, Bounds], AbstractContextManager[Asker]]:
+    """How a database is opened.
+
+    Raises:
+        Refused: its place has no known form.
+    """
+    kind, _, where = place.partition(":")
+    if kind not in OPENERS or not where:
+        # What stands there may be an address with a password in it: it is not quoted.
+        raise Refused("its place cannot be read", expected=PLACES)
+    return partial(OPENERS[kind], where)
+
+
+def _distinct(column: Column, bounds: Bounds) -> tuple[str, ...]:
     if len(column) > bounds.max_rows:
         raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
     without = sum(value is None or value == "" for value in column)
@@ -123,7 +141,7 @@ def _distinct(column: Column, bounds: _Bounds) -> tuple[str, ...]:
 class _Reader:
     """A database file, read by a child process that can be ended at any moment."""
 
-    def __init__(self, kind: str, place: str, bounds: _Bounds) -> None:
+    def __init__(self, kind: str, place: str, bounds: Bounds) -> None:
         self._command = [sys.executable, "-P", str(READER), kind, place, str(bounds.timeout_s), str(bounds.max_rows)]
         self._bounds = bounds
         self._process: ChildProcess | None = None
@@ -132,9 +150,9 @@ class _Reader:
         """Start the process and have it open the file, where it is not running."""
         event_loop().run(self._start())
 
-    def ask(self, sql: str) -> Column:
-        """The first column of the result of one statement."""
-        return event_loop().run(self._ask(sql))
+    def ask(self, sql: str, parameters: Parameters) -> Column:
+        """The first column of the result of one statement; with parameters, its first row."""
+        return event_loop().run(self._ask(sql if parameters is None else [sql, parameters]))
 
     def close(self) -> None:
         """End the process."""
@@ -148,10 +166,10 @@ class _Reader:
             await self._answer(self._process, START_S)
         return self._process
 
-    async def _ask(self, sql: str) -> Column:
+    async def _ask(self, request: object) -> Column:
         process = await self._start()
         with suppress(OSError):  # it ended: the missing answer says so
-            await process.write_line(json.dumps(sql))
+            await process.write_line(json.dumps(request))
         return await self._answer(process, self._bounds.timeout_s + GRACE_S)
 
     async def _close(self) -> None:
@@ -177,7 +195,7 @@ class _Reader:
 
 
 @contextmanager
-def _file(kind: str, where: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
+def _file(kind: str, where: str, folder: Path, bounds: Bounds) -> Iterator[Asker]:
     path = (folder / where).absolute()
     try:
         there = path.is_file()
@@ -196,7 +214,7 @@ def _file(kind: str, where: str, folder: Path, bounds: _Bounds) -> Iterator[Aske
 
 
 @contextmanager
-def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
+def _postgres(variable: str, folder: Path, bounds: Bounds) -> Iterator[Asker]:
     del folder
     address = _address(variable)
     try:
@@ -221,12 +239,12 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
 
     connection = connected()
 
-    def asker(sql: str) -> Column:
+    def asker(sql: str, parameters: Parameters) -> Column:
         nonlocal connection
         if connection.closed:  # a statement that was given up took it along
             connection = connected()
         try:
-            column = _in_transaction(connection, sql, variable, bounds)
+            column = _in_transaction(connection, sql, list(parameters or ()), variable, bounds)
         except psycopg.errors.QueryCanceled:
             connection.close()
             raise bounds.timed_out from None
@@ -244,7 +262,9 @@ def _postgres(variable: str, folder: Path, bounds: _Bounds) -> Iterator[Asker]:
         connection.close()
 
 
-def _in_transaction(connection: Connection[Any], sql: str, variable: str, bounds: _Bounds) -> Column:
+def _in_transaction(
+    connection: Connection[Any], sql: str, parameters: list[str], variable: str, bounds: Bounds
+) -> Column:
     """The first column of what one statement gives, in a transaction that only reads, all in one time limit."""
     run = partial(_extended, connection, bounds=bounds, until=time.monotonic() + bounds.timeout_s + GRACE_S / 2)
     run("BEGIN READ ONLY")
@@ -252,7 +272,7 @@ def _in_transaction(connection: Connection[Any], sql: str, variable: str, bounds
     if run(REACHES_FILES) != ["f"]:
         raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
     # A cursor takes what only reads, and the extended protocol takes one statement.
-    run(f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}")
+    run(f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}", parameters=parameters)
     column: Column = run(f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield")
     run("ROLLBACK")
     return column
@@ -269,7 +289,9 @@ def _address(variable: str) -> str:
     return address
 
 
-def _extended(connection: Connection[Any], statement: str, *, bounds: _Bounds, until: float) -> list[str | None]:
+def _extended(
+    connection: Connection[Any], statement: str, *, bounds: Bounds, until: float, parameters: Sequence[str] = ()
+) -> list[str | None]:
     """Run one statement and give the first column, as the server writes it, row by row as it comes.
 
     Raises:
@@ -281,7 +303,7 @@ def _extended(connection: Connection[Any], statement: str, *, bounds: _Bounds, u
     line = connection.pgconn
     poll = select.poll()
     poll.register(line.socket, select.POLLIN)
-    line.send_query_params(statement.encode(), None)
+    line.send_query_params(statement.encode(), [value.encode() for value in parameters] or None)
     line.set_single_row_mode()
     column: list[str | None] = []
     length = 0
@@ -327,7 +349,7 @@ def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
     return hide
 
 
-OPENERS: Mapping[str, Callable[[str, Path, _Bounds], AbstractContextManager[Asker]]] = {
+OPENERS: Mapping[str, Callable[[str, Path, Bounds], AbstractContextManager[Asker]]] = {
     "sqlite": partial(_file, "sqlite"),
     "duckdb": partial(_file, "duckdb"),
     "env": _postgres,

@@ -4,7 +4,8 @@
 
 A stand-alone script. Each line of its input is a statement, as JSON; each line of its output is the result:
 `{"column": [...]}`, text or null for what is no id, or `{"refused": "why", "late": false}`. The first line says whether
-the file could be opened. The clock here stops nearly everything, but it is looked at between the steps of a statement,
+the file could be opened. A statement with parameters is `[sql, {name: value}]`; its result is the first row, as
+`[[name, value], ...]`, or `[]`. The clock here stops nearly everything, but it is looked at between the steps of a statement,
 and a single step (the search of one long text in another) can take for ever: that is what the other process is for.
 """
 
@@ -14,7 +15,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -58,8 +59,8 @@ class Late(Refused):
     late = True
 
 
-Asker = Callable[[str], list[object]]
-"""A statement to the first column of its rows, at most one row more than is allowed."""
+Asker = Callable[[str, dict[str, str] | None], list[object]]
+"""A statement to the first column of its rows, at most one row more than is allowed; with parameters, to its first row."""
 
 
 def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
@@ -81,13 +82,15 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
     connection.set_authorizer(may_read)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, SQLITE_STEPS)
 
-    def asker(sql: str) -> list[object]:
+    def asker(sql: str, parameters: dict[str, str] | None) -> list[object]:
         nonlocal deadline
         deadline = time.monotonic() + seconds
         try:
-            cursor = connection.execute(sql)
+            cursor = connection.execute(sql, parameters or {})
             if cursor.description is None:
                 raise Refused("this is no query")
+            if parameters is not None:
+                return first_row(cursor.description, cursor.fetchmany(1))
             return first_column(cursor.fetchmany, rows)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             sqlite_text = first_line(error)
@@ -133,14 +136,17 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
     except duckdb.Error as error:
         raise Refused(without_folders(error, path)) from None
 
-    def asker(sql: str) -> list[object]:
+    def asker(sql: str, parameters: dict[str, str] | None) -> list[object]:
         timer = threading.Timer(seconds, connection.interrupt)
         try:
             statements = connection.extract_statements(sql)
             if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 raise Refused("this is not one query (SELECT)")
             timer.start()
-            return first_column(connection.execute(statements[0]).fetchmany, rows)
+            result = connection.execute(statements[0], parameters or None)
+            if parameters is not None:
+                return first_row(result.description or (), result.fetchmany(1))
+            return first_column(result.fetchmany, rows)
         except duckdb.InterruptException:
             raise Late from None
         except duckdb.Error as error:
@@ -167,6 +173,23 @@ def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) ->
                 raise Refused(f"ids of more than {MAX_TEXT:,} characters together")
             found.append(name)
     return found
+
+
+def first_row(description: Sequence[Sequence[Any]], found: list[tuple[object, ...]]) -> list[object]:
+    """The first row as pairs of name and value: text, a number or null. Bytes are left out.
+
+    Raises:
+        Refused: it is longer than `MAX_TEXT`.
+    """
+    pairs: list[object] = []
+    length = 0
+    for column, value in zip(description, found[0] if found else (), strict=False):
+        shown = value if value is None or isinstance(value, (int, float)) else as_id(value)
+        length += len(str(shown))
+        if length > MAX_TEXT:
+            raise Refused(f"a row of more than {MAX_TEXT:,} characters")
+        pairs.append([str(column[0]), shown])
+    return pairs
 
 
 def first_line(error: BaseException) -> str:
@@ -196,7 +219,9 @@ def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[st
     say({"column": []})
     for line in statements:
         try:
-            say({"column": asker(json.loads(line))})
+            request = json.loads(line)
+            sql, parameters = (request, None) if isinstance(request, str) else request
+            say({"column": asker(sql, parameters)})
         except Refused as refused:
             say({"refused": str(refused), "late": refused.late})
 

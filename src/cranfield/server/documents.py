@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from markupsafe import Markup
 
 from cranfield.config.documents import DocumentFormat
-from cranfield.judging.documents.plain import DROPPED
+from cranfield.judging.documents.plain import DROPPED, without_depth
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.documents.values import DocumentText
+from cranfield.judging.documents.values import DocumentText, Image
 from cranfield.server.highlight import highlight
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ ATTRIBUTES = {
     "ol": {"start"},
     "span": {"data-line"},
 }
-_MOST_TAGS = 20_000
-"""Tags that are parsed: the time of a parser is quadratic in the depth of a hostile document."""
 _H1 = re.compile(r"(</?)h1\b", re.IGNORECASE)
 _CUT = "Only the first {most:,} of {all:,} characters are shown."
 
@@ -97,6 +95,14 @@ class DocumentPages:
             terms: text of the query, whose words are marked by `<mark>`.
         """
         return rendered(self.texts.get(item.doc_id, item.fields), terms)
+
+    def image(self, item: Item) -> Image:
+        """The image of an item; never raises for a document."""
+        return self.texts.image(item.doc_id, item.fields)
+
+    def close(self) -> None:
+        """End what sources have open."""
+        self.texts.close()
 
 
 def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
@@ -166,7 +172,7 @@ def sanitise(markup: str) -> str:
     import nh3
 
     return nh3.clean(
-        _H1.sub(r"\1h2", _with_few_tags(markup)),
+        _H1.sub(r"\1h2", without_depth(markup)),
         tags=set(TAGS),
         clean_content_tags=set(DROPPED),
         attributes={name: set(allowed) for name, allowed in ATTRIBUTES.items()},
@@ -175,12 +181,6 @@ def sanitise(markup: str) -> str:
         set_tag_attribute_values={"a": {"target": "_blank"}},
         allowed_classes={"pre": {"code", "text"}, "span": {"line"}},
     )
-
-
-def _with_few_tags(markup: str) -> str:
-    """HTML up to a number of tags."""
-    parts = markup.split("<", _MOST_TAGS)
-    return "<".join(parts[:_MOST_TAGS])
 
 
 def _as_html(content: str, kind: DocumentFormat, first_line: int) -> str:

@@ -1,16 +1,179 @@
-"""Texts of documents: the runs, a program, files."""
+"""Texts of documents: which source has one, limits, what is kept, and that no document raises."""
+
+import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cranfield.config.documents import Workbench, load_workbench
+from cranfield.judging.documents.limits import Cache, Slots
 from cranfield.judging.documents.texts import DocumentTexts
+from cranfield.judging.documents.values import DocumentError, FailureKind
+
+
+@pytest.fixture
+def texts_of(tmp_path):
+    made = []
+
+    def texts(yaml, **options):
+        (tmp_path / "workbench.yaml").write_text(yaml)
+        made.append(DocumentTexts(load_workbench(tmp_path / "workbench.yaml"), **options))
+        return made[-1]
+
+    yield texts
+    for one in made:
+        one.close()
+
+
+def kind_of(document):
+    return None if document.problem is None else document.problem.kind.value
 
 
 def test_the_fields_of_the_runs_are_the_default():
     document = DocumentTexts().get("d1", {"title": " A  lock ", "snippet": "How to lock", "url": "https://x.org/1"})
     assert (document.title, document.text, document.url) == ("A lock", "How to lock", "https://x.org/1")
     assert document.problem is None
+    assert document.source == "the runs"
+
+
+def test_fields_without_a_text_are_a_list():
+    document = DocumentTexts().get("d1", {"price": 3, "tags": ["a"], "url": "https://x.org"})
+    assert document.text == 'price: 3\ntags: ["a"]'
+    assert document.title == "d1"
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://", "http://[", "//x", 7, None, "data:text/html,x"])
 def test_an_address_that_no_browser_should_open_is_left_out(url):
     assert DocumentTexts().get("d1", {"text": "x", "url": url}).url == ""
+
+
+def test_the_first_source_that_matches_and_has_it_is_used(texts_of, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": "a1", "text": "in a"}\n')
+    (tmp_path / "b.jsonl").write_text('{"id": "a1", "text": "not read"}\n{"id": "b1", "text": "in b"}\n')
+    texts = texts_of(
+        "documents:\n- {match: 'a.', corpus: {path: a.jsonl}}\n- {match: '[ab].', corpus: {path: b.jsonl}}\n"
+    )
+    assert [texts.get(name).text for name in ("a1", "b1")] == ["in a", "in b"]
+    assert kind_of(texts.get("a2")) == "not_found"
+    assert texts.get("a2", {"text": "of the run"}).text == "of the run"
+    assert kind_of(texts.get("xa1")) == "no_source"
+
+
+def test_a_match_is_of_the_whole_id_and_may_have_flags(texts_of):
+    texts = texts_of("documents: [{match: '(?i)a|ab', command: [echo, 'got {id}']}]")
+    assert texts.get("AB").text == "got AB\n"
+    assert kind_of(texts.get("abc")) == "no_source"
+
+
+def test_a_match_without_end_is_a_problem_of_its_document_alone(texts_of, monkeypatch):
+    monkeypatch.setattr("cranfield.judging.documents.texts._MATCH_S", 0.3)
+    texts = texts_of("documents: [{match: '(a+)+', command: [echo, '{id}']}]")
+    assert kind_of(texts.get("a" * 60 + "b")) == "failed"
+    assert texts.get("aa").text == "aa\n"
+
+
+NAMES = st.sampled_from(["title", "text", "snippet", "url", "image", "price"])
+HOSTILE = ["", "\0", "a\0b", "a\nb", "\x1b[31m", "\x7f", "\x85", "x" * 2_001, "\ud800"]
+
+
+@pytest.mark.parametrize("doc_id", HOSTILE)
+def test_an_id_that_no_source_can_have_is_refused(texts_of, doc_id):
+    texts = texts_of("documents: [{command: [echo, '{id}']}]")
+    assert kind_of(texts.get(doc_id, {"text": "x"})) == "refused"
+
+
+@given(
+    st.text(max_size=9), st.dictionaries(NAMES, st.none() | st.floats() | st.text() | st.lists(st.text()), max_size=4)
+)
+def test_no_document_raises(doc_id, fields):
+    document = DocumentTexts().get(doc_id, fields)
+    assert (document.problem is None) == bool(document.digest)
+    assert DocumentTexts().image(doc_id, fields).problem is not None or "image" in fields
+
+
+def test_a_failing_reader_is_a_problem(texts_of, monkeypatch):
+    texts = texts_of("documents: [{command: [echo, '{id}']}]")
+    monkeypatch.setattr("cranfield.judging.documents.files.filled_arguments", lambda *_: 1 / 0)
+    document = texts.get("d1", {"title": "The title"})
+    assert (kind_of(document), document.title, document.text, document.digest) == ("failed", "The title", "", "")
+
+
+def test_the_digest_is_that_of_what_is_shown():
+    def digest(**fields):
+        return DocumentTexts().get("d", fields).digest
+
+    assert digest(text="a", score=1) == digest(text="a", score=2)
+    assert len({digest(text="a"), digest(text="b"), digest(text="a", title="b"), digest(text="a", image="c")}) == 4
+
+
+def test_with_a_template_the_digest_covers_every_column(texts_of, tmp_path):
+    texts = texts_of("documents: [{fields: {}, template: '{{ fields.price }}'}]")
+    assert texts.get("d", {"text": "a", "price": 1}).digest != texts.get("d", {"text": "a", "price": 2}).digest
+
+
+def test_a_text_is_kept_and_read_again_later(texts_of, tmp_path):
+    now = [0.0]
+    texts = texts_of("documents: [{file: {root: .}}]\ncache_s: 60", clock=lambda: now[0])
+    (tmp_path / "a.txt").write_text("before")
+    before = texts.get("a.txt")
+    (tmp_path / "a.txt").write_text("after")
+    assert texts.get("a.txt").text == "before"
+    now[0] = 61
+    after = texts.get("a.txt")
+    assert after.text == "after"
+    assert after.digest != before.digest
+
+
+def test_what_is_kept_has_a_limit():
+    cache = Cache(10, 5, lambda: 0.0)
+    for name, size in (("a", 2), ("b", 2), ("a", 3), ("c", 2)):
+        cache.keep(("", name), name, size)
+    assert [cache.get(("", name)) for name in "abc"] == ["a", None, "c"]
+    cache.keep(("", "d"), "d", 100)
+    assert cache.get(("", "d")) is None
+
+
+def test_a_slow_source_delays_no_other_and_its_waiting_documents_are_few(texts_of):
+    """One of its documents is read, one waits, the others are told at once that it is busy."""
+    texts = texts_of("""
+        documents:
+        - {match: slow.*, command: [sh, -c, 'sleep 60', '{id}'], timeout_s: 1.5, concurrency: 1}
+        - {match: quick, command: [echo, '{id}']}
+    """)
+    found = {}
+
+    def get(name):
+        found[name] = kind_of(texts.get(name))
+
+    threads = [threading.Thread(target=get, args=(f"slow{number}",)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    assert texts.get("quick").text == "quick\n"
+    assert "timed_out" not in found.values()
+    for thread in threads:
+        thread.join()
+    assert set(found.values()) <= {"timed_out", "busy"}
+    assert list(found.values()).count("busy") >= 2
+
+
+def test_a_late_function_is_abandoned_and_keeps_its_slot():
+    slots = Slots(1, 0.0, wait_s=0.01)
+    going_on, ended = threading.Event(), threading.Event()
+
+    def work():
+        going_on.wait(60)
+        ended.set()
+
+    with pytest.raises(DocumentError) as late:
+        slots.run(work)
+    assert late.value.problem.kind is FailureKind.TIMED_OUT
+    with pytest.raises(DocumentError) as busy:
+        slots.run(lambda: 1)
+    assert busy.value.problem.kind is FailureKind.BUSY
+    going_on.set()
+    ended.wait(60)
+
+
+def test_the_default_config_reads_nothing():
+    assert Workbench().documents == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -163,18 +162,15 @@ def read_file(root: Path, path: str, most: int) -> bytes:
         raise DocumentError(FailureKind.NOT_FOUND, _NO_FILE) from None
     if not found.is_relative_to(home):
         raise DocumentError(FailureKind.REFUSED, _OUTSIDE)
-    if found == home:
-        raise DocumentError(FailureKind.NOT_FOUND, "The path is that of a folder.")
+    if not found.is_file():
+        raise DocumentError(FailureKind.NOT_FOUND, "The path is not that of a file.")
     check_path(found.relative_to(home).as_posix())
     try:
-        # A pipe must not block, and a link that was put there since must not be followed.
-        number = os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A pipe that takes its place now must not block, and a link must not be followed.
+        with os.fdopen(os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            data = stream.read(most + 1)
     except OSError:
         raise DocumentError(FailureKind.NOT_FOUND, "The file cannot be read.") from None
-    with os.fdopen(number, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise DocumentError(FailureKind.NOT_FOUND, "The path is not that of a file.")
-        data = stream.read(most + 1)
     if len(data) > most:
         raise DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")
     return data

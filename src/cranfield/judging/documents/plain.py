@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 
 from cranfield.config.documents import DocumentFormat
 from cranfield.errors import MissingExtraError
@@ -18,8 +19,13 @@ DROPPED = frozenset(_DROPPED_NAMES.split())
 _TAG = re.compile(r"</?[a-z0-9]+>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)<", re.IGNORECASE)
 _MOST_CHARS = 1_000_000
-_MOST_TAGS = 20_000
-"""Tags that are parsed: the time of a parser is quadratic in the depth of a hostile document."""
+_MOST_DEPTH = 300
+_OPENED_OR_CLOSED = re.compile(r"<(/?)([a-z][a-z0-9]*)", re.IGNORECASE)
+_NOT_NESTED_NAMES = (
+    "area base br col dd dt hr img input li link meta option p source tbody td tfoot th thead tr track wbr"
+)
+_NOT_NESTED = frozenset(_NOT_NESTED_NAMES.split())
+"""Elements that need no end tag."""
 _TITLE_CHARS = 20_000
 """A title is looked for in so many characters at the beginning."""
 
@@ -32,12 +38,34 @@ def plain_text(content: str, kind: DocumentFormat) -> str:
         import nh3
     except ImportError:
         raise MissingExtraError.for_extra("reading HTML", "web") from None
-    parsed = "<".join(content[:_MOST_CHARS].split("<", _MOST_TAGS)[:_MOST_TAGS])
     blocks = nh3.clean(
-        parsed, tags=set(_BLOCK_NAMES.split()), clean_content_tags=set(DROPPED), attributes={}, link_rel=None
+        without_depth(content[:_MOST_CHARS]),
+        tags=set(_BLOCK_NAMES.split()),
+        clean_content_tags=set(DROPPED),
+        attributes={},
+        link_rel=None,
     )
     text = html.unescape(_TAG.sub("\n", blocks))
     return re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text)).strip()
+
+
+def without_depth(markup: str) -> str:
+    """HTML up to where its elements are nested too deeply: the time of a parser is quadratic in the depth."""
+    unclosed: Counter[str] = Counter()
+    depth = 0
+    for found in _OPENED_OR_CLOSED.finditer(markup):
+        name = found[2].lower()
+        if name in _NOT_NESTED:
+            continue
+        if not found[1]:
+            unclosed[name] += 1
+            depth += 1
+        elif unclosed[name]:
+            unclosed[name] -= 1
+            depth -= 1
+        if depth > _MOST_DEPTH:
+            return markup[: found.start()]
+    return markup
 
 
 def html_title(content: str) -> str:

@@ -7,26 +7,31 @@ other, and at most `concurrency` of its documents are read at a time.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from cranfield.concurrency.loop import event_loop
 from cranfield.config.documents import (
     CommandSource,
+    CorpusSource,
     DocumentFormat,
     FieldsSource,
     FileSource,
     Source,
+    SqlSource,
+    UrlSource,
     Workbench,
     compile_match,
 )
 from cranfield.errors import CranfieldError, shorten
+from cranfield.judging.documents.corpus import CorpusReader
+from cranfield.judging.documents.database import SqlReader
 from cranfield.judging.documents.files import CommandReader, FileReader
+from cranfield.judging.documents.guard import Resolver, system_resolver
+from cranfield.judging.documents.images import read_image
+from cranfield.judging.documents.limits import Cache, Slots
 from cranfield.judging.documents.plain import html_title, plain_text
 from cranfield.judging.documents.records import FieldsReader, run_fields
 from cranfield.judging.documents.values import (
@@ -37,15 +42,15 @@ from cranfield.judging.documents.values import (
     FailureKind,
     Image,
 )
+from cranfield.judging.documents.web import UrlReader
 from cranfield.systems.calls.regex_process import SearchError, find
 
 MAX_ID_CHARS = 2_000
-WAIT_S = 2.0
-"""Longest wait for another document of the same source to end."""
 CACHED_CHARS = 50_000_000
 """Characters of texts that are kept."""
-_GRACE_S = 0.5
-"""Seconds over the limit that a source has to report its own end."""
+CACHED_BYTES = 100_000_000
+"""Bytes of images that are kept."""
+_IMAGES_AT_A_TIME = 8
 _MATCH_S = 2.0
 _TITLE_CHARS = 500
 _log = logging.getLogger(__name__)
@@ -72,42 +77,6 @@ class Reader(Protocol):
         ...
 
 
-class _Slots:
-    """The documents of one source that are being read, and those that wait."""
-
-    def __init__(self, concurrency: int) -> None:
-        self._running = threading.BoundedSemaphore(concurrency)
-        self._waiting = threading.BoundedSemaphore(2 * concurrency)
-
-    def run(self, work: Callable[[], Content], timeout_s: float) -> Content:
-        """Run a function in a thread, with a limit of time. A late one is abandoned, and keeps its slot until it ends.
-
-        Raises:
-            DocumentError: the source is busy, or it is late.
-        """
-        busy = DocumentError(FailureKind.BUSY, "Other documents of this source are being read. Try again in a moment.")
-        if not self._waiting.acquire(blocking=False):
-            raise busy
-        try:
-            if not self._running.acquire(timeout=WAIT_S):
-                raise busy
-        finally:
-            self._waiting.release()
-
-        def worked() -> Content:
-            try:
-                return work()
-            finally:
-                self._running.release()
-
-        try:
-            return event_loop().run_function(worked, timeout_s)
-        except TimeoutError:
-            raise DocumentError(
-                FailureKind.TIMED_OUT, f"The source of this document did not answer within {timeout_s - _GRACE_S:g} s."
-            ) from None
-
-
 class _Source:
     """A source of the operator's file."""
 
@@ -115,7 +84,7 @@ class _Source:
         self.config = config
         self.reader = reader
         self.name = name
-        self.slots = _Slots(config.concurrency)
+        self.slots = Slots(config.concurrency, config.timeout_s)
         self._pattern = None if config.match is None else compile_match(config.match)
 
     def values(self, doc_id: str) -> dict[str, str] | None:
@@ -141,16 +110,29 @@ class DocumentTexts:
         'no_source'
     """
 
-    def __init__(self, config: Workbench | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: Workbench | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        resolver: Resolver = system_resolver,
+    ) -> None:
+        """Initialise.
+
+        Args:
+            config: the operator's file; None: only the fields of the runs.
+            clock: seconds, for the age of what is kept.
+            resolver: of host names.
+        """
         self._config = config or Workbench()
-        self._clock = clock
+        self._resolver = resolver
         self._sources = [
-            _Source(source, _reader(source, self._config), f"documents[{index}] ({source.kind})")
+            _Source(source, _reader(source, self._config, resolver), f"documents[{index}] ({source.kind})")
             for index, source in enumerate(self._config.documents)
         ]
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Content]] = OrderedDict()
-        self._kept_chars = 0
+        self._images = Slots(_IMAGES_AT_A_TIME, self._config.images.timeout_s)
+        self._kept: Cache[Content] = Cache(self._config.cache_s, CACHED_CHARS, clock)
+        self._kept_images: Cache[Image] = Cache(self._config.cache_s, CACHED_BYTES, clock)
 
     def get(self, doc_id: str, fields: Mapping[str, object] | None = None) -> DocumentText:
         """The text of a document, or the problem; never raises for a document.
@@ -174,10 +156,25 @@ class DocumentTexts:
         url = web_address(given.get("url"))
         return DocumentText(doc_id, title, "", "", "text", "", url=url, problem=problem)
 
-    def image(self, reference: str) -> Image:
-        """An image that a document names, or the problem; never raises."""
-        del reference
-        return Image(problem=DocumentProblem(FailureKind.NO_SOURCE, "No source of images has it."))
+    def image(self, doc_id: str, fields: Mapping[str, object] | None = None) -> Image:
+        """The image of a document, or the problem; never raises for a document."""
+        document = self.get(doc_id, fields)
+        if document.problem is not None or not document.image:
+            none = DocumentProblem(FailureKind.NO_SOURCE, "The document has no image.")
+            return Image(problem=document.problem or none)
+        reference, config = document.image, self._config
+        key = ("", reference)
+        if (kept := self._kept_images.get(key)) is not None:
+            return kept
+        try:
+            image = self._images.run(lambda: read_image(reference, config.images, config.folder, self._resolver))
+        except DocumentError as error:
+            return Image(problem=error.problem)
+        except Exception:  # noqa: BLE001  an image of any content must not stop the page of a rater
+            _log.warning("image of document %s", shorten(doc_id), exc_info=True)
+            return Image(problem=DocumentProblem(FailureKind.FAILED, "The image cannot be read."))
+        self._kept_images.keep(key, image, len(image.data))
+        return image
 
     def close(self) -> None:
         """End what sources have open."""
@@ -211,27 +208,14 @@ class DocumentTexts:
         if isinstance(source.reader, FieldsReader):
             return source.reader.read(doc_id, values, fields)
         key = (source.name, doc_id)
-        with self._lock:
-            until, content = self._kept.get(key, (0.0, None))
-            if content is not None and self._clock() < until:
-                self._kept.move_to_end(key)
-                return content
-        content = source.slots.run(
-            lambda: source.reader.read(doc_id, values, fields), source.config.timeout_s + _GRACE_S
-        )
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        content = source.slots.run(lambda: source.reader.read(doc_id, values, fields))
         if len(content.text) > source.config.max_bytes:
             raise too_large(source.config.max_bytes)
-        self._keep(key, content)
+        self._kept.keep(key, content, len(content.text))
         return content
-
-    def _keep(self, key: tuple[str, str], content: Content) -> None:
-        with self._lock:
-            _, before = self._kept.pop(key, (0.0, None))
-            self._kept_chars += len(content.text) - (0 if before is None else len(before.text))
-            self._kept[key] = (self._clock() + self._config.cache_s, content)
-            while self._kept_chars > CACHED_CHARS:
-                _, (_, oldest) = self._kept.popitem(last=False)
-                self._kept_chars -= len(oldest.text)
 
 
 def check_id(doc_id: str) -> None:
@@ -289,12 +273,18 @@ def _document(
     )
 
 
-def _reader(source: Source, config: Workbench) -> Reader:
+def _reader(source: Source, config: Workbench, resolver: Resolver) -> Reader:
     """The reader of a source."""
-    if isinstance(source, FieldsSource):
-        return FieldsReader(source.fields)
-    if isinstance(source, CommandSource):
-        return CommandReader(source, config.folder)
-    if isinstance(source, FileSource):
-        return FileReader(source, config.folder)
-    raise NotImplementedError
+    match source:
+        case FieldsSource():
+            return FieldsReader(source.fields)
+        case CommandSource():
+            return CommandReader(source, config.folder)
+        case FileSource():
+            return FileReader(source, config.folder)
+        case SqlSource():
+            return SqlReader(source, config.folder)
+        case UrlSource():
+            return UrlReader(source, resolver)
+        case CorpusSource():
+            return CorpusReader(source, config.folder)

@@ -1,0 +1,165 @@
+"""A corpus in one file: JSON Lines or CSV. Where each record begins is remembered; the records stay in the file.
+
+A compressed file is unpacked to a temporary file first, which has no name.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import shutil
+import tempfile
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from cranfield.config.documents import CorpusSource
+from cranfield.judging.documents.records import as_text, record_content
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+
+MOST_UNPACKED = 20 * 1024**3
+"""Bytes that a compressed corpus may unpack to."""
+_CSV_SUFFIXES = {".csv": ",", ".tsv": "\t"}
+_BLOCK = 1024 * 1024
+_LONGEST_ROW = 16_000_000
+"""Bytes of one row of CSV."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Where records are."""
+
+    stamp: tuple[int, int, int]
+    """Of the file: number, size, time of change. Another one: it is read again."""
+    stream: BinaryIO
+    starts: Mapping[str, tuple[int, int]]
+    """Id to first byte and length."""
+    columns: list[str] = field(default_factory=list)
+
+
+class CorpusReader:
+    """Records of a file."""
+
+    def __init__(self, config: CorpusSource, folder: Path) -> None:
+        self._config = config
+        self._path = folder / config.corpus.path
+        name = self._path.name.removesuffix(".gz")
+        self._is_packed = name != self._path.name
+        self._separator = _CSV_SUFFIXES.get(Path(name).suffix.lower())
+        self._lock = threading.Lock()
+        self._index: _Index | None = None
+
+    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+        """The record of the document."""
+        with self._lock:
+            index = self._current()
+            start, length = index.starts.get(doc_id, (0, 0))
+            if not length:
+                raise DocumentError(FailureKind.NOT_FOUND, "The corpus has no such document.")
+            if length > self._config.max_bytes:
+                message = f"The document is larger than {self._config.max_bytes:,} bytes."
+                raise DocumentError(FailureKind.TOO_LARGE, message)
+            index.stream.seek(start)
+            record = self._record(index.stream.read(length), index.columns)
+        if record is None or as_text(record.get(self._config.corpus.id)) != doc_id:
+            raise DocumentError(FailureKind.FAILED, "The corpus was changed while it was read.")
+        return record_content(record, self._config.corpus)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._index is not None:
+                self._index.stream.close()
+                self._index = None
+
+    def _current(self) -> _Index:
+        try:
+            found = self._path.stat()
+            stamp = found.st_ino, found.st_size, found.st_mtime_ns
+            if self._index is None or self._index.stamp != stamp:
+                if self._index is not None:
+                    self._index.stream.close()
+                    self._index = None
+                self._index = self._made(stamp)
+        except (OSError, EOFError, zlib.error, csv.Error, ValueError):
+            raise DocumentError(FailureKind.FAILED, "The corpus of this source cannot be read.") from None
+        return self._index
+
+    def _made(self, stamp: tuple[int, int, int]) -> _Index:
+        with ExitStack() as on_failure:
+            stream: BinaryIO
+            if self._is_packed:
+                stream = on_failure.enter_context(tempfile.TemporaryFile())
+                _unpack(self._path, stream)
+            else:
+                stream = on_failure.enter_context(self._path.open("rb"))
+            starts: dict[str, tuple[int, int]] = {}
+            columns: list[str] = []
+            for start, data in _rows(stream) if self._separator else _lines(stream):
+                if self._separator and not columns:
+                    columns = next(self._cells(data), [])
+                    continue
+                record = self._record(data, columns)
+                if record is not None and (name := as_text(record.get(self._config.corpus.id))):
+                    starts.setdefault(name, (start, len(data)))
+            on_failure.pop_all()
+            return _Index(stamp, stream, starts, columns)
+
+    def _record(self, data: bytes, columns: list[str]) -> dict[str, object] | None:
+        """A record; None where it is none."""
+        if self._separator:
+            cells = next(self._cells(data), None)
+            return None if cells is None else dict(zip(columns, cells, strict=False))
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        return record if isinstance(record, dict) else None
+
+    def _cells(self, data: bytes) -> Iterator[list[str]]:
+        text = io.StringIO(data.decode("utf-8-sig", "replace"), newline="")
+        return csv.reader(text, delimiter=self._separator or ",")
+
+
+def _unpack(path: Path, unpacked: BinaryIO) -> None:
+    """Unpack a file compressed with gzip, up to a size."""
+    with gzip.open(path) as packed:
+        while block := packed.read(_BLOCK):
+            unpacked.write(block)
+            if unpacked.tell() > MOST_UNPACKED or shutil.disk_usage(tempfile.gettempdir()).free < _BLOCK:
+                raise OSError("unpacks to too much")
+    unpacked.seek(0)
+
+
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """First byte and bytes of each line."""
+    start = 0
+    for line in stream:
+        if line.strip():
+            yield start, line
+        start += len(line)
+
+
+def _rows(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """First byte and bytes of each row of CSV: a line end inside of quotes ends none."""
+    start = n_bytes = n_quotes = 0
+    row: list[bytes] = []
+    for line in stream:
+        row.append(line)
+        n_bytes += len(line)
+        n_quotes += line.count(b'"')
+        if n_bytes > _LONGEST_ROW:
+            raise ValueError("a row without an end")
+        if n_quotes % 2 == 0:
+            data = b"".join(row)
+            if data.strip():
+                yield start, data
+            start, n_bytes, n_quotes, row = start + n_bytes, 0, 0, []
+    if data := b"".join(row):
+        yield start, data

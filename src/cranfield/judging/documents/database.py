@@ -1,0 +1,48 @@
+"""A row of a database of the operator as a document."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from cranfield.config.documents import RecordNames, SqlSource
+from cranfield.judging.documents.records import record_content
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.predicates.read_only import Refused
+from cranfield.predicates.rows import RowReader, opened_rows
+
+
+class SqlReader:
+    """Rows, one at a time over one connection."""
+
+    def __init__(self, config: SqlSource, folder: Path) -> None:
+        self._config = config
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._open = ExitStack()
+        self._row_of: RowReader | None = None
+
+    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+        """The first row of the statement."""
+        with self._lock:
+            try:
+                if self._row_of is None:
+                    place, timeout_s = self._config.sql.database, self._config.timeout_s
+                    self._row_of = self._open.enter_context(opened_rows(place, self._folder, timeout_s))
+                row = self._row_of(self._config.sql.query, values)
+            except Refused as refused:
+                if refused.is_late:
+                    message = f"The database of this source did not answer within {self._config.timeout_s:g} s."
+                    raise DocumentError(FailureKind.TIMED_OUT, message) from None
+                raise DocumentError(FailureKind.FAILED, f"The database of this source failed: {refused}.") from None
+        if row is None:
+            raise DocumentError(FailureKind.NOT_FOUND, "The database of this source has no such document.")
+        return record_content(row, RecordNames())
+
+    def close(self) -> None:
+        """End the process or the connection that reads."""
+        with self._lock:
+            self._row_of = None
+            self._open.close()

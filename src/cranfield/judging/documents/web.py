@@ -1,0 +1,209 @@
+"""Requests to web servers: addresses are checked before each, redirects are followed by hand, size and time are limited."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urljoin, urlsplit
+
+from cranfield.concurrency.loop import FunctionError, event_loop
+from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
+from cranfield.judging.documents.guard import Guard, Resolver, matches_host, refused, system_resolver
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.systems.kinds.http_body import BodyError, decode_body, decode_text
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_REDIRECTS = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_FORMATS: Mapping[str, DocumentFormat] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "text/plain": "text",
+    "application/json": "code",
+    "text/xml": "code",
+    "application/xml": "code",
+}
+"""Content type to format; documents of other types are not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response with status 200."""
+
+    url: str
+    content_type: str
+    """With its parameters."""
+    body: bytes
+
+
+class WebClient:
+    """Requests documents. No cookies, no proxies, no credentials; a connection serves one request."""
+
+    def __init__(
+        self,
+        *,
+        allow: Sequence[str] = (),
+        timeout_s: float,
+        max_bytes: int,
+        hosts: Sequence[str] | None = None,
+        resolver: Resolver = system_resolver,
+    ) -> None:
+        """Initialise.
+
+        Args:
+            allow: hosts and networks that may be private.
+            timeout_s: seconds for a document, all redirects included.
+            max_bytes: of a body, before and after it is decoded.
+            hosts: patterns of the only hosts that are requested; None: all.
+            resolver: of host names.
+        """
+        self._guard = Guard(allow, resolver)
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._hosts = hosts
+
+    def get(self, url: str, accept: str) -> Response:
+        """The response of a server.
+
+        Raises:
+            DocumentError: there is none with status 200 within the limits.
+        """
+        try:
+            return event_loop().run(self._get(url, accept))
+        except TimeoutError:
+            message = f"The web server of this document did not answer within {self._timeout_s:g} s."
+            raise DocumentError(FailureKind.TIMED_OUT, message) from None
+
+    async def _get(self, url: str, accept: str) -> Response:
+        async with asyncio.timeout(self._timeout_s):
+            for _ in range(MOST_REDIRECTS + 1):
+                answer = await self._requested(url, accept)
+                if isinstance(answer, Response):
+                    return answer
+                url = answer
+        raise DocumentError(FailureKind.FAILED, f"The web server redirects more than {MOST_REDIRECTS} times.")
+
+    async def _requested(self, url: str, accept: str) -> Response | str:
+        """The response, or the address that it redirects to."""
+        import httpx2
+
+        try:
+            host, port, address = await event_loop().threads.call(lambda: self._checked(url))
+        except FunctionError as raised:
+            raise raised.error from None
+        parts = urlsplit(url)
+        path = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
+        target = httpx2.URL(scheme=parts.scheme, host=address, port=port, raw_path=path.encode())
+        headers = {
+            "Host": host_header(host, parts.scheme, port),
+            "Accept": accept,
+            "Accept-Encoding": "gzip, identity",
+            "User-Agent": "cranfield",
+        }
+        extensions = {"sni_hostname": host}  # the certificate must be that of the name, not of the address
+        try:
+            async with (
+                httpx2.AsyncClient(verify=_certificates(), trust_env=False, timeout=self._timeout_s) as client,
+                client.stream("GET", target, headers=headers, extensions=extensions) as response,
+            ):
+                if response.status_code in _REDIRECTS and "location" in response.headers:
+                    return urljoin(url, response.headers["location"])
+                return await self._read(url, response)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError):
+            raise DocumentError(FailureKind.FAILED, "The web server of this document cannot be reached.") from None
+
+    def _checked(self, url: str) -> tuple[str, int, str]:
+        host, port, address = self._guard.checked(url)
+        if self._hosts is not None and not any(matches_host(host, pattern) for pattern in self._hosts):
+            raise refused("is of a host that the operator's file does not name")
+        return host, port, address
+
+    async def _read(self, url: str, response: httpx2.Response) -> Response:
+        if response.status_code in {404, 410}:
+            raise DocumentError(FailureKind.NOT_FOUND, "The web server has no such document.")
+        if response.status_code != 200:
+            message = f"The web server of this document answered with status {response.status_code}."
+            raise DocumentError(FailureKind.FAILED, message)
+        too_large = DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {self._max_bytes:,} bytes.")
+        body = bytearray()
+        async with aclosing(response.aiter_raw()) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > self._max_bytes:
+                    raise too_large
+        try:
+            decoded = decode_body(bytes(body), response.headers.get("content-encoding", ""))
+        except BodyError as error:
+            raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
+        if len(decoded) > self._max_bytes:
+            raise too_large
+        return Response(url, response.headers.get("content-type", ""), decoded)
+
+
+_KEPT = "/%:@!$&'()*+,;=~-._?"
+"""Characters of a path or a query that are sent as they are."""
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Certificates that are trusted, those of SSL_CERT_FILE included; read once."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def host_header(host: str, scheme: str, port: int) -> str:
+    """The host as a request names it."""
+    name = f"[{host}]" if ":" in host else host
+    return name if port == {"http": 80, "https": 443}[scheme] else f"{name}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class UrlReader:
+    """Documents of a web server."""
+
+    config: UrlSource
+    resolver: Resolver = system_resolver
+
+    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+        """The document of the web server."""
+        url = document_url(self.config.url, values)
+        client = WebClient(
+            allow=self.config.allow,
+            timeout_s=self.config.timeout_s,
+            max_bytes=self.config.max_bytes,
+            resolver=self.resolver,
+        )
+        response = client.get(url, "text/html, text/markdown, text/plain;q=0.9, application/json;q=0.8")
+        media_type = response.content_type.partition(";")[0].strip().lower()
+        kind = self.config.format or _FORMATS.get(media_type)
+        if kind is None and not media_type.startswith("text/"):
+            raise DocumentError(FailureKind.FAILED, "The web server gives no text, but a file of another type.")
+        try:
+            text = decode_text(response.body, response.content_type)
+        except BodyError as error:
+            raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
+        return Content(text, kind, url=url)
+
+    def close(self) -> None:
+        """Nothing is open between documents."""
+
+
+def document_url(pattern: str, values: Mapping[str, str]) -> str:
+    """The address of a document.
+
+    Raises:
+        DocumentError: a part of its path would be `.` or `..`.
+    """
+    url = fill_placeholders(pattern, values, lambda value, keeps: quote(value, safe="/" if keeps else ""))
+    if {".", ".."} & set(urlsplit(url).path.split("/")):
+        raise refused("leads to another folder of the server")
+    return url
