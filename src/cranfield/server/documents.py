@@ -73,7 +73,7 @@ class RenderedDocument:
     open_url: str | None
     """http or https."""
     has_image: bool
-    """`DocumentTexts.image(document.image)` has it."""
+    """`DocumentPages.image` may have it."""
     problem: str | None
     """Why it cannot be shown, as a sentence."""
     problem_kind: str | None

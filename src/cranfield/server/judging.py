@@ -218,8 +218,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
     """The image of an item."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    pages = _pages(request)
-    image = pages.texts.image(pages.render(Shown(found.doc, found.fields)).document.image)
+    image = _pages(request).image(Shown(found.doc, found.fields))
     if image.problem is not None:
         raise not_found("image")
     headers = {
