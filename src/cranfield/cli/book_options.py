@@ -1,4 +1,4 @@
-"""What commands over books share: the option that names the database."""
+"""What commands over books share: the database, the book, and whose account records a change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
 
 DEFAULT_DATABASE = "cranfield-books.db"
+BookArgument = Annotated[str, typer.Argument(metavar="BOOK", help="Name of the book.")]
 DbOption = Annotated[
     str,
     typer.Option(
@@ -18,6 +19,10 @@ DbOption = Annotated[
         envvar="CRANFIELD_DB",
         help="Database of books: a path, sqlite:PATH or postgresql://...",
     ),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Account that the log records; default: the user of this machine."),
 ]
 
 
@@ -35,3 +40,20 @@ def open_books(db: str = DEFAULT_DATABASE, *, create: bool = False) -> Store:
 
         raise MissingExtraError.for_extra("a database of books", "web") from None
     return open_store(db, create=create)
+
+
+def acting_account(store: Store, name: str | None) -> int:
+    """The id of the account that the log records for a command: one by name, or that of the user of this machine.
+
+    Raises:
+        UnknownNameError: there is no account of this name.
+    """
+    import getpass
+
+    from cranfield.judging.store.schema import Role
+
+    if name is not None:
+        return store.people.get(name).id
+    user = getpass.getuser()
+    found = store.people.find(user) or store.people.add(user, Role.ADMIN)
+    return found.id

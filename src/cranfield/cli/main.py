@@ -31,13 +31,15 @@ COMMANDS = (
     "ci",
     "system",
     "testset",
+    "book",
+    "db",
     "agreement",
     "explain",
     "measures",
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"baseline", "testset", "system", "ci"})
+GROUPS = frozenset({"baseline", "book", "db", "testset", "system", "ci"})
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
 from cranfield.errors import UsageError
 from cranfield.judging.store.engine import Clock, Database, database_url, now_ms
-from cranfield.judging.store.migrate import opening_problem, upgrade
+from cranfield.judging.store.migrate import current_revision, opening_problem, upgrade
 from cranfield.judging.store.store import Store
 
 
@@ -30,12 +32,33 @@ def open_store(url: str | Path, *, create: bool = True, clock: Clock = now_ms) -
         raise UsageError("there is no database of books here", path=str(path), hint="`cranfield book create` makes one")
     if path is not None and not path.parent.is_dir():
         raise UsageError("the folder of the database does not exist", path=str(path))
+    with _closed_if_refused(database):
+        done = upgrade(database)
+    return Store(database, clock, done)
+
+
+def read_revision(url: str | Path) -> str | None:
+    """The revision of a database, which is not changed; None where there is none.
+
+    Raises:
+        UsageError: it cannot be opened, or is no database of books.
+    """
+    database = Database(database_url(url))
+    if database.path is not None and not database.path.exists():
+        return None
+    with _closed_if_refused(database), database.engine.connect() as connection:
+        found = current_revision(connection)
+    database.close()
+    return found
+
+
+@contextmanager
+def _closed_if_refused(database: Database) -> Iterator[None]:
     try:
-        upgrade(database)
+        yield
     except DBAPIError as error:
         database.close()
         raise opening_problem(error, database) from None
     except BaseException:
         database.close()
         raise
-    return Store(database, clock)

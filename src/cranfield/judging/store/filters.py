@@ -64,7 +64,7 @@ def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def needs_rater() -> ColumnElement[bool]:
-    """Open, and every active member of the book has graded or skipped it already."""
+    """Open, judged by a person, and every active member of the book has graded or skipped it already."""
     acted = exists().where(
         Judgment.item_id == Item.id, Judgment.account_id == Member.account_id, Judgment.action != Action.LATER
     )
@@ -75,4 +75,5 @@ def needs_rater() -> ColumnElement[bool]:
         Account.kind == RaterKind.PERSON,
         not_(acted.correlate(Item, Member)),
     )
-    return and_(Item.state == ItemState.OPEN, Item.gold.is_(None), not_(could.correlate(Item)))
+    by_person = _judged(Account.kind == RaterKind.PERSON)
+    return and_(Item.state == ItemState.OPEN, Item.gold.is_(None), by_person, not_(could.correlate(Item)))

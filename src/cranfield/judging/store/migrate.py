@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -39,8 +40,18 @@ def current_revision(connection: Connection) -> str | None:
     return None
 
 
-def upgrade(database: Database, to: str = REVISION) -> str | None:
-    """Upgrade a database, if it is of an earlier revision; the revision that it had, None where it was new.
+@dataclass(frozen=True)
+class Upgrade:
+    """What opening a database came to."""
+
+    before: str | None
+    """Its revision before; None where it was new."""
+    backup: Path | None = None
+    """The copy of a SQLite file that was upgraded."""
+
+
+def upgrade(database: Database, to: str = REVISION) -> Upgrade:
+    """Upgrade a database, if it is of an earlier revision.
 
     A SQLite file that has tables is copied first, to `PATH.before-REVISION`. All is one transaction.
 
@@ -50,7 +61,7 @@ def upgrade(database: Database, to: str = REVISION) -> str | None:
     with database.engine.connect() as connection:
         found = current_revision(connection)
     if found == to:
-        return found
+        return Upgrade(found)
     known = revisions()
     if found is not None and found not in known:
         raise UsageError(
@@ -59,15 +70,16 @@ def upgrade(database: Database, to: str = REVISION) -> str | None:
             expected=f"a schema up to {known[-1]}",
             hint="upgrade Cranfield, or open the copy that was made before the upgrade of the database",
         )
+    backup = None
     if found is not None and database.path is not None:
-        back_up(database.path, Path(f"{database.path}.before-{to}"))
+        backup = back_up(database.path, Path(f"{database.path}.before-{to}"))
     with database.migrating() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         _run(connection, to)
         if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
             raise InternalError("the upgrade left a reference to a row that is not there", path=database.where)
-    return found
+    return Upgrade(found, backup)
 
 
 def _run(connection: Connection, to: str) -> None:
@@ -81,8 +93,8 @@ def _run(connection: Connection, to: str) -> None:
         environment.run_migrations()
 
 
-def back_up(source: Path, target: Path) -> None:
-    """Copy a SQLite database, with what other programs have written to it; a copy that is there is kept under a number."""
+def back_up(source: Path, target: Path) -> Path:
+    """Copy a SQLite database, with what other programs have written to it; a copy that is there stays: the new one gets a number."""
     copy, number = target, 1
     while copy.exists():
         number += 1
@@ -91,6 +103,7 @@ def back_up(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(half)) as to_file:
         from_file.backup(to_file)
     half.replace(copy)
+    return copy
 
 
 def differences(connection: Connection) -> list[object]:

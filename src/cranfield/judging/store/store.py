@@ -6,6 +6,7 @@ from cranfield.judging.store.books import Books
 from cranfield.judging.store.calls import Calls
 from cranfield.judging.store.engine import Clock, Database, now_ms
 from cranfield.judging.store.log import Log
+from cranfield.judging.store.migrate import Upgrade
 from cranfield.judging.store.people import People
 from cranfield.judging.store.queue import Queue
 from cranfield.judging.store.reading import Reading
@@ -21,11 +22,13 @@ class Store:
         log: saves, adjudication, imports, events.
         reading: progress, coverage, ratings, items.
         calls: calls of models.
+        upgraded: what opening the database came to.
     """
 
-    def __init__(self, database: Database, clock: Clock = now_ms) -> None:
+    def __init__(self, database: Database, clock: Clock = now_ms, upgraded: Upgrade | None = None) -> None:
         self.database = database
         self.clock = clock
+        self.upgraded = upgraded
         self.books = Books(database, clock)
         self.people = People(database, clock)
         self.queue = Queue(database, clock)

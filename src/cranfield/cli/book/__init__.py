@@ -1,0 +1,15 @@
+"""Manage books: pools with their raters and judgments, in a database."""
+
+SUBCOMMANDS = {
+    "create": f"{__name__}.create",
+    "list": f"{__name__}.show",
+    "show": f"{__name__}.show",
+    "log": f"{__name__}.show",
+    "add-item": f"{__name__}.change",
+    "guideline": f"{__name__}.change",
+    "calibrate": f"{__name__}.change",
+    "reopen": f"{__name__}.change",
+    "close": f"{__name__}.change",
+    "open": f"{__name__}.change",
+}
+"""Command to its module, in the order help lists them."""

@@ -1,0 +1,51 @@
+"""Commands that show books and change nothing: list, show, log."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.shared import Format, FormatOption, deliver
+
+EVENTS_AT_ONCE = 5_000
+
+
+def list_command(*, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE) -> None:
+    """List all books with their progress."""
+    from cranfield.reporting.documents.book_progress import books_document
+
+    with closing(open_books(db)) as store:
+        books = store.books.all()
+        deliver(books_document(store.where, [(book, store.reading.coverage(book.id)) for book in books]), output)
+
+
+def show_command(book: BookArgument, *, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE) -> None:
+    """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
+    from cranfield.reporting.documents.book_progress import book_document
+
+    with closing(open_books(db)) as store:
+        info = store.books.get(book)
+        raters = [
+            (member, store.reading.progress(info.id, member.account.id)) for member in store.people.members(info.id)
+        ]
+        deliver(book_document(info, store.reading.coverage(info.id), raters), output)
+
+
+def log_command(
+    book: BookArgument,
+    *,
+    after: Annotated[int, typer.Option("--after", metavar="ID", min=0, help="Only events after this one.")] = 0,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Print the log as JSON lines: who gave which grade, when, after how long, under which guidelines."""
+    with closing(open_books(db)) as store:
+        number = store.books.get(book).id
+        while events := store.log.events(number, after, EVENTS_AT_ONCE):
+            for event in events:
+                typer.echo(json.dumps(asdict(event), ensure_ascii=False))
+            after = events[-1].id
