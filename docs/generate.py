@@ -515,6 +515,14 @@ def config_page() -> str:
     return schema_page("Config", intro, published_schema("cranfield"))
 
 
+def workbench_page() -> str:
+    intro = (
+        "The operator's file of the judging workbench, `workbench.yaml`: where the texts of documents are. "
+        "[How to show documents to raters](../../how-to/document-texts.md)."
+    )
+    return schema_page("Workbench", intro, published_schema("workbench"))
+
+
 def published_schema(name: str) -> Mapping[str, Any]:
     """A JSON Schema that lies in the package."""
     (path,) = Path(cranfield.__file__).parent.rglob(f"{name}.schema.json")
@@ -530,6 +538,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors": errors_page,
     "testset": testset_page,
     "config": config_page,
+    "workbench": workbench_page,
     "presets": presets_page,
     "gate": rules_page,
     "pytest": pytest_page,

@@ -5,7 +5,9 @@ import jsonschema
 import pytest
 import yaml
 
-from cranfield.config.schema import SCHEMA_FILE, config_schema, schema_text
+from cranfield.config.documents import Workbench
+from cranfield.config.models import Config
+from cranfield.config.schema import SCHEMA_FILE, WORKBENCH_FILE, config_schema, schema_text
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +20,7 @@ def validator():
 def test_the_published_schema_is_that_of_the_models():
     hint = "run python -m cranfield.config.schema"
     assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), hint
+    assert WORKBENCH_FILE.read_text(encoding="utf-8") == schema_text(Workbench), hint
 
 
 def test_the_example_is_valid_by_the_schema(validator, example):
@@ -64,8 +67,9 @@ def test_several_test_sets_by_the_schema(validator, example, one, valid):
     assert validator.is_valid(data) is valid
 
 
-def test_every_field_says_what_it_is():
-    schema = config_schema()
+@pytest.mark.parametrize("model", [Config, Workbench])
+def test_every_field_says_what_it_is(model):
+    schema = config_schema(model)
     objects = [schema, *schema["$defs"].values()]
     silent = [
         f"{part['title']}.{name}"
@@ -84,3 +88,11 @@ def test_the_settings_of_evidence_checks_have_one_definition(validator, example)
     for setting, valid in (("off", True), (0.4, True), ({"threshold": 0.4}, True), ("never", False), ({"t": 1}, False)):
         assert validator.is_valid({**data, "evidence": {"duplicates": setting}}) is valid
     assert not validator.is_valid({**data, "evidence": {"duplicate": "off"}})
+
+
+def test_the_schema_of_the_workbench():
+    validator = jsonschema.Draft202012Validator(config_schema(Workbench))
+    sources = [{"command": ["cat", "{id}"]}, {"url": "https://x.test/{id}", "match": "a.*"}, {"fields": {}, "template": "x"}]
+    validator.validate({"documents": sources, "images": {"hosts": ["x.test"]}, "cache_s": 0})
+    for source in ({}, {"command": []}, {"fields": {}, "url": "https://x.test/{id}"}, {"fields": {"titel": "x"}}):
+        assert not validator.is_valid({"documents": [source]})
