@@ -92,7 +92,11 @@ def test_the_settings_of_evidence_checks_have_one_definition(validator, example)
 
 def test_the_schema_of_the_workbench():
     validator = jsonschema.Draft202012Validator(config_schema(Workbench))
-    sources = [{"command": ["cat", "{id}"]}, {"url": "https://x.test/{id}", "match": "a.*"}, {"fields": {}, "template": "x"}]
+    sources = [
+        {"command": ["cat", "{id}"]},
+        {"url": "https://x.test/{id}", "match": "a.*"},
+        {"fields": {}, "template": "x"},
+    ]
     validator.validate({"documents": sources, "images": {"hosts": ["x.test"]}, "cache_s": 0})
     for source in ({}, {"command": []}, {"fields": {}, "url": "https://x.test/{id}"}, {"fields": {"titel": "x"}}):
         assert not validator.is_valid({"documents": [source]})
