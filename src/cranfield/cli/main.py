@@ -31,6 +31,7 @@ COMMANDS = (
     "ci",
     "system",
     "testset",
+    "pool",
     "book",
     "db",
     "agreement",
@@ -39,7 +40,7 @@ COMMANDS = (
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"baseline", "book", "db", "testset", "system", "ci"})
+GROUPS = frozenset({"baseline", "book", "db", "pool", "testset", "system", "ci"})
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""
@@ -161,7 +162,12 @@ def command_line(*names: str) -> typer.Typer:
     for name in first or COMMANDS:
         if name in GROUPS:
             module = importlib.import_module(f"cranfield.cli.{name}")
-            group = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, context_settings=HELP)
+            group = typer.Typer(
+                cls=getattr(module, "GROUP", Commands),
+                no_args_is_help=True,
+                rich_markup_mode=None,
+                context_settings=HELP,
+            )
             for subname in rest or module.SUBCOMMANDS:
                 add_command(group, module.SUBCOMMANDS[subname], subname)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])

@@ -13,6 +13,8 @@ from cranfield.project.matched_ids import by_own_ids
 from cranfield.ranking.stored import read_run_file
 
 if TYPE_CHECKING:
+    from cranfield.judging.pools.build import BuiltPool
+    from cranfield.judging.pools.request import PoolRequest
     from cranfield.judging.pools.results import SystemResults
 
 
@@ -60,3 +62,17 @@ def read_systems(
     if problems:
         raise InputError(problems)
     return with_names(runs)
+
+
+def pool_of(specs: Sequence[str], testset: TestSet | None, request: PoolRequest, convention: str = "trec") -> BuiltPool:
+    """A pool of run files; see `build_pool`.
+
+    Args:
+        specs: `FILE` or `NAME=FILE`.
+        testset: queries, and what is judged of them; None: the queries of the runs.
+        request: depth, samples, budget.
+        convention: order of a file, ties and duplicates.
+    """
+    from cranfield.judging.pools.build import build_pool
+
+    return build_pool(read_systems(specs, testset, convention), testset, request)

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from cranfield.errors import UsageError
-from cranfield.judging.pools.candidates import Candidate, union
+from cranfield.errors import UsageError, shorten
+from cranfield.judging.pools.candidates import Candidate, is_storable, union
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.pools.request import PoolRequest
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import Query, TestSet, query_strata
 from cranfield.testsets.drawing import share_of, shuffled
+from cranfield.words import first_of, n_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class BuiltPool:
     """Queries of the runs that the test set does not have: left out."""
     unanswered: tuple[str, ...]
     """Queries of the test set that no run answers with a result."""
+    n_by_rule: int
+    """Queries of the pool whose truth is a rule."""
 
 
 def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, request: PoolRequest) -> BuiltPool:
@@ -67,6 +70,7 @@ def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, reques
             expected=f"ids such as {next(iter(known), '')!r}",
             got=f"{next(iter(answered), 'no query')!r}",
         )
+    _require_storable(candidates)
     place = {query.id: number for number, query in enumerate(queries)}
     selected = sorted(
         _select(candidates, request), key=lambda each: (place[each.candidate.query_id], each.candidate.doc_id)
@@ -94,7 +98,18 @@ def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, reques
         tuple(candidates),
         unknown_queries=tuple(query_id for query_id in answered if query_id not in known),
         unanswered=tuple(query.id for query in queries if query.id not in found),
+        n_by_rule=0 if testset is None else len(in_pool & testset.targets.keys()),
     )
+
+
+def _require_storable(candidates: Sequence[Candidate]) -> None:
+    bad = [each for each in candidates if not (is_storable(each.doc_id) and is_storable(each.query_id))]
+    if bad:
+        listed = first_of(f"{shorten(each.doc_id)} of query {shorten(each.query_id)}" for each in bad)
+        raise UsageError(
+            f"{n_of(len(bad), 'documents')} whose id is not UTF-8 text, or holds NUL: {listed}",
+            expected="ids that a JSON file and a database can hold",
+        )
 
 
 def pooled_query(query: Query) -> PooledQuery:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import Hit
@@ -56,10 +55,20 @@ def union(
     return found
 
 
-def fields_of(hit: Hit) -> dict[str, Any]:
-    """What a result says of its document."""
+def fields_of(hit: Hit) -> dict[str, object]:
+    """What a result says of its document, as JSON can hold it."""
     named = {"title": hit.title, "span": hit.public_span}
-    return {name: value for name, value in named.items() if value is not None}
+    return {name: _plain(value) for name, value in named.items() if value is not None}
+
+
+def _plain(text: str) -> str:
+    """A text that JSON files and databases can hold."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def is_storable(name: str) -> bool:
+    """Whether an id can be in a JSON file and in a database: bytes that are no UTF-8, and NUL, cannot."""
+    return "\0" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def found_by(candidates: Iterable[Candidate], name: str, depth: int) -> list[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cranfield.errors import Problem, UsageError, shorten
@@ -45,6 +45,24 @@ def parse_sample(text: str) -> SampledRanks:
     if not 0 < percent <= 100:
         raise UsageError("no share of documents", got=shorten(text), expected="more than 0 %, at most 100 %")
     return SampledRanks(first, last, percent / 100)
+
+
+def parse_samples(texts: Iterable[str]) -> tuple[SampledRanks, ...]:
+    """The ranges and shares of several.
+
+    Raises:
+        UsageError: with every one that is none.
+    """
+    found: list[SampledRanks] = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            found.append(parse_sample(text))
+        except UsageError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,11 @@ class SystemResults:
 
     @cached_property
     def hits(self) -> Mapping[str, tuple[Hit, ...]]:
-        """Query id to its results, best first, each document once, down to the depth of the run."""
-        return {query_id: self._ranked(answer.hits) for query_id, answer in self.run.answers.items()}
+        """Query id to its results, best first, each document once, down to the depth of the run; none where it failed."""
+        return {
+            query_id: () if answer.outcome.is_failure else self._ranked(answer.hits)
+            for query_id, answer in self.run.answers.items()
+        }
 
     def _ranked(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         first: dict[str, Hit] = {}

@@ -1,0 +1,213 @@
+"""Pool the results of several systems for judging: `cranfield pool RUN...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import (
+    ConventionOption,
+    Format,
+    FormatOption,
+    HtmlOption,
+    MeasureOption,
+    TestSetFormatOption,
+    deliver,
+)
+
+if TYPE_CHECKING:
+    from cranfield.judging.pools.pool_file import Pool
+    from cranfield.model import TestSet
+    from cranfield.project.loading import TestSetOptions
+
+SUBCOMMANDS = dict.fromkeys(("build", "check", "export"), __name__)
+DEFAULT = "build"
+"""The command of `cranfield pool RUN...`."""
+
+
+class PoolCommands(TyperGroup):
+    """A group whose first argument may be a run."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that name none."""
+        if args and args[0] not in {*SUBCOMMANDS, "-h", "--help"}:
+            args.insert(0, DEFAULT)
+        return super().parse_args(ctx, args)
+
+
+GROUP = PoolCommands
+"""Class of the group."""
+
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="[NAME=]RUN...", help="Runs in any format that `cranfield evaluate` reads."),
+]
+DepthOption = Annotated[int, typer.Option("--depth", metavar="K", help="Ranks of each run that are in the pool.")]
+TestSetOption = Annotated[
+    Path | None,
+    typer.Option("--testset", metavar="FILE", help="Test set: texts of the queries, and what is judged already."),
+]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the pool to this JSON file.")]
+
+
+@option_groups
+def build_command(
+    runs: RunsArgument,
+    *,
+    depth: DepthOption = 10,
+    testset: TestSetOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+    include_judged: Annotated[
+        bool,
+        typer.Option(
+            "--include-judged/--exclude-judged",
+            help="Keep documents that the test set has judged, with their grades; default: leave them out.",
+        ),
+    ] = False,
+    sample: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sample",
+            metavar="FIRST-LAST:SHARE%",
+            help="Also draw a share of the documents of deeper ranks, such as 11-50:30%; repeat for more ranges.",
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", metavar="N", help="Take the N most useful documents only; not a fixed depth."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of samples and orders.")] = 0,
+    convention: ConventionOption = "trec",
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the pool; default: of the test set.")
+    ] = "",
+    raters: Annotated[int, typer.Option("--raters", metavar="N", help="Raters of each document.")] = 1,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="Seconds that a judgment takes, for the cost.")
+    ] = 20.0,
+    out: OutOption = None,
+    book: Annotated[
+        str | None, typer.Option("--book", metavar="NAME", help="Make a book of the pool, to be judged.")
+    ] = None,
+    db: Annotated[
+        str | None,
+        typer.Option(
+            "--db", metavar="URL", help="Database of the book; default: $CRANFIELD_DB, or cranfield-books.db."
+        ),
+    ] = None,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Pool results for judging (the command of `cranfield pool RUN...`): a preview, and with --out or --book the pool."""
+    from cranfield.judging.pools.request import PoolRequest, parse_samples
+    from cranfield.judging.pools.summary import summarise_pool
+    from cranfield.project.pool_runs import pool_of
+    from cranfield.reporting.documents.pool import pool_document
+
+    judged = _load(testset, testset_format, options)
+    request = PoolRequest(
+        depth=depth,
+        samples=parse_samples(sample or ()),
+        budget=budget,
+        include_judged=include_judged,
+        seed=seed,
+        name=name or book or (judged.name if judged is not None else "") or "pool",
+    )
+    built = pool_of(runs, judged, request, convention)
+    summary = summarise_pool(built, raters=raters, seconds=seconds)
+    if book is not None:
+        _refuse_unjudgeable(built.pool)
+    deliver(pool_document(built, summary), output, html)
+    if out is not None:
+        from cranfield.judging.pools.pool_io import write_pool
+
+        write_pool(built.pool, out)
+        typer.echo(f"wrote {out}", err=True)
+    if book is not None:
+        _make_book(built.pool, book, db, raters)
+
+
+@option_groups
+def check_command(
+    runs: RunsArgument,
+    *,
+    testset: TestSetOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+    depth: DepthOption = 10,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
+    from cranfield.errors import UsageError
+    from cranfield.judging.pools.check import check_pool
+    from cranfield.measures import DEFAULT_MEASURES, parse_all
+    from cranfield.model import convention_named
+    from cranfield.project.pool_runs import read_systems
+    from cranfield.reporting.documents.pool import check_document
+
+    judged = _load(testset, testset_format, options)
+    if judged is None:
+        raise UsageError("there is no test set", expected="the judged one: --testset FILE")
+    chosen = parse_all(measures or DEFAULT_MEASURES[:1])
+    systems = read_systems(runs, judged, convention)
+    checks = check_pool(systems, judged, chosen, convention_named(convention), depth=depth)
+    deliver(check_document(judged, checks), output, html)
+
+
+@option_groups
+def export_command(
+    pool: Annotated[Path, typer.Argument(metavar="POOL", help="Pool file.")],
+    *,
+    testset: TestSetOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="TREC qrels to write.")],
+) -> None:
+    """Write TREC qrels: judged documents with their grade, those of the pool that are not judged with -1."""
+    from cranfield.formats.testsets.trec import write_qrels
+    from cranfield.judging.pools.export import pool_qrels
+    from cranfield.judging.pools.pool_io import read_pool
+
+    found = pool_qrels(read_pool(pool), _load(testset, testset_format, options))
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
+    write_qrels(found.testset, out)
+    typer.echo(f"wrote {out}: {found.n_judged} judged, {found.n_pooled} in the pool and not judged (-1)")
+
+
+def _load(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet | None:
+    """The test set; the queries alone where only those are given; None where neither is."""
+    from cranfield.formats.sniff import read_queries
+    from cranfield.project.loading import apply_options, load
+
+    if testset is not None:
+        return load(testset, format=testset_format, options=options)
+    if options.queries is None:
+        return None
+    from dataclasses import replace
+
+    return apply_options(read_queries(options.queries), replace(options, queries=None))
+
+
+def _refuse_unjudgeable(pool: Pool) -> None:
+    from cranfield.errors import UsageError
+    from cranfield.words import first_of
+
+    without = [query.id for query in pool.queries if not query.text.strip()]
+    if without:
+        raise UsageError(
+            f"{len(without)} queries of the pool have no text, which no rater can judge: {first_of(without)}",
+            hint="--testset FILE or --queries FILE gives the texts by query id",
+        )
+
+
+def _make_book(pool: Pool, name: str, db: str | None, raters: int) -> None:
+    raise NotImplementedError

@@ -1,0 +1,77 @@
+"""Pool files: one JSON document each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cranfield.errors import Problem, ProblemList, TestSetError, UsageError
+from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.io.validation import load_model
+from cranfield.judging.pools.pool_file import Pool
+
+WHAT = "a pool: a JSON file that `cranfield pool` wrote"
+
+
+def write_pool(pool: Pool, path: Path | str) -> None:
+    """Write a pool, a line for each query and document; a reader sees the old file or the new one, never a part.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    about = pool.model_dump(mode="json", exclude={"queries", "items"})
+    lines = ["{\n", *(f"{json.dumps(key)}: {_text(value)},\n" for key, value in about.items())]
+    for key, rows, end in (("queries", pool.queries, "],\n"), ("items", pool.items, "]\n}\n")):
+        texts = [_text(row.model_dump(mode="json", exclude_defaults=True)) for row in rows]
+        lines += [f'"{key}": [\n', ",\n".join(texts), "\n", end]
+    try:
+        write_text(Path(path), lines)
+    except OSError as error:
+        raise UsageError(f"the pool cannot be written: {error.strerror or error}", path=str(path)) from error
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_pool(path: Path | str) -> Pool:
+    """Read a pool.
+
+    Raises:
+        TestSetError: the file is missing or is no pool, with each problem at its line; or it names a document twice, or a
+            query or run that it does not have.
+    """
+    path = Path(path)
+    data = read_bytes(path, TestSetError)
+    if b'"cranfield_pool"' not in data:
+        raise TestSetError("not a pool", path=shown(path), expected=WHAT)
+    try:
+        pool = Pool.model_validate_json(data)
+    except ValidationError:
+        pool = load_model(path, Pool, TestSetError)
+    problems = ProblemList(TestSetError)
+    problems.problems += _contradictions(pool, shown(path))
+    problems.raise_if_any()
+    return pool
+
+
+def _contradictions(pool: Pool, path: str) -> list[Problem]:
+    queries, runs = {query.id for query in pool.queries}, {run.name for run in pool.runs}
+    found: list[Problem] = []
+    seen: set[tuple[str, str]] = set()
+    for number, item in enumerate(pool.items):
+        where = f"items[{number}] (query {item.query!r}, document {item.doc!r})"
+        if item.query not in queries:
+            found.append(Problem(f"{where}: the query is not among the queries of the pool", path=path))
+        if (item.query, item.doc) in seen:
+            found.append(Problem(f"{where} stands twice", path=path, expected="each document of a query once"))
+        seen.add((item.query, item.doc))
+        unknown = sorted(item.runs.keys() - runs)
+        if unknown:
+            found.append(Problem(f"{where}: no run {unknown[0]!r} in the pool", path=path))
+    twice = len(pool.queries) - len(queries)
+    if twice:
+        found.append(Problem(f"{twice} queries stand twice in the pool", path=path, expected="each query once"))
+    return found

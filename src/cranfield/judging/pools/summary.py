@@ -1,0 +1,186 @@
+"""What a pool holds and costs, before it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from cranfield.errors import Problem, UsageError
+from cranfield.judging.pools.build import BuiltPool
+from cranfield.judging.pools.candidates import Candidate, found_by, only_by
+from cranfield.judging.pools.pool_file import PooledItem, PoolMethod
+from cranfield.words import and_list, first_of, n_of
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Work of the raters."""
+
+    n_judgments: int
+    raters: int
+    seconds_each: float
+
+    @property
+    def seconds(self) -> float:
+        """Of all raters together."""
+        return self.n_judgments * self.seconds_each
+
+
+@dataclass(frozen=True, slots=True)
+class SystemShare:
+    """What a system gives the pool, down to its depth."""
+
+    name: str
+    n_found: int
+    """Documents that it returns."""
+    n_only: int
+    """Documents that no other system returns."""
+    n_only_open: int
+    """Those of them that are not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class StratumSummary:
+    """A range of ranks."""
+
+    ranks: str
+    n_open: int
+    """Documents that are not judged."""
+    n_drawn: int
+    """Those of them that are in the pool."""
+    least: float | None
+    """Inclusion probabilities of those drawn: the smallest and the largest of any query; None where none is drawn."""
+    most: float | None
+
+
+@dataclass(frozen=True)
+class PoolSummary:
+    """The preview of a pool."""
+
+    n_candidates: int
+    """Documents that any system returns, down to the last rank looked at."""
+    n_to_judge: int
+    n_carried: int
+    """Judged documents that are in the pool with their grades."""
+    n_left_out: int
+    """Judged documents that are left out of it."""
+    per_query: tuple[int, float, int]
+    """Documents to judge of a query: fewest, median, most, over the queries that have a result."""
+    systems: tuple[SystemShare, ...]
+    shared: tuple[tuple[int, ...], ...]
+    """System by system: documents that both return down to the depth."""
+    strata: tuple[StratumSummary, ...]
+    cost: Cost
+    notes: tuple[str, ...]
+
+
+def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) -> PoolSummary:
+    """Count what is in a pool.
+
+    Args:
+        built: the pool.
+        raters: persons to judge each document, 1 or more.
+        seconds: time of one judgment, more than 0.
+
+    Raises:
+        UsageError: raters or seconds are out of range.
+    """
+    problems = []
+    if raters < 1:
+        problems.append(Problem(f"{raters} raters", expected="1 or more"))
+    if not 0 < seconds < float("inf"):
+        problems.append(Problem(f"{seconds:g} seconds for a judgment", expected="more than 0"))
+    if problems:
+        raise UsageError(problems)
+    open_items = [item for item in built.pool.items if is_open(item)]
+    counts = Counter(dict.fromkeys((candidate.query_id for candidate in built.candidates), 0))
+    counts.update(item.query for item in open_items)
+    depth = built.request.depth
+    note = method_note(built.pool.method, depth, built.pool.complete_to)
+    found = [{_key(each) for each in found_by(built.candidates, system.name, depth)} for system in built.systems]
+    return PoolSummary(
+        n_candidates=len(built.candidates),
+        n_to_judge=len(open_items),
+        n_carried=len(built.pool.items) - len(open_items),
+        n_left_out=built.pool.n_left_out,
+        per_query=(min(counts.values()), median(counts.values()), max(counts.values())),
+        systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
+        shared=tuple(tuple(len(one & other) for other in found) for one in found),
+        strata=tuple(_strata(built)),
+        cost=Cost(len(open_items) * raters, raters, seconds),
+        notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
+    )
+
+
+def is_open(item: PooledItem) -> bool:
+    """Whether an item is still to be judged by a person."""
+    return item.judged is None and item.prefilled is None
+
+
+def method_note(method: PoolMethod, depth: int, complete_to: int) -> str:
+    """What the way a pool was chosen means for figures made of its judgments; empty for a fixed depth."""
+    match method:
+        case "budget":
+            return (
+                f"chosen by budget: complete to rank {complete_to} of {depth}; below, the documents that most systems "
+                "return were taken first, which favours systems that agree with the others"
+            )
+        case "stratified":
+            return (
+                f"complete to rank {complete_to}; deeper ranks are a sample, whose inclusion probabilities are in the "
+                "pool: a mean over its judged documents alone is not an estimate"
+            )
+        case "holes":
+            return "chosen by effect on one comparison: not a sample, and no base for other comparisons"
+        case "depth":
+            return ""
+
+
+def _key(candidate: Candidate) -> tuple[str, str]:
+    return candidate.query_id, candidate.doc_id
+
+
+def _share(candidates: Sequence[Candidate], name: str, depth: int) -> SystemShare:
+    only = only_by(candidates, name, depth)
+    n_open = sum(candidate.judged is None for candidate in only)
+    return SystemShare(name, len(found_by(candidates, name, depth)), len(only), n_open)
+
+
+def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
+    request = built.request
+    ranges = [(1, request.depth), *((sample.first, sample.last) for sample in request.samples)]
+    for first, last in ranges if request.samples else ():
+        label = f"{first}-{last}"
+        chances = [item.inclusion for item in built.pool.items if item.stratum == label and is_open(item)]
+        n_open = sum(each.judged is None and first <= each.best <= last for each in built.candidates)
+        yield StratumSummary(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
+
+
+def _run_notes(built: BuiltPool) -> Iterator[str]:
+    by_digest: dict[str, list[str]] = {}
+    for system in built.systems:
+        by_digest.setdefault(system.digest, []).append(system.name)
+        longest = max(map(len, system.hits.values()), default=0)
+        if longest < built.request.last:
+            yield f"{system.name}: at most {n_of(longest, 'results')} a query, of {built.request.last} ranks looked at"
+    for names in by_digest.values():
+        if len(names) > 1:
+            yield f"{and_list(names)} hold the same results: neither has a unique contribution"
+
+
+def _query_notes(built: BuiltPool) -> Iterator[str]:
+    if built.unknown_queries:
+        n = n_of(len(built.unknown_queries), "queries")
+        yield f"in the runs, but not in the test set, left out: {n} ({first_of(built.unknown_queries)})"
+    if built.unanswered:
+        yield f"{n_of(len(built.unanswered), 'queries')} without a result in any run: {first_of(built.unanswered)}"
+    without = [query.id for query in built.pool.queries if not query.text]
+    if without:
+        yield f"{n_of(len(without), 'queries')} without a text, which no rater can judge: {first_of(without)}"
+    if built.n_by_rule:
+        yield (
+            f"{n_of(built.n_by_rule, 'queries')} whose truth is a rule (a pattern, span, entity or predicate): every result "
+            "counts as not judged here"
+        )

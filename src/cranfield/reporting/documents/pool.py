@@ -1,0 +1,179 @@
+"""Pools as Documents: the preview of a pool, and the check that leaves one system out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cranfield.judging.pools.build import BuiltPool
+from cranfield.judging.pools.check import LeftOut, PoolCheck
+from cranfield.judging.pools.pool_file import Pool
+from cranfield.judging.pools.summary import Cost, PoolSummary, StratumSummary, SystemShare
+from cranfield.model import TestSet
+from cranfield.numbers import format_average, format_delta, format_duration, format_percent, format_value
+from cranfield.record import Fields, plain, record_of
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    KeyValues,
+    Paragraph,
+    Section,
+    tidy_table,
+)
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, table, testset_document
+from cranfield.words import n_of
+
+METHODS = {
+    "depth": "fixed depth",
+    "stratified": "stratified sample",
+    "budget": "budget",
+    "holes": "holes",
+}
+"""Method of a pool to its name in reports."""
+FIELDS: Fields = {
+    PoolSummary: (
+        "n_candidates n_to_judge n_carried n_left_out per_query.min=per_query.0 per_query.median=per_query.1 "
+        "per_query.max=per_query.2 systems shared strata cost notes"
+    ),
+    SystemShare: "name n_found n_only n_only_open",
+    StratumSummary: "ranks n_open n_drawn inclusion.min=least inclusion.max=most",
+    Cost: "n_judgments raters seconds_each seconds",
+    PoolCheck: "measure depth n_queries mean_change n_moved systems",
+    LeftOut: "name n_only n_relevant value without change rank rank_without tau",
+}
+
+
+def pool_document(built: BuiltPool, summary: PoolSummary) -> Document:
+    """Size, cost, overlap and unique contribution of a pool, before it is written."""
+    pool = built.pool
+    sections = [_size(pool, summary)]
+    if summary.strata:
+        sections.append(_strata(summary))
+    sections.append(_systems(pool, summary))
+    if len(summary.systems) > 1:
+        sections.append(_overlap(pool, summary))
+    if summary.notes:
+        sections.append(Section("notes", "Notes", (Bullets(summary.notes),)))
+    rows = [(item.query, item.doc, item.stratum, item.inclusion, item.judged) for item in pool.items]
+    about = pool.model_dump(mode="json", exclude={"queries", "items", "cranfield_pool"})
+    return Document(
+        title="Pool",
+        subtitle=(_headline(pool),),
+        sections=tuple(sections),
+        tidy=lambda: tidy_table(("query", "document", "ranks", "inclusion", "grade"), rows),
+        payload=lambda: {"schema_version": 1, "pool": about, **record_of(summary, FIELDS)},
+    )
+
+
+def _headline(pool: Pool) -> str:
+    named = f", for {pool.testset}, {pool.testset_digest[:DIGEST_SHOWN]}" if pool.testset else ""
+    return f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {n_of(len(pool.runs), 'runs')}{named}"
+
+
+def _size(pool: Pool, summary: PoolSummary) -> Section:
+    cost, (least, middle, most) = summary.cost, summary.per_query
+    each = f"{n_of(cost.raters, 'raters')}, {cost.seconds_each:g} s each"
+    facts = [
+        ("queries", str(len(pool.queries))),
+        ("documents found", str(summary.n_candidates)),
+        ("judged, left out", str(summary.n_left_out)),
+        *([("judged, in the pool", str(summary.n_carried))] if summary.n_carried else []),
+        ("to judge", str(summary.n_to_judge)),
+        ("to judge per query", f"{least} to {most}, median {format_average(middle)}"),
+        ("judgments", f"{cost.n_judgments} ({each})"),
+        ("time", format_duration(cost.seconds)),
+        ("method", METHODS[pool.method]),
+        ("complete to rank", f"{pool.complete_to} of {pool.depth}"),
+        ("seed", str(pool.seed)),
+    ]
+    return Section("size", "Size", (KeyValues(tuple(facts)),))
+
+
+def _strata(summary: PoolSummary) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (each.ranks, each.n_open, each.n_drawn, (each.least, each.most)) for each in summary.strata
+    ]
+    columns = (
+        *(Column("ranks"), Column("not judged", "count"), Column("in the pool", "count")),
+        Column("inclusion probability", "interval"),
+    )
+    about = (
+        "A document belongs to the smallest rank that any run gives it. The sample is drawn in each query, of one document at "
+        "least: its probability is the size of the sample over the number of documents, and differs where that rounds."
+    )
+    return Section("strata", "Strata", (table("Documents by rank", columns, rows), Paragraph(about)))
+
+
+def _systems(pool: Pool, summary: PoolSummary) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (each.name, each.n_found, each.n_only, each.n_only / each.n_found if each.n_found else None, each.n_only_open)
+        for each in summary.systems
+    ]
+    columns = (
+        *(Column("run"), Column("documents", "count"), Column("unique", "count"), Column("share", "percent")),
+        Column("unique, not judged", "count"),
+    )
+    caption = f"Results down to rank {pool.depth}; unique: returned by no other run"
+    return Section("systems", "Contribution of each run", (table(caption, columns, rows),))
+
+
+def _overlap(pool: Pool, summary: PoolSummary) -> Section:
+    names = [each.name for each in summary.systems]
+    rows: list[tuple[Cell, ...]] = [(name, *shared) for name, shared in zip(names, summary.shared, strict=True)]
+    columns = (Column("run"), *(Column(name, "count") for name in names))
+    caption = f"Documents that both runs return down to rank {pool.depth}"
+    return Section("overlap", "Overlap", (table(caption, columns, rows),))
+
+
+def check_document(testset: TestSet, checks: Sequence[PoolCheck]) -> Document:
+    """How each system would have scored if it had given nothing to the pool."""
+    sections = [_check_section(check) for check in checks]
+    rows = [
+        (str(check.measure), *(getattr(each, name) for name in LeftOut.__dataclass_fields__))
+        for check in checks
+        for each in check.systems
+    ]
+    payload: dict[str, Any] = {"checks": plain(list(checks), FIELDS)}
+    tidy = tidy_table(("measure", *LeftOut.__dataclass_fields__), rows)
+    return testset_document("Leave one system out", testset, sections, tidy, payload)
+
+
+def _check_section(check: PoolCheck) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(each.name, each.n_only, each.n_relevant, each.value, each.without, each.change),
+            *(each.rank, each.rank_without, each.tau),
+        )
+        for each in check.systems
+    ]
+    columns = (
+        *(Column("run"), Column("unique", "count"), Column("relevant", "count"), Column("value", "value")),
+        *(Column("left out", "value"), Column("change", "delta"), Column("rank", "count")),
+        *(Column("rank left out", "count"), Column("tau", "value")),
+    )
+    caption = (
+        f"{check.measure} with all judgments, and without those of documents that only this run returned down to rank "
+        f"{check.depth}"
+    )
+    blocks: list[Block] = [Paragraph(_sentence(check)), table(caption, columns, rows)]
+    return Section(f"check-{check.measure}", str(check.measure), tuple(blocks))
+
+
+def _sentence(check: PoolCheck) -> str:
+    """What a new system has to expect."""
+    if not any(each.n_only for each in check.systems):
+        return (
+            "No run has a judged document of its own down to this depth: the judgments cannot show how a run that is not in "
+            "the pool would score."
+        )
+    worst = check.largest
+    share = f" ({format_percent(worst.change / worst.value)})" if worst.value else ""
+    moved = f"{check.n_moved} of {n_of(len(check.systems), 'runs')} change rank"
+    return (
+        f"A run that is not in the pool should expect a change of about {format_value(check.mean_change)} "
+        f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. {moved}. A run of another "
+        "kind than these may find more that is not judged."
+    )
