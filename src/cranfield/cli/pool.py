@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
@@ -21,6 +23,7 @@ from cranfield.cli.shared import (
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
+    from cranfield.judging.settings import BookSettings
     from cranfield.model import TestSet
     from cranfield.project.loading import TestSetOptions
 
@@ -94,12 +97,7 @@ def build_command(
     book: Annotated[
         str | None, typer.Option("--book", metavar="NAME", help="Make a book of the pool, to be judged.")
     ] = None,
-    db: Annotated[
-        str | None,
-        typer.Option(
-            "--db", metavar="URL", help="Database of the book; default: $CRANFIELD_DB, or cranfield-books.db."
-        ),
-    ] = None,
+    db: DbOption = DEFAULT_DATABASE,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
 ) -> None:
@@ -129,7 +127,10 @@ def build_command(
         write_pool(built.pool, out)
         typer.echo(f"wrote {out}", err=True)
     if book is not None:
-        _make_book(built.pool, book, db, raters)
+        from cranfield.judging.settings import BookSettings, scale_of
+
+        scale = scale_of(built.pool.scale)
+        _make_book(built.pool, book, db, BookSettings(scale=scale, raters_per_item=raters, seed=seed))
 
 
 @option_groups
@@ -199,15 +200,20 @@ def _load(testset: Path | None, testset_format: str | None, options: TestSetOpti
 
 def _refuse_unjudgeable(pool: Pool) -> None:
     from cranfield.errors import UsageError
-    from cranfield.words import first_of
+    from cranfield.words import first_of, n_of
 
     without = [query.id for query in pool.queries if not query.text.strip()]
     if without:
         raise UsageError(
-            f"{len(without)} queries of the pool have no text, which no rater can judge: {first_of(without)}",
+            f"{n_of(len(without), 'queries')} of the pool without a text, which no rater can judge: {first_of(without)}",
             hint="--testset FILE or --queries FILE gives the texts by query id",
         )
 
 
-def _make_book(pool: Pool, name: str, db: str | None, raters: int) -> None:
-    raise NotImplementedError
+def _make_book(pool: Pool, name: str, db: str, settings: BookSettings) -> None:
+    from cranfield.words import n_of
+
+    with closing(open_books(db, create=True)) as store:
+        made = store.books.create(name, pool, settings)
+    size = f"{n_of(made.n_items, 'documents')} of {n_of(made.n_queries, 'queries')}"
+    typer.echo(f"made book {made.name}: {size}", err=True)

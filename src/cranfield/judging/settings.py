@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cranfield.errors import UsageError
 
 DEFAULT_GUIDELINE = """\
 Grade how well the document answers the query, as stated by its information need.
@@ -65,6 +68,32 @@ SCALES: dict[str, GradeScale] = {
     "detail": _scale("detail", *((grade, str(grade), "") for grade in range(1, 11))),
 }
 """The scales that have a name."""
+
+
+def scale_of(grades: Sequence[float]) -> GradeScale:
+    """The scale with these grades: one of `SCALES`, or one of its own; `graded` where none is declared.
+
+    Raises:
+        UsageError: a grade is no whole number from 0 to 99, or there are fewer than 2 or more than 20.
+    """
+    if not grades:
+        return SCALES["graded"]
+    for scale in SCALES.values():
+        if list(scale.grades) == sorted(grades):
+            return scale
+    try:
+        return _scale("own", *((_whole(grade), f"{grade:g}", "") for grade in sorted(grades)))
+    except ValueError:
+        expected = "2 to 20 whole numbers from 0 to 99"
+        raise UsageError(
+            "no scale to judge on", expected=expected, got=", ".join(f"{grade:g}" for grade in grades)
+        ) from None
+
+
+def _whole(grade: float) -> int:
+    if grade != int(grade):
+        raise ValueError(grade)
+    return int(grade)
 
 
 class Mode(StrEnum):

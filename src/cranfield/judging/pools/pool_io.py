@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -71,7 +72,10 @@ def _contradictions(pool: Pool, path: str) -> list[Problem]:
         unknown = sorted(item.runs.keys() - runs)
         if unknown:
             found.append(Problem(f"{where}: no run {unknown[0]!r} in the pool", path=path))
-    twice = len(pool.queries) - len(queries)
-    if twice:
-        found.append(Problem(f"{twice} queries stand twice in the pool", path=path, expected="each query once"))
+    counts = Counter(query.id for query in pool.queries)
+    found += [
+        Problem(f"query {query_id!r} stands {n} times", path=path, expected="each query once")
+        for query_id, n in counts.items()
+        if n > 1
+    ]
     return found
