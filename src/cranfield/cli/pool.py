@@ -56,6 +56,35 @@ TestSetOption = Annotated[
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the pool to this JSON file.")]
 
+IncludeOption = Annotated[
+    bool,
+    typer.Option(
+        "--include-judged/--exclude-judged",
+        help="Keep documents that the test set has judged, with their grades; default: leave them out.",
+    ),
+]
+SampleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sample",
+        metavar="FIRST-LAST:SHARE%",
+        help="Also draw a share of the documents of deeper ranks, such as 11-50:30%; repeat for more ranges.",
+    ),
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option("--budget", metavar="N", help="Take the N most useful documents only; not a fixed depth."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of samples and orders.")]
+NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the pool; default: of the test set.")]
+RatersOption = Annotated[int, typer.Option("--raters", metavar="N", max=10, help="Raters of each document.")]
+SecondsOption = Annotated[
+    float, typer.Option("--seconds", metavar="S", help="Seconds that a judgment takes, for the cost.")
+]
+BookOption = Annotated[
+    str | None, typer.Option("--book", metavar="NAME", help="Make a book of the pool, to be judged.")
+]
+
 
 @option_groups
 def build_command(
@@ -65,38 +94,16 @@ def build_command(
     testset: TestSetOption = None,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
-    include_judged: Annotated[
-        bool,
-        typer.Option(
-            "--include-judged/--exclude-judged",
-            help="Keep documents that the test set has judged, with their grades; default: leave them out.",
-        ),
-    ] = False,
-    sample: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sample",
-            metavar="FIRST-LAST:SHARE%",
-            help="Also draw a share of the documents of deeper ranks, such as 11-50:30%; repeat for more ranges.",
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", metavar="N", help="Take the N most useful documents only; not a fixed depth."),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of samples and orders.")] = 0,
+    include_judged: IncludeOption = False,
+    sample: SampleOption = None,
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
     convention: ConventionOption = "trec",
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Name of the pool; default: of the test set.")
-    ] = "",
-    raters: Annotated[int, typer.Option("--raters", metavar="N", help="Raters of each document.")] = 1,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="S", help="Seconds that a judgment takes, for the cost.")
-    ] = 20.0,
+    name: NameOption = "",
+    raters: RatersOption = 1,
+    seconds: SecondsOption = 20.0,
     out: OutOption = None,
-    book: Annotated[
-        str | None, typer.Option("--book", metavar="NAME", help="Make a book of the pool, to be judged.")
-    ] = None,
+    book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,

@@ -1,6 +1,6 @@
 """A pool and a test set as qrels in which judged, pooled and never pooled stay three things.
 
-A judged document has its grade, a document of the pool that nobody judged has -1, and what was never in a pool has no line.
+A judged document has its grade, a document of the pool without a judgment has -1, and what was never in a pool has no line.
 """
 
 from __future__ import annotations

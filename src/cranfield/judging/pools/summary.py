@@ -107,7 +107,7 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         n_left_out=built.pool.n_left_out,
         per_query=(min(counts.values()), median(counts.values()), max(counts.values())),
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
-        shared=tuple(tuple(len(one & other) for other in found) for one in found),
+        shared=tuple(tuple(len(first & second) for second in found) for first in found),
         strata=tuple(_strata(built)),
         cost=Cost(len(open_items) * raters, raters, seconds),
         notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
