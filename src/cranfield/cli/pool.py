@@ -23,7 +23,6 @@ from cranfield.cli.shared import (
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
-    from cranfield.judging.settings import BookSettings
     from cranfield.model import TestSet
     from cranfield.project.loading import TestSetOptions
 
@@ -134,10 +133,7 @@ def build_command(
         write_pool(built.pool, out)
         typer.echo(f"wrote {out}", err=True)
     if book is not None:
-        from cranfield.judging.settings import BookSettings, scale_of
-
-        scale = scale_of(built.pool.scale)
-        _make_book(built.pool, book, db, BookSettings(scale=scale, raters_per_item=raters, seed=seed))
+        _make_book(built.pool, book, db, raters)
 
 
 @option_groups
@@ -217,9 +213,11 @@ def _refuse_unjudgeable(pool: Pool) -> None:
         )
 
 
-def _make_book(pool: Pool, name: str, db: str, settings: BookSettings) -> None:
+def _make_book(pool: Pool, name: str, db: str, raters: int) -> None:
+    from cranfield.judging.settings import BookSettings, scale_of
     from cranfield.words import n_of
 
+    settings = BookSettings(scale=scale_of(pool.scale), raters_per_item=raters, seed=pool.seed)
     with closing(open_books(db, create=True)) as store:
         made = store.books.create(name, pool, settings)
     size = f"{n_of(made.n_items, 'documents')} of {n_of(made.n_queries, 'queries')}"
