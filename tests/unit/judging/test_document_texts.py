@@ -10,6 +10,8 @@ from cranfield.config.documents import Workbench, load_workbench
 from cranfield.judging.documents.limits import Cache, Slots
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.reporting.documents.texts import texts_document
+from cranfield.reporting.renderers.text import render_text
 
 
 @pytest.fixture
@@ -41,6 +43,12 @@ def test_fields_without_a_text_are_a_list():
     document = DocumentTexts().get("d1", {"price": 3, "tags": ["a"], "url": "https://x.org"})
     assert document.text == 'price: 3\ntags: ["a"]'
     assert document.title == "d1"
+
+
+def test_no_field_tells_a_rater_the_rank_or_the_system():
+    fields = {"name": "Lock", "rank": 1, "_score": 7.5, "Score": 7, "system": "new", "run": "b"}
+    assert DocumentTexts().get("d1", fields).text == "name: Lock"
+    assert dict(DocumentTexts().get("d1", fields).values) == {"name": "Lock"}
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://", "http://[", "//x", 7, None, "data:text/html,x"])
@@ -177,3 +185,14 @@ def test_a_late_function_is_abandoned_and_keeps_its_slot():
 
 def test_the_default_config_reads_nothing():
     assert Workbench().documents == []
+
+
+def test_texts_as_a_report():
+    texts = DocumentTexts()
+    found = [texts.get("d1", {"text": "a" * 3_000, "url": "https://x.test/"}), texts.get("d2")]
+    made = texts_document(found)
+    rows = made.payload()["documents"]
+    assert [row["problem"] for row in rows] == ["", "no_source"]
+    assert len(rows[0]["text"]) == 3_000
+    assert len(list(made.tidy().rows)) == 2
+    assert "a" * 2_000 + "…" in render_text(made)

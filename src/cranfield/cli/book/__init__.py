@@ -9,6 +9,7 @@ SUBCOMMANDS = {
     "guideline": f"{__name__}.change",
     "calibrate": f"{__name__}.change",
     "reopen": f"{__name__}.change",
+    "text": f"{__name__}.text",
     "close": f"{__name__}.change",
     "open": f"{__name__}.change",
 }

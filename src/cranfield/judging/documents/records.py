@@ -12,6 +12,8 @@ from cranfield.judging.documents.values import Content, DocumentError, FailureKi
 TEXT_NAMES = ("text", "body", "content", "snippet", "description")
 """Fields of runs that hold a text, the first one counts."""
 _MOST_NAMES = 50
+_HIDDEN = frozenset({"rank", "position", "score", "distance", "similarity", "system", "engine", "run"})
+"""Fields of runs that a rater may not see before the item is graded, whatever underscores are around them."""
 
 
 def record_content(record: Mapping[str, object], names: RecordNames) -> Content:
@@ -32,7 +34,8 @@ class FieldsReader:
 
     def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
         """The document as the runs give it."""
-        content = record_content(fields, self.names)
+        shown = {name: value for name, value in fields.items() if name.strip("_").lower() not in _HIDDEN}
+        content = record_content(shown, self.names)
         if not (content.text or content.title or content.image):
             raise DocumentError(
                 FailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."

@@ -1,0 +1,29 @@
+"""`cranfield book text`: the texts of documents as raters and models get them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import Format, FormatOption, deliver
+
+
+def text_command(
+    documents: Annotated[list[str], typer.Argument(metavar="DOC...", help="Ids of documents.")],
+    *,
+    config: Annotated[
+        Path, typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are.")
+    ],
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show the texts of documents as raters get them, or why there are none: to try the operator's file."""
+    from cranfield.config.documents import load_workbench
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.reporting.documents.texts import texts_document
+
+    with closing(DocumentTexts(load_workbench(config))) as texts:
+        found = [texts.get(doc_id) for doc_id in documents]
+    deliver(texts_document(found), output)
