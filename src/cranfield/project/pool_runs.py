@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def read_systems(
 
 
 def pool_of(specs: Sequence[str], testset: TestSet | None, request: PoolRequest, convention: str = "trec") -> BuiltPool:
-    """A pool of run files; see `build_pool`.
+    """A pool of run files; see `build_pool`. What a rule of the test set matches is graded by the rater `rule`.
 
     Args:
         specs: `FILE` or `NAME=FILE`.
@@ -74,5 +75,13 @@ def pool_of(specs: Sequence[str], testset: TestSet | None, request: PoolRequest,
         convention: order of a file, ties and duplicates.
     """
     from cranfield.judging.pools.build import build_pool
+    from cranfield.judging.pools.rule_view import rule_view
 
-    return build_pool(read_systems(specs, testset, convention), testset, request)
+    systems = read_systems(specs, testset, convention)
+    if testset is None or not testset.targets:
+        return build_pool(systems, testset, request)
+    view = rule_view(testset, [system.run for system in systems])
+    named = [
+        replace(system, run=run, given_digest=system.digest) for system, run in zip(systems, view.runs, strict=True)
+    ]
+    return build_pool(named, testset, request, view.prefilled)

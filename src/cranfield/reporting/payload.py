@@ -45,7 +45,7 @@ FIELDS: Fields = {
         "name digest=run_digest config_digest=run.config_digest pilot reading n_queries=query_ids.__len__ measures=summaries"
     ),
     Finding: "check consequence system sentence queries=query_ids count total",
-    JudgedShare: "measure mean n",
+    JudgedShare: "measure mean n pooled? never_pooled?",
     Limits: "max_failed_share min_judged_share evidence?",
     MeasureComparison: (
         "baseline=baseline.mean candidate=candidate.mean delta estimate estimates ci_low ci_high interval_method effect_size n n_nonzero mde "
@@ -355,6 +355,7 @@ def _hit(hit: RankedHit) -> dict[str, Any]:
         "id": hit.id,
         "title": hit.title,
         "grade": hit.level if hit.state is State.JUDGED else None,
+        **({"pooled": True} if hit.state is State.POOLED else {}),
         "item": hit.item,
         "credited": hit.credited,
         **({"span": hit.span} if hit.span is not None else {}),

@@ -64,6 +64,18 @@ def test_runs_of_every_format_are_pooled_under_their_names(cranfield: Command) -
     assert (pool.name, pool.testset, pool.depth) == ("web", "web", 10)
 
 
+def test_what_a_pattern_matches_is_graded_by_the_rule(cranfield: Command, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        'cranfield_testset: 1\nname: rules\nqueries:\n- {id: q1, text: socks, patterns: [{regex: "^[ab]$", grade: 2}]}\n'
+    )
+    code, out, _ = cranfield("a.run", "b.jsonl", "--testset", "rules.yaml", "--out", "pool.json")
+    assert code == 0
+    assert "graded by rule, in the pool  2" in out
+    assert [(item.doc, item.prefilled) for item in read_pool("pool.json").items] == [
+        *(("a", 2.0), ("b", 2.0), ("e", None), ("n", None))
+    ]
+
+
 def test_queries_alone_are_enough(cranfield: Command) -> None:
     code, _, _ = cranfield("a.run", "--queries", "texts.tsv", "--out", "pool.json", "--name", "mine")
     pool = read_pool("pool.json")

@@ -243,8 +243,8 @@ def test_a_query_with_all_results_judged_counts_as_0_to_judge() -> None:
 
 
 def test_notes_name_what_a_rater_could_not_judge() -> None:
-    bare = TestSet("t", (Query("q1"), Query("rule", "r")), targets={"rule": (Pattern("x"),)})
-    same = system("C", {"q1": ["a"], "rule": ["x"], "extra": ["z"]})
+    bare = TestSet("t", (Query("q1"), Query("q2", "two")))
+    same = system("C", {"q1": ["a"], "q2": ["x"], "extra": ["z"]})
     notes = summarise_pool(build_pool([same, replace(same, name="D")], bare, PoolRequest(2))).notes
     assert notes == (
         "C: at most 1 result a query, of 2 ranks looked at",
@@ -252,8 +252,19 @@ def test_notes_name_what_a_rater_could_not_judge() -> None:
         "C and D hold the same results: neither has a unique contribution",
         "in the runs, but not in the test set, left out: 1 query (extra)",
         "1 query without a text, which no rater can judge: q1",
-        "1 query whose truth is a rule (a pattern, span, entity or predicate): every result counts as not judged here",
     )
+
+
+def test_what_a_rule_grades_is_in_the_pool_and_not_to_be_judged() -> None:
+    prefilled = {("q1", "a"): 2.0, ("q1", "e"): 1.0}
+    for budget in (None, 9):
+        built = build_pool([A, B], made_set("q1"), PoolRequest(3, budget=budget), prefilled)
+        assert [(item.doc, item.prefilled) for item in built.pool.items] == [
+            *(("a", 2.0), ("b", None), ("c", None), ("e", 1.0))
+        ]
+        summary = summarise_pool(built)
+        assert (summary.n_to_judge, summary.n_prefilled, summary.n_carried, built.pool.complete_to) == (2, 2, 0, 3)
+        assert [each.n_only_open for each in summary.systems] == [1, 0]  # c of A; e of B is graded
 
 
 def request_problems(**fields: object) -> list[str]:

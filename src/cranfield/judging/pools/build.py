@@ -6,7 +6,7 @@ which of two titles of a document is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -42,17 +42,21 @@ class BuiltPool:
     """Queries of the runs that the test set does not have: left out."""
     unanswered: tuple[str, ...]
     """Queries of the test set that no run answers with a result."""
-    n_by_rule: int
-    """Queries of the pool whose truth is a rule."""
 
 
-def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, request: PoolRequest) -> BuiltPool:
+def build_pool(
+    systems: Sequence[SystemResults],
+    testset: TestSet | None,
+    request: PoolRequest,
+    prefilled: Mapping[tuple[str, str], float] | None = None,
+) -> BuiltPool:
     """Make a pool.
 
     Args:
         systems: at least one, under different names.
         testset: queries, and what is judged of them; None: the queries of the runs, without texts.
         request: depth, samples, budget.
+        prefilled: query and document to the grade of the rater `rule`: in the pool, and not left to be judged.
 
     Raises:
         UsageError: there is no run; or none of its results is of a query of the test set, or left to be judged.
@@ -63,7 +67,7 @@ def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, reques
     queries = tuple(Query(query_id) for query_id in answered) if testset is None else testset.queries
     known = {query.id for query in queries}
     grades = {} if testset is None else testset.grades
-    candidates = union(systems, (query.id for query in queries), request.last, grades)
+    candidates = union(systems, (query.id for query in queries), request.last, grades, prefilled)
     if not candidates:
         raise UsageError(
             "the runs have no result for a query of the test set",
@@ -98,7 +102,6 @@ def build_pool(systems: Sequence[SystemResults], testset: TestSet | None, reques
         tuple(candidates),
         unknown_queries=tuple(query_id for query_id in answered if query_id not in known),
         unanswered=tuple(query.id for query in queries if query.id not in found),
-        n_by_rule=0 if testset is None else len(in_pool & testset.targets.keys()),
     )
 
 
@@ -129,6 +132,7 @@ def _item(selected: Selected) -> PooledItem:
         stratum=selected.stratum,
         inclusion=selected.inclusion,
         judged=candidate.judged,
+        prefilled=candidate.prefilled,
     )
 
 
@@ -136,13 +140,17 @@ def _select(candidates: Sequence[Candidate], request: PoolRequest) -> Iterator[S
     """Those in the pool, in any order."""
     top = f"1-{request.depth}"
     labels = {rank: sample.label for sample in request.samples for rank in range(sample.first, sample.last + 1)}
-    if request.include_judged:
-        yield from (
-            Selected(each, top if each.best <= request.depth else labels[each.best], 1.0)
-            for each in candidates
-            if each.judged is not None and (each.best <= request.depth or each.best in labels)
-        )
-    unjudged = [each for each in candidates if each.judged is None]
+    known = (
+        each
+        for each in candidates
+        if each.prefilled is not None or (each.judged is not None and request.include_judged)
+    )
+    yield from (
+        Selected(each, top if each.best <= request.depth else labels[each.best], 1.0)
+        for each in known
+        if each.best <= request.depth or each.best in labels
+    )
+    unjudged = [each for each in candidates if each.is_open]
     first = [each for each in unjudged if each.best <= request.depth]
     if request.budget is not None:
         first = by_usefulness(first, request.seed)[: request.budget]
@@ -184,5 +192,5 @@ def _complete_to(candidates: Sequence[Candidate], selected: Sequence[Selected], 
     if request.budget is None:
         return request.depth
     taken = {_key(each.candidate) for each in selected}
-    left = (each.best for each in candidates if each.judged is None and _key(each) not in taken)
+    left = (each.best for each in candidates if each.is_open and _key(each) not in taken)
     return min(left, default=request.depth + 1) - 1

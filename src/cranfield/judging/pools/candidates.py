@@ -22,6 +22,14 @@ class Candidate:
     judged: float | None = None
     """Grade of the test set; None where it has none, also where it names the document as pooled only (a grade under 0)."""
 
+    prefilled: float | None = None
+    """Grade of the rater `rule`; None where no pattern, span, entity or predicate of the test set matches."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person is still to judge it."""
+        return self.judged is None and self.prefilled is None
+
     @property
     def best(self) -> int:
         """Smallest rank."""
@@ -29,7 +37,11 @@ class Candidate:
 
 
 def union(
-    systems: Sequence[SystemResults], query_ids: Iterable[str], depth: int, grades: Mapping[str, Mapping[str, float]]
+    systems: Sequence[SystemResults],
+    query_ids: Iterable[str],
+    depth: int,
+    grades: Mapping[str, Mapping[str, float]],
+    prefilled: Mapping[tuple[str, str], float] | None = None,
 ) -> list[Candidate]:
     """Every document that a system returns down to a depth, by query, then by document id.
 
@@ -38,6 +50,7 @@ def union(
         query_ids: in the order of the pool.
         depth: 1 or more.
         grades: of the test set; under 0 is pooled, and not judged.
+        prefilled: query and document to the grade of the rater `rule`.
     """
     found: list[Candidate] = []
     for query_id in query_ids:
@@ -51,6 +64,7 @@ def union(
         for doc_id in sorted(of_query):
             if judged.get(doc_id, -1) >= 0:
                 of_query[doc_id].judged = judged[doc_id]
+            of_query[doc_id].prefilled = (prefilled or {}).get((query_id, doc_id))
             found.append(of_query[doc_id])
     return found
 

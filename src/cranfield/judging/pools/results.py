@@ -18,11 +18,13 @@ class SystemResults:
     name: str
     run: Run
     """With the results of each query best first."""
+    given_digest: str = ""
+    """Of the run as it was read, where its results have other ids now."""
 
     @cached_property
     def digest(self) -> str:
-        """Of the run."""
-        return self.run.digest
+        """Of the run as it was read."""
+        return self.given_digest or self.run.digest
 
     @cached_property
     def hits(self) -> Mapping[str, tuple[Hit, ...]]:

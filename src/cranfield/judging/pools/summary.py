@@ -64,6 +64,8 @@ class PoolSummary:
     n_to_judge: int
     n_carried: int
     """Judged documents that are in the pool with their grades."""
+    n_prefilled: int
+    """Documents in the pool that a rule of the test set (a pattern, span, entity or predicate) grades."""
     n_left_out: int
     """Judged documents that are left out of it."""
     per_query: tuple[int, float, int]
@@ -103,7 +105,8 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
     return PoolSummary(
         n_candidates=len(built.candidates),
         n_to_judge=len(open_items),
-        n_carried=len(built.pool.items) - len(open_items),
+        n_carried=sum(item.judged is not None for item in built.pool.items),
+        n_prefilled=sum(item.prefilled is not None for item in built.pool.items),
         n_left_out=built.pool.n_left_out,
         per_query=(min(counts.values()), median(counts.values()), max(counts.values())),
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
@@ -144,7 +147,7 @@ def _key(candidate: Candidate) -> tuple[str, str]:
 
 def _share(candidates: Sequence[Candidate], name: str, depth: int) -> SystemShare:
     only = only_by(candidates, name, depth)
-    n_open = sum(candidate.judged is None for candidate in only)
+    n_open = sum(candidate.is_open for candidate in only)
     return SystemShare(name, len(found_by(candidates, name, depth)), len(only), n_open)
 
 
@@ -154,7 +157,7 @@ def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
     for first, last in ranges if request.samples else ():
         label = f"{first}-{last}"
         chances = [item.inclusion for item in built.pool.items if item.stratum == label and is_open(item)]
-        n_open = sum(each.judged is None and first <= each.best <= last for each in built.candidates)
+        n_open = sum(each.is_open and first <= each.best <= last for each in built.candidates)
         yield StratumSummary(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
 
 
@@ -179,8 +182,3 @@ def _query_notes(built: BuiltPool) -> Iterator[str]:
     without = [query.id for query in built.pool.queries if not query.text]
     if without:
         yield f"{n_of(len(without), 'queries')} without a text, which no rater can judge: {first_of(without)}"
-    if built.n_by_rule:
-        yield (
-            f"{n_of(built.n_by_rule, 'queries')} whose truth is a rule (a pattern, span, entity or predicate): every result "
-            "counts as not judged here"
-        )

@@ -35,7 +35,7 @@ METHODS = {
 """Method of a pool to its name in reports."""
 FIELDS: Fields = {
     PoolSummary: (
-        "n_candidates n_to_judge n_carried n_left_out per_query.min=per_query.0 per_query.median=per_query.1 "
+        "n_candidates n_to_judge n_carried n_prefilled n_left_out per_query.min=per_query.0 per_query.median=per_query.1 "
         "per_query.max=per_query.2 systems shared strata cost notes"
     ),
     SystemShare: "name n_found n_only n_only_open",
@@ -81,6 +81,7 @@ def _size(pool: Pool, summary: PoolSummary) -> Section:
         ("documents found", str(summary.n_candidates)),
         ("judged, left out", str(summary.n_left_out)),
         *([("judged, in the pool", str(summary.n_carried))] if summary.n_carried else []),
+        *([("graded by rule, in the pool", str(summary.n_prefilled))] if summary.n_prefilled else []),
         ("to judge", str(summary.n_to_judge)),
         ("to judge per query", f"{least} to {most}, median {format_average(middle)}"),
         ("judgments", f"{cost.n_judgments} ({each})"),

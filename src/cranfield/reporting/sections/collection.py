@@ -227,17 +227,21 @@ def _excerpt(text: str, stream: str) -> str:
 def _coverage(systems: Systems, depth: int | None) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
     shares = [judged_share(evaluation.ranking, depth) for _, evaluation in systems]
+    has_pooled = any(share.pooled for share in shares)
     for (label, evaluation), share in zip(systems, shares, strict=True):
         returned = evaluation.ranking.n_returned
         mean = float(returned.mean()) if returned.size else None
-        rows.append((label, mean, duplicates(evaluation), share.mean))
+        unjudged = (share.pooled, share.never_pooled) if has_pooled else ()
+        rows.append((label, mean, duplicates(evaluation), share.mean, *unjudged))
     columns = (
         Column("system"),
         Column("results per query", "average"),
         Column("duplicates dropped", "count"),
         Column(str(shares[0].measure), "percent"),
+        *((Column("pooled, not judged", "count"), Column("never pooled", "count")) if has_pooled else ()),
     )
-    table = Table(columns, rows, "Results per query, and judged coverage")
+    within = f"; results that are not judged, to rank {shares[0].measure.cutoff}" if has_pooled else ""
+    table = Table(columns, rows, f"Results per query, and judged coverage{within}")
     reasons = dict.fromkeys(f"No {share.measure}: {share.why}." for share in shares if share.mean is None)
     return [table, *(Paragraph(reason) for reason in reasons)]
 
