@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
@@ -87,7 +88,7 @@ def _check(pool: Pool) -> None:
 
 def _add_queries(session: Session, book: Book, pool: Pool) -> dict[str, int]:
     stored = select(BookQuery.name, BookQuery.id).where(BookQuery.book_id == book.id)
-    known = dict(session.execute(stored).tuples().all())
+    known = dict(session.execute(stored).all())
     rows = [
         {
             "book_id": book.id,
@@ -103,7 +104,7 @@ def _add_queries(session: Session, book: Book, pool: Pool) -> dict[str, int]:
     ]
     if rows:
         made = session.execute(insert(BookQuery).returning(BookQuery.name, BookQuery.id), rows)
-        known.update(made.tuples().all())
+        known.update(made.all())
     return known
 
 
@@ -151,7 +152,7 @@ def _carry(session: Session, book: Book, kind: RaterKind, grades: Sequence[tuple
         session.add(account)
         session.flush()
     given = select(Judgment.item_id, Judgment.grade).where(Judgment.account_id == account.id)
-    before = dict(session.execute(given).tuples().all())
+    before = dict(session.execute(given).all())
     rows = [
         {
             "book_id": book.id,
@@ -162,7 +163,7 @@ def _carry(session: Session, book: Book, kind: RaterKind, grades: Sequence[tuple
             "reason": "",
             "at": now,
             "method": "rule" if kind is RaterKind.RULE else "import",
-            "client_key": f"pool:{item}:{now}",
+            "client_key": f"pool:{uuid4()}",
         }
         for item, grade in grades
         if before.get(item) != grade
@@ -170,7 +171,7 @@ def _carry(session: Session, book: Book, kind: RaterKind, grades: Sequence[tuple
     if not rows:
         return
     made = session.execute(insert(Event).returning(Event.id, Event.item_id), rows)
-    events = {item: number for number, item in made.tuples()}
+    events = {item: number for number, item in made}
     fresh = [
         {"item_id": item, "account_id": account.id, "event_id": events[item], "action": Action.CARRY, "grade": grade}
         for item, grade in grades

@@ -213,7 +213,7 @@ class Books(Part):
             book = book_row(session, book_id, lock=True)
             settings, problems, given = settings_of(book), ProblemList(UsageError), list(rows)
             names = select(BookQuery.name, BookQuery.id).where(BookQuery.book_id == book_id)
-            queries = dict(session.execute(names).tuples().all())
+            queries = dict(session.execute(names).all())
             for query, doc, grade, _ in given:
                 if query not in queries:
                     problems.add(f"the book has no query {shorten(query)}", path=f"{query} {doc}")

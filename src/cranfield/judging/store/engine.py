@@ -37,7 +37,7 @@ def database_url(place: str | Path) -> URL:
     if text.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
         try:
             return make_url("postgresql+psycopg:" + text.partition(":")[2])
-        except ArgumentError:
+        except (ArgumentError, ValueError):  # a port that is no number
             raise UsageError("the address of the database cannot be read", expected=PLACES) from None
     if "://" in text.removeprefix("sqlite:"):
         raise UsageError("a database of this kind is not supported", expected=PLACES)

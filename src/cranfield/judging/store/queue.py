@@ -209,7 +209,7 @@ def _put_off(rater: _Rater, room: int | None) -> list[Item]:
     query = select(Judgment.item_id, Judgment.event_id).where(
         Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
     )
-    order = dict(rater.session.execute(query).tuples().all())
+    order = dict(rater.session.execute(query).all())
     return sorted(leased, key=lambda item: order[item.id])
 
 

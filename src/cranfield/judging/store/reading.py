@@ -46,7 +46,7 @@ class Reading(Part):
             of_rater = select(Judgment.action, func.count()).join(Item, Item.id == Judgment.item_id)
             of_rater = of_rater.where(Item.book_id == book_id, Judgment.account_id == account_id)
             normal = of_rater.where(Item.origin != Origin.REPEAT)
-            counts = Counter(dict(session.execute(normal.group_by(Judgment.action)).tuples().all()))
+            counts = Counter(dict(session.execute(normal.group_by(Judgment.action)).all()))
             seen = session.scalar(
                 select(func.count(Event.item_id.distinct())).where(
                     Event.book_id == book_id,
@@ -241,7 +241,7 @@ def _views(
     """Items with their ratings: four queries, however many items."""
     query = select(Item, BookQuery).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
     query = query.order_by(BookQuery.position, Item.doc_id, Item.id).limit(limit).offset(offset)
-    chosen = session.execute(query).tuples().all()
+    chosen = session.execute(query).all()
     which = select(Item.id).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
     if limit is not None:
         which = select(
@@ -251,7 +251,7 @@ def _views(
     for row in session.execute(_ratings().where(Item.id.in_(which)).order_by(Event.id)):
         ratings.setdefault(row[3].id, []).append(_rating(row))
     slots = select(Slot.item_id, func.count()).where(Slot.item_id.in_(which)).group_by(Slot.item_id)
-    n_slots = dict(session.execute(slots).tuples().all())
+    n_slots = dict(session.execute(slots).all())
     finals = (
         select(Event, Account.name)
         .join(Account, Account.id == Event.account_id)

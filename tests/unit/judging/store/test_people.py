@@ -1,0 +1,173 @@
+"""Accounts, members, sessions, tokens, join links, failed sign-ins."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.store.schema import RaterKind, Role
+from cranfield.judging.store.values import NotAllowedError
+
+HOUR = 3_600_000
+
+
+def test_an_account_has_a_name_of_its_own(store, clock) -> None:
+    ann = store.people.add(" ann ", Role.LEAD, password_hash="h", settings={"keys": {"u": "z"}})
+    assert (ann.name, ann.role, ann.kind, ann.active, ann.created_at) == (
+        "ann",
+        Role.LEAD,
+        RaterKind.PERSON,
+        True,
+        clock.now,
+    )
+    assert "h'" not in repr(ann)
+    assert store.people.get("ann") == store.people.get(ann.id) == store.people.find("ann") == ann
+    with pytest.raises(UsageError, match="is taken"):
+        store.people.add("ann")
+    for name in ("", " ", "n" * 201):
+        with pytest.raises(UsageError, match="1 to 200 characters"):
+            store.people.add(name)
+    assert store.people.find("eve") is None
+    with pytest.raises(UnknownNameError):
+        store.people.get("eve")
+    store.people.set_settings(ann.id, {"dark": True})
+    assert store.people.all()[0].settings == {"dark": True}
+
+
+def test_members_have_quotas(desk_of) -> None:
+    desk = desk_of()
+    people, ann = desk.store.people, desk.rater("ann", quota=3)
+    assert [(member.account.name, member.quota) for member in people.members(desk.book.id)] == [("ann", 3)]
+    people.join(desk.book.id, ann)
+    assert [member.quota for member in people.members(desk.book.id)] == [None]
+    assert people.is_member(desk.book.id, ann)
+    assert people.books_of(ann) == (desk.book.id,)
+    people.leave(desk.book.id, ann)
+    assert not people.is_member(desk.book.id, ann)
+    with pytest.raises(UnknownNameError):
+        people.join(999, ann)
+
+
+def test_a_session_ends_by_time_sign_out_password_role_and_deactivation(store, clock) -> None:
+    ann = store.people.add("ann", Role.LEAD).id
+    start = lambda: store.people.start_session(ann, HOUR)  # noqa: E731
+    raw = start()
+    found = store.people.session(raw)
+    assert (found.account.name, found.expires_at) == ("ann", clock.now + HOUR)
+    assert found.csrf not in repr(found)
+    assert len({found.csrf, store.people.session(start()).csrf, raw}) == 3
+    clock.pass_seconds(3600)
+    assert store.people.session(raw) is None
+    for end in (
+        store.people.end_session,
+        lambda _: store.people.set_password(ann, "new"),
+        lambda _: store.people.set_role(ann, Role.RATER),
+        lambda _: store.people.end_sessions(ann),
+        lambda _: store.people.set_active(ann, active=False),
+    ):
+        raw = start()
+        assert store.people.session(raw) is not None
+        end(raw)
+        assert store.people.session(raw) is None
+    raw = start()
+    assert store.people.session(raw) is None  # not active
+    assert store.people.session("") is None
+
+
+def test_a_session_stays_where_the_role_grows(store) -> None:
+    ann = store.people.add("ann").id
+    raw = store.people.start_session(ann, HOUR)
+    store.people.set_role(ann, Role.ADMIN)
+    assert store.people.session(raw).account.role is Role.ADMIN
+
+
+def test_a_token_has_a_scope_and_an_end(store, clock) -> None:
+    ann = store.people.add("ann").id
+    raw = store.people.add_token(ann, "script", "judge", HOUR)
+    clock.pass_seconds(1)
+    assert store.people.token(raw).scope == "judge"
+    (info,) = store.people.tokens(ann)
+    assert (info.label, info.used_at) == ("script", clock.now)
+    with pytest.raises(NotAllowedError, match="a rater cannot have a token with the scope manage"):
+        store.people.add_token(ann, "script", "manage", HOUR)
+    with pytest.raises(UnknownNameError):
+        store.people.add_token(ann, "script", "all", HOUR)
+    clock.pass_seconds(3600)
+    assert store.people.token(raw) is None
+    other = store.people.add_token(ann, "two", "read", HOUR)
+    number = store.people.tokens(ann)[1].id
+    assert store.people.revoke(number, account_id=ann + 1) is False
+    assert store.people.revoke(number, account_id=ann) is True
+    assert store.people.token(other) is None
+
+
+def test_a_token_ends_with_the_role_it_needs(store) -> None:
+    ann = store.people.add("ann", Role.LEAD).id
+    raw = store.people.add_token(ann, "script", "manage", HOUR)
+    store.people.set_role(ann, Role.VIEWER)
+    assert store.people.token(raw) is None
+
+
+def test_a_join_link_makes_raters_of_one_book(desk_of, clock) -> None:
+    desk = desk_of()
+    people, book = desk.store.people, desk.book.id
+    raw = people.add_link(book, HOUR, uses=2)
+    link = people.link(raw)
+    assert (link.book, link.uses_left) == (desk.book.name, 2)
+    ann = people.use_link(raw, "ann", "h")
+    assert (ann.role, ann.password_hash, people.books_of(ann.id)) == (Role.RATER, "h", (book,))
+    with pytest.raises(UsageError, match="is taken"):
+        people.use_link(raw, "ann")
+    assert people.link(raw).uses_left == 1  # a refused use is not spent
+    assert people.use_link_as(raw, ann.id) == book
+    assert people.link(raw).uses_left == 1  # a member already
+    lead = people.add("lead", Role.LEAD).id
+    assert people.use_link_as(raw, lead) == book
+    assert people.get(lead).role is Role.LEAD
+    assert people.link(raw) is None
+    with pytest.raises(NotAllowedError, match="this link is not valid"):
+        people.use_link(raw, "bob")
+    late = people.add_link(book, HOUR)
+    clock.pass_seconds(3600)
+    with pytest.raises(NotAllowedError):
+        people.use_link(late, "bob")
+    people.add_link(book, HOUR)
+    for row in people.links(book):
+        assert people.revoke_link(row.id)
+    assert people.links(book) == ()
+
+
+def test_secrets_are_not_in_the_database(desk_of) -> None:
+    desk = desk_of()
+    people, ann = desk.store.people, desk.rater("ann")
+    raws = [
+        people.start_session(ann, HOUR),
+        people.add_token(ann, "t", "read", HOUR),
+        people.add_link(desk.book.id, HOUR),
+    ]
+    with desk.store.database.read() as session:
+        rows = [
+            str(tuple(row))
+            for table in ("web_session", "token", "join_link", "account")
+            for row in session.execute(text(f"SELECT * FROM {table}"))
+        ]
+    assert len(rows) == 4
+    assert not [raw for raw in raws if any(raw in row for row in rows)]
+
+
+def test_failed_sign_ins_are_counted_and_forgotten_after_a_day(store, clock) -> None:
+    people = store.people
+    for _ in range(3):
+        people.record_failure("name:ann")
+        clock.pass_seconds(60)
+    people.record_failure("address:10.0.0.7")
+    assert people.failures("name:ann", since=0) == 3
+    assert people.failures("name:ann", since=clock.now - 120_000) == 2
+    people.clear_failures("name:ann")
+    assert (people.failures("name:ann", since=0), people.failures("address:10.0.0.7", since=0)) == (0, 1)
+    clock.pass_seconds(86_401)
+    people.record_failure("name:bob")
+    assert people.failures("address:10.0.0.7", since=0) == 0
+    people.record_failure("x" * 1000)
+    assert people.failures("x" * 1000, since=0) == 1
