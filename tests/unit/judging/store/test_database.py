@@ -181,7 +181,7 @@ def test_a_database_that_is_not_there(tmp_path) -> None:
 PLACES = [
     ("books.db", "sqlite", "books.db"),
     ("sqlite:books.db", "sqlite", "books.db"),
-    ("sqlite:/tmp/b.db", "sqlite", "/tmp/b.db"),
+    ("sqlite:/data/b.db", "sqlite", "/data/b.db"),
     (
         "postgresql://ann:secret@db:5433/books?sslmode=require",
         "postgresql",
