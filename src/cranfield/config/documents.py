@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, PrivateAttr, Tag
 
 from cranfield.config.load import null_characters, placed
 from cranfield.config.reading import compile_regex, compiles
+from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import ConfigError, Problem, ProblemList, shorten, unknown_name
 from cranfield.formats.io.files import shown
@@ -246,15 +247,18 @@ class UrlSource(BaseSource):
         """An address whose host depends on the document, or that holds a password."""
         yield from super().problems(file)
         try:
-            authority = urlsplit(self.url).netloc
+            parts = urlsplit(self.url)
         except ValueError:
-            authority = ""
+            parts = urlsplit("")
+        authority = parts.netloc
         if not self.url.startswith(("http://", "https://")) or not authority:
             yield ("url",), Problem("not an address", expected="http://... or https://...", got=shorten(self.url))
         elif "{" in authority:
             yield ("url",), Problem("the host cannot depend on the document", got=shorten(authority))
         elif "@" in authority:
             yield ("url",), Problem("user and password in an address", hint="leave them out: raters would see them.")
+        if found := {name.lower() for name, _ in parse_qsl(parts.query)} & SECRET_PARAMETERS:
+            yield ("url",), Problem(f"a secret in an address ({min(found)})", hint="raters would see it.")
 
 
 class CorpusFile(RecordNames):

@@ -6,6 +6,7 @@ Whatever the source, template and format, the last steps are the same: nh3 with 
 from __future__ import annotations
 
 import html
+import logging
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 from markupsafe import Markup
 
 from cranfield.config.documents import DocumentFormat
+from cranfield.errors import shorten
 from cranfield.judging.documents.plain import DROPPED, without_depth
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.documents.values import DocumentText, Image
+from cranfield.judging.documents.values import DocumentProblem, DocumentText, FailureKind, Image
 from cranfield.server.highlight import highlight
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ ATTRIBUTES = {
     "span": {"data-line"},
 }
 _H1 = re.compile(r"(</?)h1\b", re.IGNORECASE)
+_log = logging.getLogger(__name__)
 _CUT = "Only the first {most:,} of {all:,} characters are shown."
 
 
@@ -110,11 +113,15 @@ def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
     problem = document.problem
     body = Markup("")
     if problem is None:
-        body = Markup(highlight(_body(document), terms))  # noqa: S704  sanitised right before
+        try:
+            body = Markup(highlight(_body(document), terms))  # noqa: S704  sanitised right before
+        except Exception:  # noqa: BLE001  a document of any content must not stop the page of a rater
+            _log.warning("document %s cannot be shown", shorten(document.doc_id), exc_info=True)
+            problem = DocumentProblem(FailureKind.FAILED, "This document cannot be shown.")
     return RenderedDocument(
         document.title,
         body,
-        document.digest,
+        document.digest if problem is None else "",
         document.url or None,
         bool(document.image),
         None if problem is None else problem.message,
@@ -130,8 +137,6 @@ def _body(document: DocumentText) -> str:
         body += f"<p>{_CUT.format(most=MOST_CHARS, all=len(document.content))}</p>"
     if document.template is None:
         return body
-    from jinja2 import TemplateError
-
     values = {
         "id": document.doc_id,
         "title": document.title,
@@ -142,7 +147,7 @@ def _body(document: DocumentText) -> str:
     }
     try:
         return sanitise(_filled(_template(document.template), values))
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001  a template of the operator, with values of any kind
         reason = html.escape(f"The template of this source failed: {type(error).__name__}.")
         return f"<p>{reason}</p>{body}"
 

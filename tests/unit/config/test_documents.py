@@ -45,7 +45,8 @@ def test_every_kind_of_source(load):
         ("{url: 'https://{id}.example.org/'}", "the host cannot depend on the document"),
         ("{url: 'https://{+id}/'}", "the host cannot depend on the document"),
         ("{url: 'file:///{id}'}", "not an address"),
-        ("{url: 'https://me:secret@x.org/{id}'}", "user and password in an address"),
+        ("{url: 'https://me:s3cret@x.org/{id}'}", "user and password in an address"),
+        ("{url: 'https://x.org/{id}?API_KEY=s3cret'}", "a secret in an address (api_key)"),
         ("{url: 'https://x.org/{id}', allow: ['10.0.0.0/99']}", "no host and no network"),
         ("{url: 'https://x.org/{id}', allow: ['https://x.org']}", "no host and no network"),
         ("{sql: {database: 'sqlite:x', query: \"SELECT '{id}' AS text\"}}", "{id} in a statement"),
@@ -63,7 +64,7 @@ def test_what_is_wrong_is_reported_with_its_line(load, source, message):
         load(f"documents:\n- {source}\n")
     assert message in str(caught.value)
     assert caught.value.problems[0].line == 2
-    assert "secret" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
     assert "pw@" not in str(caught.value)
 
 

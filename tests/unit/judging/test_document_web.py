@@ -19,6 +19,7 @@ from cranfield.judging.documents.guard import Guard
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError
 from cranfield.judging.documents.web import UrlReader, document_url
+from cranfield.systems.kinds.http_body import decode_text
 
 NAMES = {
     "public.test": ["93.184.216.34"],
@@ -320,6 +321,20 @@ def test_a_server_that_is_not_there():
     source = UrlSource(url="http://127.0.0.1:1/{id}", allow=["127.0.0.1"])
     problem = DocumentTexts(Workbench(documents=[source])).get("x").problem
     assert (problem.kind.value, problem.message) == ("failed", "The web server of this document cannot be reached.")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "data", "text"),
+    [
+        ("text/html", "é".encode(), "é"),
+        ("text/html", "<meta charset=iso-8859-2>ő".encode("iso-8859-2"), "ő"),
+        ("text/html", "<meta content='text/html; charset=windows-1251'>Ж".encode("windows-1251"), "Ж"),
+        ("text/html", "\u201ca\u201d".encode("windows-1252"), "\u201ca\u201d"),
+        ("text/html; charset=latin-1", "é".encode("latin-1"), "é"),
+    ],
+)
+def test_the_charset_of_a_page(content_type, data, text):
+    assert decode_text(data, web.with_charset(content_type, data)).endswith(text)
 
 
 # Images

@@ -180,6 +180,12 @@ def test_a_problem_is_a_sentence():
     assert page.problem.startswith("The runs give no text")
 
 
+def test_a_document_that_cannot_be_shown_is_a_problem():
+    page = rendered(document("a\ud800b"))
+    assert (page.html, page.digest, page.problem_kind) == ("", "", "failed")
+    assert page.problem == "This document cannot be shown."
+
+
 # Marks
 
 

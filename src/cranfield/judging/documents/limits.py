@@ -12,6 +12,8 @@ from cranfield.judging.documents.values import DocumentError, FailureKind
 
 WAIT_S = 2.0
 """Longest wait for another document of the same source to end."""
+MOST_WAITING = 16
+"""Documents of a source that wait; for further ones it is busy."""
 GRACE_S = 0.5
 """Seconds over its limit that a source has to report its own end."""
 Value = TypeVar("Value")
@@ -20,11 +22,10 @@ Value = TypeVar("Value")
 class Slots:
     """The documents of one source that are being read, and those that wait."""
 
-    def __init__(self, concurrency: int, timeout_s: float, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, concurrency: int, timeout_s: float) -> None:
         self._running = threading.BoundedSemaphore(concurrency)
-        self._waiting = threading.BoundedSemaphore(2 * concurrency)
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._timeout_s = timeout_s
-        self._wait_s = wait_s
 
     def run(self, work: Callable[[], Value]) -> Value:
         """Run a function in a thread, with a limit of time. A late one is abandoned, and keeps its slot until it ends.
@@ -36,7 +37,7 @@ class Slots:
         if not self._waiting.acquire(blocking=False):
             raise busy
         try:
-            if not self._running.acquire(timeout=self._wait_s):
+            if not self._running.acquire(timeout=WAIT_S):
                 raise busy
         finally:
             self._waiting.release()

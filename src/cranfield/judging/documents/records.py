@@ -53,7 +53,8 @@ def run_fields(fields: Mapping[str, object]) -> FieldsReader:
 
 
 def as_text(value: object) -> str:
-    """A value of a record as text."""
+    """A value of a record as text; a lone surrogate, which no page can hold, is a question mark."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace").decode()

@@ -33,7 +33,7 @@ from cranfield.judging.documents.guard import Resolver, system_resolver
 from cranfield.judging.documents.images import read_image
 from cranfield.judging.documents.limits import Cache, Slots
 from cranfield.judging.documents.plain import html_title, plain_text
-from cranfield.judging.documents.records import FieldsReader, run_fields
+from cranfield.judging.documents.records import FieldsReader, as_text, run_fields
 from cranfield.judging.documents.values import (
     Content,
     DocumentError,
@@ -51,6 +51,8 @@ CACHED_CHARS = 50_000_000
 CACHED_BYTES = 100_000_000
 """Bytes of images that are kept."""
 _IMAGES_AT_A_TIME = 8
+_ONE_AT_A_TIME = (SqlReader, CorpusReader)
+"""Readers over one connection or file."""
 _MATCH_S = 2.0
 _TITLE_CHARS = 500
 _log = logging.getLogger(__name__)
@@ -84,7 +86,7 @@ class _Source:
         self.config = config
         self.reader = reader
         self.name = name
-        self.slots = Slots(config.concurrency, config.timeout_s)
+        self.slots = Slots(1 if isinstance(reader, _ONE_AT_A_TIME) else config.concurrency, config.timeout_s)
         self._pattern = None if config.match is None else compile_match(config.match)
 
     def values(self, doc_id: str) -> dict[str, str] | None:
@@ -152,9 +154,8 @@ class DocumentTexts:
         except Exception:  # noqa: BLE001  a document of any content must not stop the page of a rater
             _log.warning("document %s", shorten(doc_id), exc_info=True)
             problem = DocumentProblem(FailureKind.FAILED, "This document cannot be read.")
-        title = str(given.get("title") or doc_id)[:_TITLE_CHARS]
         url = web_address(given.get("url"))
-        return DocumentText(doc_id, title, "", "", "text", "", url=url, problem=problem)
+        return DocumentText(doc_id, _title(doc_id, given), "", "", "text", "", url=url, problem=problem)
 
     def image(self, doc_id: str, fields: Mapping[str, object] | None = None) -> Image:
         """The image of a document, or the problem; never raises for a document."""
@@ -182,9 +183,9 @@ class DocumentTexts:
             source.reader.close()
 
     def _found(self, doc_id: str, fields: Mapping[str, object]) -> DocumentText:
-        check_id(doc_id)
-        not_found: DocumentError | None = None
-        for source in self._sources:
+        reason = id_problem(doc_id)
+        missing = None if reason is None else DocumentError(FailureKind.REFUSED, reason)
+        for source in self._sources if reason is None else ():
             values = source.values(doc_id)
             if values is None:
                 continue
@@ -193,13 +194,13 @@ class DocumentTexts:
             except DocumentError as error:
                 if error.problem.kind != FailureKind.NOT_FOUND:
                     raise
-                not_found = not_found or error
+                missing = missing or error
                 continue
             return _document(doc_id, content, source.config, source.name, fields)
         try:
             content = run_fields(fields).read(doc_id, {"id": doc_id}, fields)
         except DocumentError as error:
-            raise (not_found or error) from None
+            raise (missing or error) from None
         return _document(doc_id, content, None, "the runs", fields)
 
     def _content(
@@ -218,18 +219,13 @@ class DocumentTexts:
         return content
 
 
-def check_id(doc_id: str) -> None:
-    """Refuse an id that no source can have.
-
-    Raises:
-        DocumentError: it is empty, very long, or has control characters.
-    """
+def id_problem(doc_id: str) -> str | None:
+    """Why no source is read for an id: it is empty, very long, or has control characters."""
     if not doc_id or len(doc_id) > MAX_ID_CHARS or any(ord(char) < 32 or 127 <= ord(char) < 160 for char in doc_id):
-        raise DocumentError(
-            FailureKind.REFUSED, f"The id is empty, longer than {MAX_ID_CHARS} characters, or has control characters."
-        )
+        return f"The id is empty, longer than {MAX_ID_CHARS} characters, or has control characters."
     if any("\ud800" <= char <= "\udfff" for char in doc_id):
-        raise DocumentError(FailureKind.REFUSED, "The id is not text in Unicode.")
+        return "The id is not text in Unicode."
+    return None
 
 
 def too_large(max_bytes: int) -> DocumentError:
@@ -248,6 +244,11 @@ def web_address(value: object) -> str:
     return text if is_plain and parts.scheme in {"http", "https"} and parts.hostname else ""
 
 
+def _title(doc_id: str, fields: Mapping[str, object]) -> str:
+    """The title in one line; of a document without one, its id."""
+    return " ".join(as_text(fields.get("title")).split())[:_TITLE_CHARS] or as_text(doc_id)
+
+
 def _document(
     doc_id: str, content: Content, config: Source | None, name: str, fields: Mapping[str, object]
 ) -> DocumentText:
@@ -255,11 +256,14 @@ def _document(
     template = None if config is None else config.template
     kind: DocumentFormat = (config and config.format) or content.format or "text"
     title = content.title or (html_title(content.text) if kind == "html" else "")
-    title = " ".join((title or str(fields.get("title") or "")).split())[:_TITLE_CHARS]
-    content = replace(content, title=title, image=content.image or str(fields.get("image") or ""))
+    content = replace(
+        content,
+        title=_title(doc_id, {"title": title} if title else fields),
+        image=content.image or as_text(fields.get("image")),
+    )
     return DocumentText(
         doc_id,
-        title or doc_id,
+        content.title,
         plain_text(content.text, kind),
         content.text,
         kind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MOST_REDIRECTS = 3
+_CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_-]+)")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _FORMATS: Mapping[str, DocumentFormat] = {
     "text/html": "html",
@@ -188,13 +190,25 @@ class UrlReader:
         if kind is None and not media_type.startswith("text/"):
             raise DocumentError(FailureKind.FAILED, "The web server gives no text, but a file of another type.")
         try:
-            text = decode_text(response.body, response.content_type)
+            text = decode_text(response.body, with_charset(response.content_type, response.body))
         except BodyError as error:
             raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
         return Content(text, kind, url=url)
 
     def close(self) -> None:
         """Nothing is open between documents."""
+
+
+def with_charset(content_type: str, body: bytes) -> str:
+    """The content type with a charset: its own, UTF-8 where the body is that, or what a page says of itself."""
+    if "charset=" in content_type.lower():
+        return content_type
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        found = _CHARSET.search(body[:2_048])
+        return f"text/html; charset={found[1].decode() if found else 'windows-1252'}"
+    return content_type
 
 
 def document_url(pattern: str, values: Mapping[str, str]) -> str:
