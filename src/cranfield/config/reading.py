@@ -164,6 +164,8 @@ class ResultPaths(Strict):
     """JMESPath of the place inside the document (`12-40`) in a result."""
     tokens: OfChange[ResultPath | None] = None
     """JMESPath of what reading a result costs, in tokens, in a result."""
+    result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
+    """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
     fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""

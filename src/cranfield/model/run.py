@@ -50,6 +50,8 @@ class Hit:
     redacted_id: str | None = None
     """The id for people to see, where it holds a secret of the system's settings; `id` is what is matched."""
     redacted_span: str | None = None
+    fields: Mapping[str, Any] | None = None
+    """What the system says of the document, for raters: `text`, `url`, `image`; None where it says nothing."""
 
     @property
     def public_id(self) -> str:
@@ -129,14 +131,19 @@ class Run:
         hasher = sha256(f"cranfield run 1 {self.order} {self.depth}\n".encode())
         for query_id in sorted(self.answers):
             answer = self.answers[query_id]
-            hits = [
-                [hit.id, _float(hit.score), hit.title, hit.span, *([] if hit.tokens is None else [float(hit.tokens)])]
-                for hit in answer.hits
-            ]
+            hits = [[hit.id, _float(hit.score), hit.title, hit.span, *_extras(hit)] for hit in answer.hits]
             record = [query_id, answer.outcome.value, answer.reason, hits, dict(answer.fields)]
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()
+
+
+def _extras(hit: Hit) -> list[object]:
+    """What only some results have."""
+    return [
+        *([] if hit.tokens is None else [float(hit.tokens)]),
+        *([] if hit.fields is None else [dict(hit.fields)]),
+    ]
 
 
 def _float(score: float | None) -> float | None:

@@ -18,7 +18,7 @@ from cranfield.model import Answer, CallLog, Hit, Outcome
 from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
-HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span")
+HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span", "fields")
 LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached", "at", "age_s")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
@@ -93,6 +93,8 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
                 got=shorten(hit.score),
             )
         record["score"] = score
+    if hit.fields is not None:
+        record["fields"] = dict(hit.fields)
     return {key: value for key, value in record.items() if value is not None}
 
 
@@ -188,7 +190,8 @@ class RecordReader:
             hit_id = self.text(hit, "id", required=True, of=name) or ""
             texts = {key: self.text(hit, key, of=name) for key in ("title", "span", "redacted_id", "redacted_span")}
             score, tokens = self.number(hit, "score", of=name), self.number(hit, "tokens", of=name)
-            yield Hit(hit_id, score, tokens=tokens, **texts)
+            fields = self.mapping(hit["fields"], f"{name}.fields") if "fields" in hit else None
+            yield Hit(hit_id, score, tokens=tokens, fields=fields, **texts)
 
     def log(self, value: object, name: str) -> CallLog:
         """The log of a call."""

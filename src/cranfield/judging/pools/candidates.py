@@ -72,11 +72,20 @@ def union(
 def fields_of(hit: Hit) -> dict[str, object]:
     """What a result says of its document, as JSON can hold it."""
     named = {"title": hit.title, "span": hit.public_span}
-    return {name: _plain(value) for name, value in named.items() if value is not None}
+    given = {name: value for name, value in named.items() if value is not None}
+    return {_text(name): _plain(value) for name, value in {**given, **(hit.fields or {})}.items()}
 
 
-def _plain(text: str) -> str:
-    """A text that JSON files and databases can hold."""
+def _plain(value: object) -> object:
+    """A value that JSON files and databases can hold."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return {_text(str(key)): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

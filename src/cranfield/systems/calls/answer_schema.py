@@ -1,7 +1,7 @@
 """The default schema of an answer, used where the config has no `extract`.
 
-A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`. An answer is
-a list of hits, or an object with `hits` and optional `fields`, or with `error`.
+A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`. An
+answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.words import last_lines
 
-HIT_FIELDS = ("id", "score", "title", "span", "tokens")
+HIT_FIELDS = ("id", "score", "title", "span", "tokens", "fields")
 MAX_HITS = 10_000
 """Maximum number of hits of an answer; 10 k if that is larger."""
 REASON_CHARS = 300
@@ -45,6 +45,7 @@ def parse_hit(values: Mapping[str, object], position: int, order: Order) -> Hit:
         parse_text(values.get("title")),
         parse_text(values.get("span")),
         parse_tokens(values.get("tokens"), position),
+        fields=parse_fields(values.get("fields"), position),
     )
 
 
@@ -89,6 +90,20 @@ def parse_tokens(value: object, position: int) -> float | None:
     if tokens is None or tokens < 0:
         raise UnparsableError(f"result {position} has tokens that are no finite number of 0 or more")
     return tokens
+
+
+def parse_fields(value: object, position: int) -> Mapping[str, Any] | None:
+    """Parse the fields of a result; None where it has none.
+
+    Raises:
+        UnparsableError: they are no object, or cannot be written as JSON.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise UnparsableError(f"result {position} has {json_type(value)} for fields, not an object")
+    fields: dict[str, Any] = plain_json(dict(value), f"fields of result {position}")
+    return fields or None
 
 
 def parse_text(value: object) -> str | None:

@@ -60,6 +60,7 @@ class Extractor:
         named = {name: getattr(paths, name) for name in ("score", "title", "span", "tokens")}
         named["id"] = paths.id or "@"
         self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
+        self._result_fields = {name: compile_path(path) for name, path in paths.result_fields.items()}
         self._fields = {name: compile_path(path) for name, path in paths.fields.items()}
 
     def read(self, output: str, k: int) -> Answer:
@@ -150,7 +151,16 @@ class Extractor:
     def _hits(self, results: Iterable[object]) -> Iterator[Hit]:
         for position, result in enumerate(results, start=1):
             values = {name: _pick(path, result, f"extract.{name}") for name, path in self._paths.items()}
+            if self._result_fields:
+                values["fields"] = self._fields_of(result)
             yield parse_hit(values, position, self._order)
+
+    def _fields_of(self, result: object) -> dict[str, object]:
+        """What a result says of its document; null is nothing."""
+        found = {
+            name: _pick(path, result, f"extract.result_fields.{name}") for name, path in self._result_fields.items()
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _scalar(text: str | None) -> Any:

@@ -135,6 +135,7 @@ def _fused(same: Sequence[Hit], score: float) -> Hit:
             title=other.title if first.title is None else first.title,
             span=other.span if first.span is None else first.span,
             tokens=other.tokens if first.tokens is None else first.tokens,
+            fields=other.fields if first.fields is None else first.fields,
         )
     return replace(first, score=score)
 
