@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from fastapi import Request
-from fastapi.routing import APIRoute
+from fastapi.routing import iter_route_contexts
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute, Mount
 
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Role
 from cranfield.server.guard import SAFE
-from cranfield.server.refusal import RefusedError, not_found
+from cranfield.server.refusal import SIGN_IN, RefusedError, not_found
 from cranfield.server.signing import form_token, unsigned
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
+STATIC = "static"
+"""Name of the folder of scripts and styles, which every caller may read."""
 
 
 class Access(StrEnum):
@@ -114,7 +117,7 @@ def admit(request: Request, access: Access) -> Caller | None:
     if caller is None:
         if rule.anonymous:
             return None
-        raise RefusedError(401, "sign in first", hint="sign in, or send a token of the API", code="sign_in")
+        raise RefusedError(401, "sign in first", hint="sign in, or send a token of the API", code=SIGN_IN)
     if not rule.anonymous:
         if caller.scope is not None and caller.scope not in rule.scopes:
             needed = " or ".join(sorted(rule.scopes)) or "none: this is for browsers only"
@@ -166,18 +169,26 @@ async def check_csrf(request: Request, caller: Caller | None) -> None:
         raise RefusedError(403, "the form is out of date", "load the page again, and send it once more", "csrf")
 
 
-def access_of(route: APIRoute) -> Access | None:
-    """What a route declares; None where it declares nothing."""
-    found = [each.call.access for each in route.dependant.dependencies if isinstance(each.call, Require)]
-    return found[0] if len(found) == 1 else None
+def declared_access(routes: Sequence[BaseRoute]) -> dict[tuple[str, str], Access | None]:
+    """Method and path of every route, those of nested routers among them, to its access; None: it declares none, or several."""
+    found: dict[tuple[str, str], Access | None] = {}
+    for route in iter_route_contexts(routes):
+        if isinstance(route.original_route, Mount) and route.original_route.name == STATIC:
+            continue
+        dependant = getattr(route, "dependant", None)
+        calls = [each.call for each in dependant.dependencies] if dependant else []
+        declared = [call.access for call in calls if isinstance(call, Require)]
+        for method in route.methods or {"*"}:
+            found[method, route.path or ""] = declared[0] if len(declared) == 1 else None
+    return found
 
 
-def check_routes(routes: Iterable[object]) -> None:
+def check_routes(routes: Sequence[BaseRoute]) -> None:
     """Refuse to start with a route that does not declare who may use it.
 
     Raises:
         InternalError: there is one.
     """
-    open_routes = [route.path for route in routes if isinstance(route, APIRoute) and access_of(route) is None]
-    if open_routes:
-        raise InternalError(f"routes that do not declare exactly one access: {', '.join(open_routes)}")
+    undeclared = [f"{method} {path}" for (method, path), access in declared_access(routes).items() if access is None]
+    if undeclared:
+        raise InternalError(f"routes that do not declare exactly one access: {', '.join(undeclared)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from cranfield.server.access import check_routes
+from cranfield.server.access import STATIC, check_routes
 from cranfield.server.guard import Guard
 from cranfield.server.pages import FOLDER
 from cranfield.server.refusal import add_handlers
@@ -41,8 +41,8 @@ def create_app(store: Store, options: ServerOptions, *, texts: object = None) ->
     app.state.stopping = asyncio.Event()
     app.state.reports = {}
     for router in routers():
-        app.router.routes.extend(router.routes)
-    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name=STATIC)
     check_routes(app.routes)
     add_handlers(app)
     app.add_middleware(Guard, options=options)

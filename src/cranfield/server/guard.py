@@ -53,7 +53,7 @@ class Guard:
                 started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)  # an image has a stricter policy of its own
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 

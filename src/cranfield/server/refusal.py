@@ -20,6 +20,8 @@ from cranfield.errors import CranfieldError, Problem, UnknownNameError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+SIGN_IN = "sign_in"
+"""Code of a refusal that signing in solves."""
 LOG = logging.getLogger("cranfield.server")
 
 
@@ -72,7 +74,7 @@ def error_response(
 def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, RefusedError):
         raise error
-    if error.status == HTTPStatus.UNAUTHORIZED and not wants_json(request) and request.method == "GET":
+    if error.code == SIGN_IN and not wants_json(request) and request.method == "GET":
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?next={quote(target, safe='')}", 303)
     problem = Problem(error.message, hint=error.hint or None)

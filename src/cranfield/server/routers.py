@@ -7,6 +7,7 @@ from fastapi import APIRouter
 
 def routers() -> tuple[APIRouter, ...]:
     """Every router of the application: each route in them declares who may use it."""
-    from cranfield.server import home, judging, sign_in
+    from cranfield.server import adjudicate, books, home, judging, live, people, sign_in
 
-    return (sign_in.router, home.router, judging.router)
+    modules = (sign_in, home, books, adjudicate, judging, live, people)
+    return tuple(module.router for module in modules)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from functools import cache
 from hmac import compare_digest
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -15,12 +13,11 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import local_path, render_page, see_other
+from cranfield.server.passwords import hash_password, is_password
 from cranfield.server.refusal import RefusedError, not_found
 from cranfield.server.signing import SESSION_SECONDS, clear_session, reset_account, set_session
 
 if TYPE_CHECKING:
-    from argon2 import PasswordHasher
-
     from cranfield.judging.store.accounts import AccountInfo
     from cranfield.judging.store.store import Store
 
@@ -28,56 +25,10 @@ router = APIRouter()
 Visitor = Annotated[Caller | None, Depends(require("public"))]
 Self = Annotated[Caller, Depends(require("account"))]
 
-SHORTEST_PASSWORD = 10
-LONGEST_PASSWORD = 1_000
 WINDOW_MS = 15 * 60_000
 FAILURES = {"name": 10, "address": 30}
 """Failed sign-ins within the window after which the next are refused."""
 TOKEN_DAYS = 90
-_AT_ONCE = BoundedSemaphore(2)
-"""Each hash takes 64 MB: a flood of sign-ins must not take all memory."""
-
-
-@cache
-def hasher() -> PasswordHasher:
-    """Argon2id with the parameters of its library."""
-    from argon2 import PasswordHasher
-
-    return PasswordHasher()
-
-
-@cache
-def _no_password() -> str:
-    """A hash to compare with where there is no account: a wrong name takes as long as a wrong password."""
-    return hasher().hash("no password")
-
-
-def hash_password(password: str) -> str:
-    """Hash a new password.
-
-    Raises:
-        UsageError: it is too short or too long.
-    """
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise UsageError(
-            f"the password has {len(password)} characters",
-            expected=f"{SHORTEST_PASSWORD} or more",
-            hint="a sentence is easy to remember",
-        )
-    with _AT_ONCE:
-        return hasher().hash(password)
-
-
-def is_password(password: str, stored: str | None) -> bool:
-    """Whether a password is that of the hash; as slow where there is none."""
-    from argon2.exceptions import InvalidHashError, VerificationError
-
-    with _AT_ONCE:
-        try:
-            right = hasher().verify(stored or _no_password(), password[:LONGEST_PASSWORD])
-        except (VerificationError, InvalidHashError):
-            return False
-    return right and stored is not None
 
 
 def check_password(store: Store, name: str, password: str, address: str) -> AccountInfo | None:

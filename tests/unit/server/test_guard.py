@@ -141,8 +141,13 @@ def test_a_route_that_declares_nothing_stops_the_start() -> None:
     router.add_api_route("/open", lambda: None)
     with pytest.raises(InternalError, match="/open"):
         check_routes(router.routes)
-    app = FastAPI()
-    check_routes([route for route in app.routes if route.path == "/nothing"])  # type: ignore[attr-defined]
+    outer = APIRouter()
+    outer.include_router(router, prefix="/nested")
+    with pytest.raises(InternalError, match="GET /nested/open"):
+        check_routes(outer.routes)
+    app = FastAPI(docs_url=None, redoc_url=None)
+    with pytest.raises(InternalError, match=r"/openapi.json"):
+        check_routes(app.routes)
 
 
 def test_the_key_is_made_once_and_is_private(tmp_path) -> None:

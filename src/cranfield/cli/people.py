@@ -1,0 +1,127 @@
+"""Accounts of the judging server: add, list, roles, passwords, tokens."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.errors import MissingExtraError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.schema import Role
+
+SUBCOMMANDS = dict.fromkeys(("add", "list", "role", "password", "token", "deactivate", "activate"), __name__)
+
+ROLES = ("admin", "lead", "rater", "viewer")
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")]
+RoleOption = Annotated[str, typer.Option("--role", metavar="ROLE", help="admin, lead, rater or viewer.")]
+StdinOption = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from the first line of standard input.")
+]
+
+
+def _role(name: str) -> Role:
+    from cranfield.judging.store.schema import Role
+
+    if name not in ROLES:
+        raise UnknownNameError.among("role", name, ROLES)
+    return Role(name)
+
+
+def _hashed(*, from_stdin: bool) -> str:
+    """A new password, from standard input or asked twice; never from the command line, which other users can read."""
+    try:
+        from cranfield.server.passwords import hash_password, hasher
+
+        hasher()
+    except ModuleNotFoundError:
+        raise MissingExtraError.for_extra("passwords", "web") from None
+    if from_stdin:
+        return hash_password(sys.stdin.readline().rstrip("\n"))
+    if not sys.stdin.isatty():
+        raise UsageError("no terminal to ask for the password", hint="add --password-stdin, and pass it there")
+    return hash_password(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def add_command(
+    name: NameArgument,
+    role: RoleOption = "rater",
+    *,
+    password_stdin: StdinOption = False,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Add an account that can sign in; the database is made where there is none."""
+    wanted = _role(role)
+    store = open_books(db, create=True)
+    account = store.people.add(name, wanted, password_hash=_hashed(from_stdin=password_stdin))
+    typer.echo(f"Added {account.name}, {account.role}.")
+
+
+def list_command(db: DbOption = DEFAULT_DATABASE) -> None:
+    """List the accounts with their roles."""
+    accounts = open_books(db).people.all()
+    width = max((len(account.name) for account in accounts), default=0)
+    for account in accounts:
+        role = account.role if account.kind == "person" else account.kind
+        typer.echo(f"{account.name:<{width}}  {role:<7}{'' if account.active else '  may not sign in'}".rstrip())
+
+
+def role_command(
+    name: NameArgument,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="admin, lead, rater or viewer.")],
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Change the role of an account."""
+    from cranfield.server.passwords import keep_an_admin
+
+    wanted, store = _role(role), open_books(db)
+    account = store.people.get(name)
+    keep_an_admin(store, account, still=wanted == "admin")
+    store.people.set_role(account.id, wanted)
+    typer.echo(f"{account.name} is {wanted}.")
+
+
+def password_command(
+    name: NameArgument, *, password_stdin: StdinOption = False, db: DbOption = DEFAULT_DATABASE
+) -> None:
+    """Set the password of an account; it is signed out everywhere."""
+    store = open_books(db)
+    account = store.people.get(name)
+    store.people.set_password(account.id, _hashed(from_stdin=password_stdin))
+    typer.echo(f"The password of {account.name} is changed.")
+
+
+def token_command(
+    name: NameArgument,
+    scope: Annotated[str, typer.Option("--scope", metavar="SCOPE", help="read, judge or manage.")] = "read",
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=3_650, help="How long it holds.")] = 90,
+    label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What it is for.")] = "command line",
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Make a token of the API and print it; it is not stored."""
+    store = open_books(db)
+    account = store.people.get(name)
+    typer.echo(store.people.add_token(account.id, label, scope, days * 86_400_000))
+
+
+def _set_active(name: str, db: str, *, active: bool) -> None:
+    from cranfield.server.passwords import keep_an_admin
+
+    store = open_books(db)
+    account = store.people.get(name)
+    keep_an_admin(store, account, still=active)
+    store.people.set_active(account.id, active=active)
+    typer.echo(f"{account.name} may {'' if active else 'not '}sign in.")
+
+
+def deactivate_command(name: NameArgument, db: DbOption = DEFAULT_DATABASE) -> None:
+    """Let an account not sign in any more; its judgments stay."""
+    _set_active(name, db, active=False)
+
+
+def activate_command(name: NameArgument, db: DbOption = DEFAULT_DATABASE) -> None:
+    """Let an account sign in again."""
+    _set_active(name, db, active=True)

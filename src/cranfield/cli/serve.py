@@ -1,0 +1,63 @@
+"""Serve the books of a team."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.errors import MissingExtraError, UsageError
+
+DEFAULT_PORT = 8734
+HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port to listen on.")]
+DocumentsOption = Annotated[
+    Path | None,
+    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
+]
+
+
+def serve_command(
+    *,
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="People sign in. Without it one user of this machine does.")
+    ] = False,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = DEFAULT_PORT,
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Address that browsers use; default: host and port.")
+    ] = "",
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--trust-proxy", metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed."),
+    ] = None,
+    documents: DocumentsOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Serve all books of a database to a team, until interrupted."""
+    try:
+        from cranfield.server.options import ServerOptions, server_secret
+        from cranfield.server.run import run_server
+        from cranfield.server.texts import open_texts
+    except ModuleNotFoundError:
+        raise MissingExtraError.for_extra("the server", "web") from None
+    options = ServerOptions(
+        host=host,
+        port=port,
+        accounts=accounts,
+        url=url.rstrip("/"),
+        trusted_proxies=tuple(trust_proxy or ()),
+        secret=server_secret(),
+    )
+    store = open_books(db)
+    if accounts and not any(each.role == "admin" and each.active for each in store.people.all()):
+        raise UsageError(
+            "no administrator can sign in", path=store.where, hint="run `cranfield people add NAME --role admin` first"
+        )
+    if accounts and not options.secure and options.public.hostname not in {"127.0.0.1", "localhost", "::1"}:
+        typer.echo("Warning: passwords cross the network unencrypted. Put a proxy with TLS in front of it.", err=True)
+    with open_texts(documents) as texts:
+        run_server(store, options, texts=texts, on_ready=lambda address: typer.echo(f"Serving at {address}"))
+    store.close()

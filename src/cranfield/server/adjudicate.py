@@ -1,0 +1,59 @@
+"""Adjudication: what raters disagree on, decided by a person who did not grade it."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from cranfield.judging.selection import person_grades, waiting_items
+from cranfield.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
+from cranfield.server.pages import see_other
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+
+router = APIRouter()
+
+
+@router.get("/books/{book}/adjudicate")
+def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, Query()] = None) -> HTMLResponse:
+    """Show the item, or the next one that the caller did not grade."""
+    store: Store = request.app.state.store
+    book = book_of(caller)
+    queue = waiting_items(store, book.id)
+    open_to = [each for each in queue if caller.account.id not in {row.account_id for row in person_grades(each)}]
+    found = item_of_book(request, caller, item) if item is not None else open_to[0] if open_to else None
+    values: dict[str, object] = {"own": False, "judgments": [], "text": None, "after": None}
+    if found:
+        judgments = [row for row in found.ratings if row.kind == "person"]
+        random.Random(found.id).shuffle(judgments)  # noqa: S311 - an order that does not follow names or times
+        later = [each.id for each in open_to if (each.query, each.doc) > (found.query, found.doc)]
+        values = {
+            "own": caller.account.id in {row.account_id for row in judgments if row.grade is not None},
+            "judgments": judgments,
+            "text": shown_text(request, found),
+            "after": later[0] if later else None,
+        }
+    values |= {"n": len(open_to), "n_own": len(queue) - len(open_to), "levels": book.settings.scale.levels}
+    return book_page(
+        request, "adjudicate.html", caller, http_status=200, item=found, key=secrets.token_urlsafe(16), **values
+    )
+
+
+@router.post("/books/{book}/adjudicate/{item_id}")
+def adjudicate(
+    request: Request,
+    caller: Lead,
+    item_id: int,
+    grade: Annotated[float, Form()],
+    reason: Annotated[str, Form(min_length=1, max_length=10_000)],
+    key: Annotated[str, Form(min_length=8, max_length=80)],
+) -> Response:
+    """Set the final grade; the grades of the raters stay."""
+    found = item_of_book(request, caller, item_id)
+    request.app.state.store.log.adjudicate(found.id, caller.account.id, grade, reason.strip(), key)
+    return see_other(book_path(book_of(caller), "adjudicate"), done="adjudicated")

@@ -1,0 +1,283 @@
+"""Pages of a book: dashboard, items, settings, re-opening, join links, freezing, calls of models."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from cranfield.errors import UsageError
+from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
+from cranfield.judging.selection import FAST_MS, Selection, selected_items
+from cranfield.judging.settings import Mode
+from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
+from cranfield.server.access import Caller, require
+from cranfield.server.pages import render_page, see_other, segment
+from cranfield.server.refusal import not_found
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import BookInfo, ItemView
+
+router = APIRouter()
+Reader = Annotated[Caller, Depends(require("read"))]
+Lead = Annotated[Caller, Depends(require("manage"))]
+
+PAGE = 50
+LINK_DAYS = 14
+_MEASURING = Lock()
+
+
+class _Document(NamedTuple):
+    """What a text is found by."""
+
+    doc_id: str
+    fields: dict[str, object]
+
+
+def book_of(caller: Caller) -> BookInfo:
+    """The book of the path."""
+    if caller.book is None:
+        raise not_found("book")
+    return caller.book
+
+
+def book_path(book: BookInfo, *rest: object, **parameters: object) -> str:
+    """Address of a page of a book."""
+    path = "/".join(["/books", segment(book.name), *map(segment, rest)])
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def quality_of(request: Request, book: BookInfo) -> Quality:
+    """The figures of a book, measured again only after an event."""
+    store: Store = request.app.state.store
+    kept: dict[int, tuple[int, Quality]] = request.app.state.reports
+    last = store.reading.last_event_id(book.id)
+    with _MEASURING:
+        if book.id not in kept or kept[book.id][0] != last:
+            kept[book.id] = last, book_quality(store, book)
+        return kept[book.id][1]
+
+
+def lowest_grade(book: BookInfo) -> float:
+    """The grade that counts as not relevant."""
+    return book.settings.scale.grades[0] if book.settings.mode is Mode.GRADE else 0
+
+
+def books_selected(request: Request, book: BookInfo, chosen: Selection) -> list[ItemView]:
+    """The items of a selection."""
+    return selected_items(request.app.state.store, book.id, lowest_grade(book), chosen)
+
+
+def book_page(
+    request: Request, template: str, caller: Caller, /, *, http_status: int = 200, **values: object
+) -> HTMLResponse:
+    """A page of the book of the path."""
+    book = book_of(caller)
+
+    def items_of(**parameters: object) -> str:
+        return book_path(book, "items", **parameters)
+
+    values |= {"book": book, "base": book_path(book), "items_of": items_of}
+    return render_page(request, template, caller, http_status=http_status, **values)
+
+
+@router.get("/books/{book}")
+def dashboard(request: Request, caller: Reader) -> HTMLResponse:
+    """Show how far the book is, and how good its judgments are."""
+    book, store = book_of(caller), request.app.state.store
+    return book_page(
+        request,
+        "book.html",
+        caller,
+        quality=quality_of(request, book),
+        fewest=FEWEST_PAIRS,
+        fast_ms=FAST_MS,
+        n_queue=len(books_selected(request, book, Selection(waits=True))),
+        frozen=store.books.frozen(book.id),
+        levels=book.settings.scale.levels,
+    )
+
+
+@router.get("/books/{book}/items")
+def items(request: Request, caller: Reader, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
+    """List items."""
+    book, store = book_of(caller), request.app.state.store
+    found = books_selected(request, book, chosen)
+    last = max(1, -(-len(found) // PAGE))
+    page = min(chosen.page, last)
+    return book_page(
+        request,
+        "items.html",
+        caller,
+        chosen=chosen,
+        found=found[(page - 1) * PAGE : page * PAGE],
+        n=len(found),
+        page=page,
+        last=last,
+        queries=store.reading.queries(book.id),
+        raters=[member.account.name for member in store.people.members(book.id)],
+        states=list(ItemState),
+        origins=[each for each in Origin if each != Origin.REPEAT],
+        skips=["any", *SkipReason],
+    )
+
+
+@router.get("/books/{book}/items/{item_id}")
+def item(request: Request, caller: Reader, item_id: int) -> HTMLResponse:
+    """Show an item with every judgment of it."""
+    found = item_of_book(request, caller, item_id)
+    return book_page(request, "item.html", caller, item=found, text=shown_text(request, found))
+
+
+def item_of_book(request: Request, caller: Caller, item_id: int) -> ItemView:
+    """An item of the book of the path: an id of another book gives nothing."""
+    found: ItemView = request.app.state.store.reading.item(item_id)
+    if found.book_id != book_of(caller).id:
+        raise not_found("item")
+    return found
+
+
+def shown_text(request: Request, found: ItemView) -> object:
+    """The document as the judging page shows it; None where its fields are all there is."""
+    texts = request.app.state.texts
+    return None if texts is None else texts.render(_Document(found.doc, found.fields), terms=found.query_text)
+
+
+@router.get("/books/{book}/reopen")
+def reopen_page(request: Request, caller: Lead, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
+    """Show how many items a re-opening withdraws the judgments of."""
+    found = books_selected(request, book_of(caller), chosen)
+    return book_page(request, "reopen.html", caller, chosen=chosen, n=len(found), of_some=_withdraws_some(chosen))
+
+
+def _withdraws_some(chosen: Selection) -> bool:
+    """Whether only the judgments that fit are withdrawn, and not all that persons gave the items."""
+    return chosen.of_judgments and chosen.as_filter is not None
+
+
+@router.post("/books/{book}/reopen")
+def reopen(
+    request: Request,
+    caller: Lead,
+    chosen: Annotated[Selection, Query()],
+    expected: Annotated[int, Form()],
+    reason: Annotated[str, Form(min_length=1, max_length=1_000)],
+) -> Response:
+    """Withdraw the judgments of persons; the log keeps them. What has changed since the preview is shown again first."""
+    book = book_of(caller)
+    found = books_selected(request, book, chosen)
+    if len(found) != expected:
+        return see_other(book_path(book, "reopen", **chosen.parameters))
+    where = chosen.as_filter if _withdraws_some(chosen) else None
+    request.app.state.store.books.reopen(book.id, where or [each.id for each in found], caller.account.id, reason)
+    return see_other(book_path(book), done="reopened")
+
+
+@router.get("/books/{book}/settings")
+def settings_page(request: Request, caller: Lead) -> HTMLResponse:
+    """Show guidelines, members, links."""
+    return _settings(request, caller)
+
+
+def _settings(
+    request: Request, caller: Caller, *, made: str = "", status: int = 200, problem: str = ""
+) -> HTMLResponse:
+    store, book = request.app.state.store, book_of(caller)
+    members = store.people.members(book.id)
+    inside = {member.account.id for member in members}
+    others = [
+        each for each in store.people.all() if each.active and each.kind == RaterKind.PERSON and each.id not in inside
+    ]
+    return book_page(
+        request,
+        "settings.html",
+        caller,
+        http_status=status,
+        problem=problem,
+        made=made,
+        days=LINK_DAYS,
+        versions=store.books.guidelines(book.id),
+        members=members,
+        others=others,
+        links=store.people.links(book.id),
+    )
+
+
+@router.post("/books/{book}/guideline")
+def set_guideline(
+    request: Request, caller: Lead, text: Annotated[str, Form(min_length=1, max_length=100_000)]
+) -> Response:
+    """Make a new version of the guidelines."""
+    book = book_of(caller)
+    request.app.state.store.books.set_guideline(book.id, text.replace("\r\n", "\n"), caller.account.id)
+    return see_other(book_path(book, "settings"), done="saved")
+
+
+@router.post("/books/{book}/state")
+def set_state(request: Request, caller: Lead, state: Annotated[BookState, Form()]) -> Response:
+    """Open or close the book."""
+    book, books = book_of(caller), request.app.state.store.books
+    (books.open if state is BookState.OPEN else books.close)(book.id)
+    return see_other(book_path(book, "settings"), done="saved")
+
+
+@router.post("/books/{book}/members")
+def set_member(
+    request: Request,
+    caller: Lead,
+    account: Annotated[int, Form()],
+    quota: Annotated[str, Form()] = "",
+    action: Annotated[str, Form(pattern="^(join|leave)$")] = "join",
+) -> Response:
+    """Add a rater, change the quota, or end a membership."""
+    book, people = book_of(caller), request.app.state.store.people
+    if action == "leave":
+        people.leave(book.id, account)
+    elif quota and not quota.isdecimal():
+        raise UsageError(f"quota {quota}", expected="a whole number, or nothing for that of the book")
+    else:
+        people.join(book.id, people.get(account).id, int(quota) if quota else None)
+    return see_other(book_path(book, "settings"), done="saved")
+
+
+@router.post("/books/{book}/links")
+def add_link(
+    request: Request,
+    caller: Lead,
+    uses: Annotated[int, Form(ge=1, le=1_000)],
+    days: Annotated[int, Form(ge=1, le=365)] = LINK_DAYS,
+) -> HTMLResponse:
+    """Make a join link, and show it this once."""
+    raw = request.app.state.store.people.add_link(book_of(caller).id, days * 86_400_000, uses)
+    return _settings(request, caller, made=f"{request.app.state.options.public}/join/{raw}")
+
+
+@router.post("/books/{book}/links/{link_id}/revoke")
+def revoke_link(request: Request, caller: Lead, link_id: int) -> Response:
+    """Delete a join link of this book."""
+    book, people = book_of(caller), request.app.state.store.people
+    if link_id not in {link.id for link in people.links(book.id)} or not people.revoke_link(link_id):
+        raise not_found("link")
+    return see_other(book_path(book, "settings"), done="revoked")
+
+
+@router.get("/books/{book}/calls")
+def calls(
+    request: Request,
+    caller: Reader,
+    after: Annotated[int, Query(ge=0)] = 0,
+    call: Annotated[int | None, Query()] = None,
+) -> HTMLResponse:
+    """Browse the calls of models, or show one with everything that was sent and received."""
+    book, store = book_of(caller), request.app.state.store
+    shown = store.calls.get(call) if call is not None else None
+    if call is not None and (shown is None or shown.book_id != book.id):
+        raise not_found("call")
+    found = () if shown else store.calls.all(book.id, after=after, limit=PAGE + 1)
+    names = {account.id: account.name for account in store.people.all()}
+    more = found[PAGE - 1].id if len(found) > PAGE else None
+    return book_page(request, "calls.html", caller, calls=found[:PAGE], shown=shown, names=names, more=more)

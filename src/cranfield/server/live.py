@@ -1,0 +1,73 @@
+"""Progress of a book as a stream of events, and as JSON for programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from cranfield.judging.selection import Selection
+from cranfield.server.access import Access, admit
+from cranfield.server.books import Reader, book_of, books_selected, quality_of
+from cranfield.server.refusal import RefusedError
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+
+router = APIRouter()
+
+SECONDS = 1.0
+"""Between two looks at the log."""
+LOOKS_PER_CHECK = 30
+"""After so many looks the stream checks that the session still holds."""
+
+
+@router.get("/books/{book}/live", response_class=EventSourceResponse)
+async def live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
+    """Send the number of the last event whenever it has changed; end with the server, the session or the browser."""
+    store: Store = request.app.state.store
+    stopping: asyncio.Event = request.app.state.stopping
+    book, last, looks = book_of(caller), -1, 0
+    while not stopping.is_set():
+        now = await run_in_threadpool(store.reading.last_event_id, book.id)
+        if now != last:
+            last = now
+            yield ServerSentEvent(data={"event": now}, event="progress", id=str(now), retry=3000)
+        looks += 1
+        if looks % LOOKS_PER_CHECK == 0:
+            try:
+                await run_in_threadpool(admit, request, Access.READ)
+            except RefusedError:
+                return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), SECONDS)
+
+
+@router.get("/api/books/{book}/quality")
+def quality(request: Request, caller: Reader) -> JSONResponse:
+    """Give coverage and the figures of each rater."""
+    found = quality_of(request, book_of(caller))
+    coverage = asdict(found.coverage) | {"queries": [asdict(query) for query in found.coverage.queries]}
+    agreement = found.report.agreement.coefficients["alpha-ordinal"] if found.report and not found.too_few else None
+    return JSONResponse(
+        {
+            "coverage": coverage,
+            "n_twice": found.n_twice,
+            "alpha": asdict(agreement) if agreement else None,
+            "raters": [asdict(line) for line in found.raters],
+            "null_queries": found.null_queries,
+        }
+    )
+
+
+@router.get("/api/books/{book}/items")
+def items(request: Request, caller: Reader, chosen: Annotated[Selection, Query()]) -> JSONResponse:
+    """Give the items of a selection with their judgments."""
+    return JSONResponse([asdict(each) for each in books_selected(request, book_of(caller), chosen)])

@@ -1,0 +1,78 @@
+"""Passwords: argon2id, a bounded number of hashes at a time, and the same time for a name that does not exist."""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING
+
+from cranfield.errors import UsageError
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+    from cranfield.judging.store.accounts import AccountInfo
+    from cranfield.judging.store.store import Store
+
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 1_000
+_AT_ONCE = BoundedSemaphore(2)
+"""Each hash takes 64 MB: a flood of sign-ins must not take all memory."""
+
+
+@cache
+def hasher() -> PasswordHasher:
+    """Argon2id with the parameters of its library."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def no_password() -> str:
+    """A hash to compare with where there is no account: a wrong name takes as long as a wrong password."""
+    return hasher().hash("no password")
+
+
+def hash_password(password: str) -> str:
+    """Hash a new password.
+
+    Raises:
+        UsageError: it is too short or too long.
+    """
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise UsageError(
+            f"the password has {len(password)} characters",
+            expected=f"{SHORTEST_PASSWORD} or more",
+            hint="a sentence is easy to remember",
+        )
+    with _AT_ONCE:
+        return hasher().hash(password)
+
+
+def is_password(password: str, stored: str | None) -> bool:
+    """Whether a password is that of the hash; as slow where there is none."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    with _AT_ONCE:
+        try:
+            right = hasher().verify(stored or no_password(), password[:LONGEST_PASSWORD])
+        except (VerificationError, InvalidHashError):
+            return False
+    return right and stored is not None
+
+
+def keep_an_admin(store: Store, account: AccountInfo, *, still: bool) -> None:
+    """Refuse a change after which no administrator could sign in.
+
+    Args:
+        store: the books.
+        account: that changes.
+        still: whether it is an administrator who may sign in afterwards.
+
+    Raises:
+        UsageError: it is the last one.
+    """
+    admins = [each.id for each in store.people.all() if each.role == "admin" and each.active]
+    if not still and admins == [account.id]:
+        raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")

@@ -1,0 +1,43 @@
+// Replaces the figures of the dashboard when somebody has judged. The server sends only the number of the last event.
+const figures = document.getElementById("live");
+const status = document.getElementById("live-status");
+const WAIT_MS = 2000; // between two updates
+let shown = null;
+let timer = 0;
+
+async function update() {
+  timer = 0;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected) {
+      status.textContent = "No longer up to date: load the page again.";
+      stream.close();
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("live");
+    const open = [...figures.querySelectorAll("details")].map((each) => each.open);
+    const focused = figures.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    figures.replaceChildren(...fresh.childNodes);
+    [...figures.querySelectorAll("details")].forEach((each, place) => { if (place in open) each.open = open[place]; });
+    if (focused) figures.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+    status.textContent = `Updated at ${new Date().toLocaleTimeString()}.`;
+  } catch {
+    schedule();
+  }
+}
+
+function schedule() {
+  if (!timer) timer = setTimeout(update, WAIT_MS);
+}
+
+const stream = new EventSource(figures.dataset.stream);
+stream.addEventListener("progress", (message) => {
+  const last = JSON.parse(message.data).event;
+  if (shown !== null && last !== shown) schedule();
+  shown = last;
+});
+stream.addEventListener("open", () => { status.textContent = "Live."; });
+stream.addEventListener("error", () => { status.textContent = "The connection is lost; trying again."; });
+addEventListener("pagehide", () => stream.close());
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });

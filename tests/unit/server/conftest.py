@@ -1,0 +1,83 @@
+"""The server in this process, on a copy of the team's database; a client for each account."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.store import Store
+from cranfield.server.app import create_app
+from cranfield.server.options import ServerOptions
+
+ADDRESS = "http://127.0.0.1:8000"
+HTML = {"accept": "text/html", "origin": ADDRESS, "sec-fetch-site": "same-origin"}
+
+
+@pytest.fixture(scope="session")
+def team_books(load_script: Callable[[Path], ModuleType], checkout: Path) -> ModuleType:
+    return load_script(checkout / "tests" / "program" / "team_books.py")
+
+
+@pytest.fixture(scope="session")
+def filled(make_once: Callable[[str, Callable[[Path], object]], Path], team_books: ModuleType) -> Path:
+    return make_once("team", lambda folder: team_books.fill(folder / "books.db")) / "books.db"
+
+
+@dataclass
+class Team:
+    """The application and its store; the time is `now`."""
+
+    app: FastAPI
+    store: Store
+    now: list[int]
+    clients: dict[str, TestClient] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
+
+    def new(self) -> TestClient:
+        """A browser that is not signed in."""
+        return TestClient(self.app, base_url=ADDRESS, headers=HTML, follow_redirects=False)
+
+    def browser(self, name: str) -> TestClient:
+        """A browser in which an account is signed in."""
+        if name not in self.clients:
+            self.clients[name] = client = self.new()
+            from cranfield.server.signing import _signer
+
+            raw = self.store.people.start_session(self.store.people.get(name).id, 86_400_000)
+            self.raw[name] = raw
+            options = self.app.state.options
+            client.cookies.set(options.cookie("session"), _signer(options, "session").sign(raw).decode())
+        return self.clients[name]
+
+    def forget(self, name: str) -> None:
+        """The next browser of an account is a new one."""
+        self.clients.pop(name, None)
+
+    def csrf(self, client: TestClient, path: str = "/account") -> str:
+        found = re.search(r'<meta name="csrf" content="([^"]+)">', client.get(path).text)
+        assert found
+        return found[1]
+
+    def post(self, name: str, path: str, **fields: object):
+        client = self.browser(name)
+        return client.post(path, data={"csrf": self.csrf(client), **fields})
+
+
+@pytest.fixture
+def team(filled: Path, tmp_path: Path, team_books: ModuleType) -> Iterator[Team]:
+    path = tmp_path / "books.db"
+    shutil.copy(filled, path)
+    now = [team_books.NOON]
+    store = open_store(path, clock=lambda: now[0])
+    app = create_app(store, ServerOptions(port=8000, accounts=True, secret=b"k" * 32))
+    yield Team(app, store, now)
+    store.close()

@@ -1,0 +1,146 @@
+"""Every route with every role, with tokens of each scope, and without an account: one table says who passes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cranfield.judging.store.schema import Role
+from cranfield.server.access import Access, declared_access
+
+PASSES = {
+    Access.PUBLIC: {"nobody", "alex", "lee", "ann", "vic", "oto", "token read", "token judge", "token manage"},
+    Access.ACCOUNT: {"alex", "lee", "ann", "vic", "oto"},
+    Access.JUDGE: {"alex", "lee", "ann", "token judge", "token manage"},
+    Access.READ: {"alex", "lee", "vic", "token read", "token manage"},
+    Access.MANAGE: {"alex", "lee", "token manage"},
+    Access.ADMIN: {"alex"},
+}
+"""alex: admin, lee: lead, ann: rater of the book, oto: rater of another book, vic: viewer; the tokens are lee's."""
+WHO = sorted(set.union(*PASSES.values()))
+ROUTES = {
+    Access.PUBLIC: "/start /sign-in /join/{raw} /reset/{token}",
+    Access.ACCOUNT: "/ /account /account/password /account/tokens /account/tokens/{token_id}/revoke /sign-out /api/me/settings",
+    Access.JUDGE: (
+        "/books/{book}/judge /api/books/{book}/next /api/books/{book}/items/{item} /api/books/{book}/items/{item}/image "
+        "/api/books/{book}/judgments /api/books/{book}/progress /api/books/{book}/guidelines /api/books/{book}/reveal "
+        "/api/books/{book}/documents"
+    ),
+    Access.READ: (
+        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} /books/{book}/calls /books/{book}/live "
+        "/api/books/{book}/quality /api/books/{book}/items"
+    ),
+    Access.MANAGE: (
+        "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
+        "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate "
+        "/books/{book}/adjudicate/{item_id}"
+    ),
+    Access.ADMIN: "/people /people/{account_id}/{action}",
+}
+"""A route that is not listed here fails the test: its author decides who may use it."""
+
+
+def test_every_route_is_in_the_table(team) -> None:
+    found = {path: access for (_, path), access in declared_access(team.app.routes).items()}
+    assert found == {path: access for access, paths in ROUTES.items() for path in paths.split()}
+
+
+def headers_of(team, who: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Cookies and headers."""
+    if who == "nobody":
+        return {}, {}
+    if who.startswith("token"):
+        raw = team.store.people.add_token(team.store.people.get("lee").id, "t", who.split()[1], 60_000)
+        return {}, {"authorization": f"Bearer {raw}"}
+    client = team.browser(who)
+    session = team.store.people.session(team.raw[who])
+    return dict(client.cookies), {"x-csrf-token": session.csrf}
+
+
+FAST = {"nobody", "ann"}
+
+
+@pytest.mark.parametrize("who", [who if who in FAST else pytest.param(who, marks=pytest.mark.slow) for who in WHO])
+def test_who_passes(team, who: str) -> None:
+    item = team.store.reading.items(team.store.books.get("shop").id)[0].id
+    values = {"book": "shop", "item": item, "item_id": item, "account_id": 999, "action": "none"}
+    wrong = []
+    with team.new() as client:
+        for (method, path), access in declared_access(team.app.routes).items():
+            if path.endswith("/live") or (path.endswith("/judge") and who.startswith("token")):
+                continue  # a stream: test_live.py; the judging page is for browsers
+            team.forget(who)
+            cookies, headers = headers_of(team, who)
+            client.cookies.clear()
+            client.cookies.update(cookies)
+            address = re.sub(r"\{(\w+)\}", lambda name: str(values.get(name[1], 1)), path)
+            answer = client.request(method, address, headers={**headers, "accept": "application/json"})
+            error = answer.json() if answer.status_code in {401, 403, 404} else {}
+            code = error.get("errors", [{}])[0].get("code", "")
+            refused = code in {"sign_in", "role", "scope"} or error.get("error") == "there is no such book for you"
+            if refused == (who in PASSES[access]) or answer.status_code >= 500:
+                wrong.append((method, path, answer.status_code, code))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("who", "path", "status"),
+    [
+        ("ann", "/books/shop/judge", 200),
+        ("ann", "/books/shop", 403),
+        ("ann", "/books/other/judge", 404),
+        ("ann", "/books/no-such-book/judge", 404),
+        ("oto", "/books/shop/judge", 404),
+        ("vic", "/books/shop", 200),
+        ("vic", "/books/shop/adjudicate", 403),
+        ("vic", "/books/shop/judge", 403),
+        ("lee", "/people", 403),
+        ("alex", "/people", 200),
+    ],
+)
+def test_pages_of_roles(team, who: str, path: str, status: int) -> None:
+    assert team.browser(who).get(path).status_code == status
+
+
+def test_without_an_account_pages_lead_to_the_sign_in_and_calls_get_401(team) -> None:
+    page = team.new().get("/books/shop?x=1")
+    assert (page.status_code, page.headers["location"]) == (303, "/sign-in?next=%2Fbooks%2Fshop%3Fx%3D1")
+    assert team.new().get("/api/books/shop/quality").status_code == 401
+
+
+def test_an_item_of_another_book_is_not_there(team) -> None:
+    other = team.store.reading.items(team.store.books.get("other").id)[0].id
+    assert team.browser("lee").get(f"/books/shop/items/{other}").status_code == 404
+    assert team.browser("lee").get(f"/books/shop/adjudicate?item={other}").status_code == 404
+    assert team.browser("lee").get(f"/books/other/items/{other}").status_code == 200
+
+
+def test_raters_see_their_own_books_alone(team) -> None:
+    assert "/books/other" not in team.browser("ann").get("/").text
+    assert "/books/shop/judge" in team.browser("ann").get("/").text
+    assert "/books/other" in team.browser("vic").get("/").text
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [({}, 403), ({"csrf": "x"}, 403), ({"csrf": "of another session"}, 403), ({"csrf": "right"}, 303)],
+)
+def test_every_form_needs_the_token_of_its_session(team, sent: dict[str, str], expected: int) -> None:
+    client = team.browser("lee")
+    if sent.get("csrf") == "right":
+        sent = {"csrf": team.csrf(client)}
+    elif "csrf" in sent and len(sent["csrf"]) > 1:
+        sent = {"csrf": team.csrf(team.browser("alex"))}
+    answer = client.post("/books/shop/guideline", data={"text": "New text", **sent})
+    assert answer.status_code == expected
+    assert (team.store.books.get("shop").guideline == "New text") == (expected == 303)
+
+
+def test_a_demoted_or_deactivated_account_is_out_at_once(team) -> None:
+    assert team.browser("lee").get("/books/shop").status_code == 200
+    team.store.people.set_role(team.store.people.get("lee").id, Role.RATER)
+    assert team.browser("lee").get("/books/shop").status_code in {303, 403, 404}
+    assert team.browser("vic").get("/books/shop").status_code == 200
+    team.store.people.set_active(team.store.people.get("vic").id, active=False)
+    assert team.browser("vic").get("/books/shop").status_code == 303

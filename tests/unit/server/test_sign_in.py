@@ -1,0 +1,213 @@
+"""Sign in, join, reset: what works, and what gives nothing away."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from cranfield.judging.store.schema import Role
+from cranfield.server import sign_in
+from cranfield.server.app import create_app
+from cranfield.server.options import ServerOptions
+from cranfield.server.pages import local_path
+from cranfield.server.signing import reset_link
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of 8 KB and one pass: those of users take 64 MB."""
+    from argon2 import PasswordHasher
+
+    from cranfield.server import passwords
+
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "hasher", lambda: quick)
+    passwords.no_password.cache_clear()
+
+
+def sign_in_as(team, name: str, password: str, client: TestClient | None = None, **fields: str):
+    client = client or team.new()
+    return client, client.post(
+        "/sign-in", data={"csrf": team.csrf(client, "/sign-in"), "name": name, "password": password, **fields}
+    )
+
+
+def test_sign_in_gives_a_new_signed_cookie_that_scripts_cannot_read(team, team_books) -> None:
+    client, answer = sign_in_as(team, "lee", team_books.PASSWORD, next="/books/shop")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/books/shop")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert "Secure" not in cookie  # http on loopback
+    assert client.get("/").status_code == 200
+    name = team.app.state.options.cookie("session")
+    first = client.cookies[name]
+    raw, _, signature = first.rpartition(".")
+    forged = team.new()
+    forged.cookies.set(name, f"{raw}.{signature[::-1]}")
+    assert forged.get("/").status_code == 303
+    assert team.store.people.session(raw) is not None
+    again = client.post(
+        "/sign-in", data={"csrf": team.csrf(client, "/sign-in"), "name": "lee", "password": team_books.PASSWORD}
+    )
+    assert again.status_code == 303
+    assert client.cookies[name] != first
+
+
+def test_over_https_cookies_are_secure_and_bound_to_the_host(team, team_books) -> None:
+    options = ServerOptions(accounts=True, url="https://judge.example.org")
+    address = "https://judge.example.org"
+    with TestClient(create_app(team.store, options), base_url=address, headers={"origin": address}) as client:
+        found = client.get("/sign-in", headers={"accept": "text/html"})
+        csrf = re.search(r'name="csrf" content="([^"]+)"', found.text)
+        data = {"csrf": csrf[1], "name": "lee", "password": team_books.PASSWORD}
+        answer = client.post("/sign-in", data=data, follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["set-cookie"].startswith("__Host-cranfield-session=")
+    assert "Secure" in answer.headers["set-cookie"]
+    assert "max-age" in answer.headers["strict-transport-security"]
+
+
+@pytest.mark.parametrize("name", ["lee", "no-such-person", ""])
+def test_a_wrong_name_reads_like_a_wrong_password(team, name: str) -> None:
+    _, answer = sign_in_as(team, name or "lee ", "wrong")
+    assert answer.status_code == 403
+    assert "The name or the password is wrong." in answer.text
+
+
+def test_a_wrong_name_is_compared_with_a_hash_too(team, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    real = sign_in.is_password
+    monkeypatch.setattr(sign_in, "is_password", lambda *given: checked.append(given[1]) or real(*given))
+    sign_in_as(team, "no-such-person", "wrong")
+    assert checked == [None]
+    assert not real("no password", None)  # the password of the hash in its place
+
+
+def test_too_many_failures_wait_also_with_the_right_password(team, team_books) -> None:
+    client = team.new()
+    for _ in range(10):
+        sign_in_as(team, "lee", "wrong", client)
+    _, answer = sign_in_as(team, "lee", team_books.PASSWORD, client)
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) == 900
+    assert "try again in 15 minutes" in answer.text.lower()
+    assert sign_in_as(team, "vic", team_books.PASSWORD)[1].status_code == 303  # of another name
+    team.now[0] += 901_000
+    assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 303
+
+
+def test_an_address_that_tries_many_names_waits_too(team, team_books) -> None:
+    client = team.new()
+    csrf = team.csrf(client, "/sign-in")
+    for place in range(30):
+        client.post("/sign-in", data={"csrf": csrf, "name": f"n{place}", "password": "x"})
+    assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 429
+
+
+def test_sign_out_everywhere_ends_every_session(team, team_books) -> None:
+    one, _ = sign_in_as(team, "lee", team_books.PASSWORD)
+    two, _ = sign_in_as(team, "lee", team_books.PASSWORD)
+    assert one.post("/sign-out", data={"csrf": team.csrf(one), "everywhere": "yes"}).status_code == 303
+    assert one.get("/").status_code == two.get("/").status_code == 303
+
+
+def test_a_changed_password_signs_out_the_others(team, team_books) -> None:
+    one, _ = sign_in_as(team, "lee", team_books.PASSWORD)
+    two, _ = sign_in_as(team, "lee", team_books.PASSWORD)
+    fields = {"csrf": team.csrf(one), "old": team_books.PASSWORD}
+    assert "has 5 characters" in one.post("/account/password", data={**fields, "password": "short"}).text
+    assert one.post("/account/password", data={**fields, "password": "another long one"}).status_code == 303
+    assert one.get("/").status_code == 200
+    assert two.get("/").status_code == 303
+    assert sign_in_as(team, "lee", "another long one")[1].status_code == 303
+
+
+def test_a_join_link_makes_a_rater_of_one_book_and_is_used_up(team) -> None:
+    page = team.post("lee", "/books/shop/links", uses=1)
+    path = re.search(r"http://127\.0\.0\.1:8000(/join/[\w-]+)", page.text)[1]
+    client = team.new()
+    csrf = team.csrf(client, path)
+    taken = client.post(path, data={"csrf": csrf, "name": "lee", "password": "a long sentence"})
+    assert taken.status_code == 422
+    done = client.post(path, data={"csrf": csrf, "name": "newcomer", "password": "a long sentence"})
+    assert (done.status_code, done.headers["location"]) == (303, "/books/shop/judge")
+    account = team.store.people.get("newcomer")
+    assert account.role == Role.RATER
+    assert team.store.people.books_of(account.id) == (team.store.books.get("shop").id,)
+    assert client.get("/books/shop/judge").status_code == 200
+    assert client.get("/books/shop").status_code == 403
+    assert client.get("/books/other/judge").status_code == 404
+    assert team.new().get(path).status_code == 404
+
+
+def test_an_account_joins_by_a_link_and_keeps_its_role(team) -> None:
+    raw = team.store.people.add_link(team.store.books.get("other").id, 60_000, 1)
+    assert team.post("ann", f"/join/{raw}").status_code == 303
+    assert team.browser("ann").get("/books/other/judge").status_code == 200
+
+
+def test_a_reset_link_holds_once_and_for_a_day(team) -> None:
+    page = team.post("alex", f"/people/{team.store.people.get('bob').id}/reset")
+    path = re.search(r"http://127\.0\.0\.1:8000(/reset/[\w.-]+)", page.text)[1]
+    client = team.new()
+    fields = {"csrf": team.csrf(client, path), "password": "quite a new one"}
+    assert client.post(path, data=fields).status_code == 303
+    assert client.post(path, data=fields).status_code == 404
+    assert sign_in_as(team, "bob", "quite a new one")[1].status_code == 303
+    assert client.get(path[:-2] + "xx").status_code == 404
+    foreign = reset_link(ServerOptions(accounts=True), team.store.people.get("bob"))
+    assert client.get(foreign).status_code == 404
+
+
+def test_the_last_administrator_stays(team) -> None:
+    alex = team.store.people.get("alex").id
+    assert team.post("alex", f"/people/{alex}/deactivate").status_code == 422
+    assert team.post("alex", f"/people/{alex}/role", role="rater").status_code == 422
+    assert team.store.people.get("alex").active
+
+
+def test_tokens_are_shown_once_and_revoked(team) -> None:
+    page = team.post("lee", "/account/tokens", label="nightly", scope="read", days=1)
+    raw = re.search(r'<code class="secret">([^<]+)</code>', page.text)[1]
+    headers = {"authorization": f"Bearer {raw}", "accept": "application/json"}
+    assert team.new().get("/api/books/shop/quality", headers=headers).status_code == 200
+    assert raw not in team.browser("lee").get("/account").text
+    team.now[0] += 86_400_001
+    assert team.new().get("/api/books/shop/quality", headers=headers).status_code == 401
+
+
+def test_a_token_is_never_wider_than_its_account(team) -> None:
+    assert team.post("ann", "/account/tokens", label="x", scope="manage", days=1).status_code == 422
+    assert team.post("ann", "/account/tokens", label="x", scope="everything", days=1).status_code == 422
+
+
+def test_without_accounts_the_start_token_signs_in_and_nothing_else_does(team) -> None:
+    options = ServerOptions(port=8000, start_token="the token of this start")
+    headers = {"accept": "text/html", "origin": "http://127.0.0.1:8000"}
+    app = create_app(team.store, options)
+    with TestClient(app, base_url="http://127.0.0.1:8000", headers=headers, follow_redirects=False) as client:
+        assert client.get("/").status_code == 303
+        assert client.get("/sign-in").status_code == 401
+        assert client.get("/start?token=wrong").status_code == 403
+        assert client.get("/start").status_code == 403
+        done = client.get("/start?token=the+token+of+this+start&next=/books/shop")
+        assert (done.status_code, done.headers["location"]) == (303, "/books/shop")
+        assert client.get("/books/shop").status_code == 200
+        raw = team.store.people.add_link(team.store.books.get("shop").id, 60_000, 1)
+        assert client.get(f"/join/{raw}").status_code == 404
+    restarted = ServerOptions(port=8000, secret=options.secret)
+    with TestClient(create_app(team.store, restarted), base_url="http://127.0.0.1:8000", headers=headers) as later:
+        later.cookies.update(client.cookies)
+        assert (
+            later.get("/books/shop").status_code == 200
+        )  # the cookie outlives a restart, the printed address does not
+        assert later.get("/start?token=the+token+of+this+start").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\\b", "", "/\t/evil"])
+def test_a_sign_in_leads_to_pages_of_this_server_alone(path: str) -> None:
+    assert local_path(path) == "/"
+    assert local_path("/books/shop?x=1") == "/books/shop?x=1"
