@@ -49,9 +49,7 @@ def test_sign_in_gives_a_new_signed_cookie_that_scripts_cannot_read(team, team_b
     forged.cookies.set(name, f"{raw}.{signature[::-1]}")
     assert forged.get("/").status_code == 303
     assert team.store.people.session(raw) is not None
-    again = client.post(
-        "/sign-in", data={"csrf": team.csrf(client), "name": "lee", "password": team_books.PASSWORD}
-    )
+    again = client.post("/sign-in", data={"csrf": team.csrf(client), "name": "lee", "password": team_books.PASSWORD})
     assert again.status_code == 303
     assert client.cookies[name] != first
 
