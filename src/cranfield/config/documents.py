@@ -64,6 +64,11 @@ def placeholder_names(text: str) -> list[str]:
     return [found[2] for found in _PLACEHOLDER.finditer(text)]
 
 
+def bind_parameters(statement: str, spell: Callable[[str], str]) -> str:
+    """A statement whose parameters are spelled otherwise than `:id`; what is in quotes, and `::`, is unchanged."""
+    return _BOUND.sub(lambda found: found[0] if found[1] is None else spell(found[1]), statement)
+
+
 def parameter_names(statement: str) -> list[str]:
     """Names of the bound parameters of a statement, each once, in order."""
     return list(dict.fromkeys(found[1] for found in _BOUND.finditer(statement) if found[1] is not None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,19 +11,15 @@ from typing import cast
 from cranfield.predicates.read_only import Bounds, Parameters, opener_of
 
 Row = Mapping[str, object]
-RowReader = Callable[[str, Mapping[str, str]], Row | None]
+RowReader = Callable[[str, Parameters], Row | None]
 """A statement and its parameters to its first row; None where it has none."""
-_BOUND = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![:\w]):([A-Za-z_]\w*)""")
-
-
-def parameter_names(statement: str) -> list[str]:
-    """Names of the bound parameters of a statement, `:id`, each once, in order."""
-    return list(dict.fromkeys(found[1] for found in _BOUND.finditer(statement) if found[1] is not None))
 
 
 @contextmanager
 def opened_rows(place: str, folder: Path, timeout_s: float) -> Iterator[RowReader]:
     """Open a database; what comes reads one row at a time. Not for several threads at once.
+
+    Parameters are those of the database: `:name` of SQLite and `$name` of DuckDB by name, `$1` of PostgreSQL by position.
 
     Args:
         place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that holds a PostgreSQL address.
@@ -35,27 +30,15 @@ def opened_rows(place: str, folder: Path, timeout_s: float) -> Iterator[RowReade
         Refused: by the opening and by each statement. No part of an address is in it.
         MissingExtraError: the driver is not installed.
     """
-    kind = place.partition(":")[0]
+    is_file = not place.startswith("env:")
     with opener_of(place)(folder, Bounds(timeout_s, 1)) as asker:
 
-        def row_of(statement: str, values: Mapping[str, str]) -> Row | None:
-            names = parameter_names(statement)
-            parameters: Parameters = {name: values[name] for name in names}
-            if kind == "duckdb":
-                statement = _spelled(statement, lambda name: f"${name}")
-            if kind != "env":
-                pairs = cast("Sequence[tuple[str, object]]", asker(statement, parameters))
-                return dict(pairs) or None
-            numbered = _spelled(statement, lambda name: f"${names.index(name) + 1}").rstrip().removesuffix(";")
-            found = asker(
-                f"SELECT pg_catalog.row_to_json(found)::text FROM (\n{numbered}\n) AS found LIMIT 1",  # noqa: S608  the operator's
-                [values[name] for name in names],
-            )
+        def row_of(statement: str, parameters: Parameters) -> Row | None:
+            if is_file:
+                return dict(cast("Sequence[tuple[str, object]]", asker(statement, parameters))) or None
+            query = statement.rstrip().removesuffix(";")
+            as_json = f"SELECT pg_catalog.row_to_json(found)::text FROM (\n{query}\n) AS found LIMIT 1"  # noqa: S608  the operator's
+            found = asker(as_json, parameters)
             return json.loads(str(found[0])) if found else None
 
         yield row_of
-
-
-def _spelled(statement: str, spell: Callable[[str], str]) -> str:
-    """A statement whose parameters are spelled otherwise; what is in quotes, and `::`, is unchanged."""
-    return _BOUND.sub(lambda found: found[0] if found[1] is None else spell(found[1]), statement)

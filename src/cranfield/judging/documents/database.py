@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from cranfield.config.documents import RecordNames, SqlSource
+from cranfield.config.documents import RecordNames, SqlSource, bind_parameters, parameter_names
 from cranfield.judging.documents.records import record_content
 from cranfield.judging.documents.values import Content, DocumentError, FailureKind
 from cranfield.predicates.read_only import Refused
@@ -23,6 +23,10 @@ class SqlReader:
         self._lock = threading.Lock()
         self._open = ExitStack()
         self._row_of: RowReader | None = None
+        kind, names = config.sql.database.partition(":")[0], parameter_names(config.sql.query)
+        spell = {"duckdb": lambda name: f"${name}", "env": lambda name: f"${names.index(name) + 1}"}.get(kind)
+        self._statement = bind_parameters(config.sql.query, spell) if spell else config.sql.query
+        self._names, self._by_position = names, kind == "env"
 
     def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
         """The first row of the statement."""
@@ -31,7 +35,8 @@ class SqlReader:
                 if self._row_of is None:
                     place, timeout_s = self._config.sql.database, self._config.timeout_s
                     self._row_of = self._open.enter_context(opened_rows(place, self._folder, timeout_s))
-                row = self._row_of(self._config.sql.query, values)
+                parameters = {name: values[name] for name in self._names}
+                row = self._row_of(self._statement, list(parameters.values()) if self._by_position else parameters)
             except Refused as refused:
                 if refused.is_late:
                     message = f"The database of this source did not answer within {self._config.timeout_s:g} s."
