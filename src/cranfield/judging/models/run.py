@@ -200,12 +200,13 @@ class _Run:
 
     def _save(self, job: Job, item: ItemView, digest: str, graded: Graded, answer: Answer) -> SaveRequest:
         is_grade = graded.grade is not None
+        before = max((row.event_id for row in item.ratings if row.account_id == self.account.id), default=0)
         return SaveRequest(
             book_id=self.book.id,
             item_id=item.id,
             account_id=self.account.id,
             action=Action.GRADE if is_grade else Action.SKIP,
-            client_key=f"{job.key[-40:]}:{self.book.guideline_version}:{item.id}",
+            client_key=f"{job.key[-40:]}:{item.id}:{before}",
             grade=graded.grade,
             skip_reason=None if is_grade else SkipReason.UNCLEAR_DOCUMENT,
             reason=graded.reason,

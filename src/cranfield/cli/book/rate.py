@@ -1,0 +1,283 @@
+"""`cranfield book rate`: a language model rates the items of a book."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+from cranfield.words import first_of, n_of
+
+if TYPE_CHECKING:
+    from cranfield.agents.budget import Budget
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.judging.documents.values import DocumentText
+    from cranfield.judging.models.jobs import DryRun, RateOptions, Selection
+    from cranfield.judging.models.run import RateOutcome
+    from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import BookInfo, ItemView
+
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="Model: openai:NAME for OpenAI, or with --base-url for any compatible server; ollama:NAME; others of pydantic-ai.",
+    ),
+]
+BaseUrlOption = Annotated[
+    str, typer.Option("--base-url", metavar="URL", help="Address of the server, such as http://127.0.0.1:8000/v1.")
+]
+KeyOption = Annotated[
+    str, typer.Option("--api-key-env", metavar="NAME", help="Environment variable that holds the API key.")
+]
+PromptOption = Annotated[
+    Path | None, typer.Option("--prompt", metavar="FILE", help="Own prompt, a YAML file; default: relevance-1.")
+]
+NameOption = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="Name of the rater; default: model and version of the prompt.")
+]
+SampleOption = Annotated[
+    int | None, typer.Option("--sample", metavar="N", min=1, help="Rate a random sample of N items; default: all.")
+]
+BatchOption = Annotated[
+    int,
+    typer.Option(
+        "--batch",
+        metavar="N",
+        min=1,
+        max=50,
+        help="Documents of a query in one call. Above 1, a document can influence the grades of the others.",
+    ),
+]
+TokensOption = Annotated[
+    int | None, typer.Option("--budget-tokens", metavar="N", min=1, help="Stop before more tokens than this are used.")
+]
+MoneyOption = Annotated[
+    float | None,
+    typer.Option("--budget-money", metavar="X", min=0, help="Stop before more than this is spent; needs --prices."),
+]
+PricesOption = Annotated[
+    Path | None, typer.Option("--prices", metavar="FILE", help="Price list, a YAML file; default: costs are not known.")
+]
+RecordOption = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Append requests and answers to this file.")
+]
+ReplayOption = Annotated[
+    Path | None, typer.Option("--replay", metavar="FILE", help="Answer from a recording; call no model.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print the calls, tokens and cost to expect, and call nothing.")
+]
+TemperatureOption = Annotated[float, typer.Option("--temperature", metavar="X", min=0, help="Of the sampling.")]
+MaxTokensOption = Annotated[
+    int, typer.Option("--max-tokens", metavar="N", min=1, help="Most tokens of an answer, with its reasoning.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the sample and of the model.")
+]
+
+
+class Mode(StrEnum):
+    """How a model is given the schema of its answer."""
+
+    NATIVE = "native"
+    TOOL = "tool"
+    PROMPTED = "prompted"
+
+
+OutputOption = Annotated[
+    Mode,
+    typer.Option(
+        "--output-mode", metavar="MODE", help="How the model is given the schema of its answer."
+    ),
+]
+AtOnceOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=100, help="Calls at once.")]
+CharsOption = Annotated[
+    int, typer.Option("--max-chars", metavar="N", min=100, help="Characters of a document that are sent.")
+]
+TimeoutOption = Annotated[float, typer.Option("--timeout", metavar="S", min=0.1, help="Seconds for one call.")]
+DocumentsOption = Annotated[
+    Path | None,
+    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
+]
+
+
+def rate_command(
+    book: BookArgument,
+    *,
+    model: ModelOption,
+    base_url: BaseUrlOption = "",
+    api_key_env: KeyOption = "",
+    prompt: PromptOption = None,
+    name: NameOption = "",
+    sample: SampleOption = None,
+    batch: BatchOption = 1,
+    budget_tokens: TokensOption = None,
+    budget_money: MoneyOption = None,
+    prices: PricesOption = None,
+    record: RecordOption = None,
+    replay: ReplayOption = None,
+    is_dry_run: DryRunOption = False,
+    temperature: TemperatureOption = 0.0,
+    max_tokens: MaxTokensOption = 1_000,
+    seed: SeedOption = 0,
+    output_mode: OutputOption = Mode.NATIVE,
+    concurrency: AtOnceOption = 4,
+    max_chars: CharsOption = 20_000,
+    timeout: TimeoutOption = 120.0,
+    documents: DocumentsOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Have a language model rate the items of a book, as a rater of its own kind that fills no person's place.
+
+    Each answer is kept as it comes. Repeat the command after an interruption or an empty budget: no answer is asked twice.
+    Exit codes: 0 every item has an answer; 3 some calls failed or answers were bad; 4 the budget was reached.
+    """
+    from cranfield.agents.connect import Connection
+    from cranfield.agents.protocol import Sampling
+    from cranfield.judging.models.jobs import RateOptions
+    from cranfield.judging.models.prompt import load_prompt
+
+    options = RateOptions(
+        Connection(model, base_url, api_key_env, record=record, replay=replay),
+        load_prompt(prompt),
+        Sampling(temperature, seed=seed, max_tokens=max_tokens),
+        output_mode.value,
+        timeout,
+        batch,
+        sample,
+        seed,
+        concurrency,
+        max_chars,
+        name,
+    )
+    budget = read_budget(model, budget_tokens, budget_money, prices)
+    with closing(open_books(db)) as store, closing(open_texts(documents)) as texts:
+        rate(store, store.books.get(book), options, texts, budget, is_dry_run=is_dry_run)
+
+
+def rate(
+    store: Store, book: BookInfo, options: RateOptions, texts: DocumentTexts, budget: Budget, *, is_dry_run: bool
+) -> None:
+    """Rate, or estimate; print what came of it; exit."""
+    from cranfield.judging.models.jobs import dry_run, make_jobs, select
+    from cranfield.judging.models.run import RateOutcome, rate_book
+
+    def text_of(item: ItemView) -> DocumentText:
+        return texts.get(item.doc, item.fields)
+
+    if is_dry_run:
+        account = store.people.find(options.rater)
+        selection = select(store.reading.items(book.id), book, account and account.id, options)
+        typer.echo(estimate_text(dry_run(selection, make_jobs(selection, book, text_of, options), budget.prices)))
+        return
+    if options.batch > 1:
+        typer.echo(f"note: {options.batch} documents in one call: a document can influence the grades of the others", err=True)
+    last: list[RateOutcome] = []
+
+    def keep(outcome: RateOutcome) -> None:
+        last[:] = [outcome]
+        show_progress(outcome)
+
+    try:
+        outcome = rate_book(store, book, options, text_of, budget=budget, progress=keep)
+    except KeyboardInterrupt:
+        done = sum(each.n_graded + each.n_declined for each in last)
+        raise KeyboardInterrupt(f"interrupted: {done} items were rated; the same command goes on with the others") from None
+    typer.echo(outcome_text(outcome, budget))
+    raise typer.Exit(exit_code(outcome))
+
+
+def read_budget(model: str, tokens: int | None, money: float | None, prices: Path | None) -> Budget:
+    """The budget of a run.
+
+    Raises:
+        UsageError: a budget of money without a price.
+    """
+    from cranfield.agents.budget import Budget, PriceList, read_prices
+    from cranfield.errors import UsageError
+
+    found = PriceList() if prices is None else read_prices(prices)
+    if money is not None and model not in found.models:
+        where = "no price list" if prices is None else str(prices)
+        hint = f"write `models: {{{model}: {{input: 0.5, output: 1.5}}}}`, prices of a million tokens, to a file for --prices"
+        raise UsageError(f"--budget-money needs the price of {model}", got=where, hint=hint)
+    return Budget(tokens=tokens, money=money, prices=found)
+
+
+def open_texts(documents: Path | None) -> DocumentTexts:
+    """Where texts are read from."""
+    from cranfield.config.documents import load_workbench
+    from cranfield.judging.documents.texts import DocumentTexts
+
+    return DocumentTexts(None if documents is None else load_workbench(documents))
+
+
+def show_progress(outcome: RateOutcome) -> None:
+    """Count items on stderr, where a person watches."""
+    if sys.stderr.isatty():
+        total = len(outcome.selection.todo)
+        typer.echo(f"\r{total - outcome.n_left:,} of {total:,} items, {outcome.spent.tokens:,} tokens ", nl=False, err=True)
+
+
+def money_text(amount: float | None, currency: str) -> str:
+    """An amount, or that it is not known."""
+    return "unknown (no price)" if amount is None else f"{amount:.4f} {currency}"
+
+
+def estimate_text(found: DryRun) -> str:
+    """What a run would need."""
+    chosen = found.selection
+    lines = [
+        f"{n_of(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {n_of(found.n_calls, 'calls')}",
+        f"input about {found.input_tokens:,} tokens, output at most {found.output_tokens:,}",
+        f"cost at most about {money_text(found.cost, found.currency)}",
+        *_text_lines(chosen),
+    ]
+    return "\n".join(lines)
+
+
+def _text_lines(chosen: Selection) -> Iterator[str]:
+    if chosen.without_text:
+        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out: {first_of(chosen.without_text, 3)}"
+    if chosen.n_cut:
+        yield f"{n_of(chosen.n_cut, 'texts')} cut to --max-chars"
+
+
+def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
+    """What came of a run, and what to do next."""
+    spent, chosen = outcome.spent, outcome.selection
+    rated = f"{outcome.rater}: {outcome.n_graded} items rated"
+    if outcome.n_declined:
+        rated += f", {outcome.n_declined} skipped because the model cannot grade them"
+    lines = [f"{rated}; {chosen.n_before} rated before, {outcome.n_left} left of {chosen.n_items}"]
+    if outcome.n_cached:
+        lines.append(f"{outcome.n_cached} from answers of an earlier run, without a call")
+    tokens = f"{n_of(spent.requests, 'requests')}, {spent.tokens:,} tokens"
+    if spent.unmeasured:
+        tokens += f" ({spent.unmeasured} requests reported none: their reservations are counted)"
+    lines.append(f"{tokens}, cost {money_text(spent.money, budget.prices.currency)}")
+    if outcome.n_bad or outcome.n_failed:
+        lines.append(f"{outcome.n_bad} bad answers, {outcome.n_failed} without an answer: these items stay unjudged")
+        lines += [f"  {message}" for message in outcome.messages]
+    lines += _text_lines(chosen)
+    if outcome.stopped is not None:
+        lines.append(f"stopped: {outcome.reason}")
+    if outcome.stopped == "budget":
+        lines.append("The same command with a new budget goes on where this one ended.")
+    return "\n".join(lines)
+
+
+def exit_code(outcome: RateOutcome) -> int:
+    """0: every item with a text has an answer."""
+    if outcome.stopped == "budget":
+        return EXIT_INCONCLUSIVE
+    return EXIT_SYSTEM if outcome.stopped or outcome.n_bad or outcome.n_failed else 0

@@ -1,0 +1,95 @@
+"""A book of two queries, and models that rate it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cranfield.agents.connect import Connection
+from cranfield.agents.protocol import Request
+from cranfield.judging.documents.texts import DocumentTexts
+from cranfield.judging.models.jobs import RateOptions, Texts
+from cranfield.judging.models.prompt import load_prompt
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.store import Store
+
+DOCS = {
+    "lock": {
+        "flock": ("flock", "Locks a file: others wait until it is unlocked."),
+        "unlink": ("unlink", "Removes a file."),
+        "secret-id": ("", "A lock of hair."),
+    },
+    "read": {
+        "open": ("open", "Opens a file to read or write."),
+        "print": ("print", "Writes text to a stream."),
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
+    """The module with `ModelServer` and `Reply`."""
+    return load_script(checkout / "tests" / "program" / "model_server.py")
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once: migrations take longer than a test."""
+    path = tmp_path_factory.mktemp("books") / "books.db"
+    open_store(path).close()
+    return path
+
+
+@pytest.fixture
+def store(empty_database: Path, tmp_path: Path) -> Iterator[Store]:
+    """A store with the book `demo`."""
+    shutil.copy(empty_database, tmp_path / "books.db")
+    opened = open_store(tmp_path / "books.db")
+    opened.books.create("demo", make_pool(), BookSettings())
+    yield opened
+    opened.close()
+
+
+def make_pool() -> Pool:
+    queries = tuple(
+        PooledQuery(id=name, text=f"{name} a file", need=f"How to {name} a file", notes="") for name in DOCS
+    )
+    items = tuple(
+        PooledItem(query=query, doc=doc, fields={"title": title, "text": text}, runs={"hidden-run": rank})
+        for query, docs in DOCS.items()
+        for rank, (doc, (title, text)) in enumerate(docs.items(), start=41)
+    )
+    runs = (PooledRun(name="hidden-run", digest="sha256:0"),)
+    return Pool(name="demo", method="depth", depth=50, runs=runs, queries=queries, items=items)
+
+
+@pytest.fixture
+def options() -> RateOptions:
+    """Calls of a model without waiting between retries."""
+    connection = Connection("openai:small", base_url="http://127.0.0.1:9/v1", backoff_s=0.0)
+    return RateOptions(connection, load_prompt(), concurrency=2)
+
+
+@pytest.fixture
+def texts() -> Texts:
+    """Texts from the fields of the runs."""
+    source = DocumentTexts()
+    return lambda item: source.get(item.doc, item.fields)
+
+
+def grade(value: object, reason: str = "r") -> str:
+    """An answer."""
+    return json.dumps({"grade": value, "reason": reason})
+
+
+def document_of(request: Request) -> str:
+    """The text between the delimiters of a request with one document."""
+    return request.messages[0].text.partition('number="1">\n')[2].rpartition("\n</document-")[0]
