@@ -141,7 +141,7 @@ class Budget:
         """Replace a reservation by what was used. Where that is not known (also: interrupted), the reservation counts."""
         self._in_flight.remove(amount)
         spent, usage = self.spent, answer.usage if answer is not None else Usage(unmeasured=1)
-        spent.requests += 1
+        spent.requests += usage.requests
         spent.unmeasured += usage.unmeasured
         if not usage.unmeasured and usage.total is not None:
             cost = self.prices.cost(request.model, usage)

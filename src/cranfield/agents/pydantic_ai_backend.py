@@ -267,11 +267,22 @@ def _failed(error: Exception, request: Request) -> Answer:
             kind = FailureKind.RATE_LIMITED if status == TOO_MANY_REQUESTS else FailureKind.UNAVAILABLE
         return Answer(failure=Failure(kind, message, status, retry_after_s), usage=_UNUSED)
     if isinstance(error, exceptions.ModelConnectionError):
-        return Answer(failure=Failure(FailureKind.CONNECTION, _cause(error)), usage=_UNKNOWN)
+        cause = _first_cause(error)
+        failure = Failure(FailureKind.CONNECTION, f"no connection: {cause or type(cause).__name__}")
+        return Answer(failure=failure, usage=_UNUSED if _never_sent(error) else _UNKNOWN)
     return Answer(failure=Failure(FailureKind.BAD_OUTPUT, f"not an answer of the protocol: {message}"), usage=_UNKNOWN)
 
 
-def _cause(error: BaseException) -> str:
+def _first_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__
-    return f"no connection: {error or type(error).__name__}"
+    return error
+
+
+def _never_sent(error: BaseException | None) -> bool:
+    """Whether there was no connection at all: a connection that is lost later may have used tokens."""
+    from httpx2 import ConnectError, ConnectTimeout
+
+    while error is not None and not isinstance(error, ConnectError | ConnectTimeout):
+        error = error.__cause__
+    return error is not None

@@ -151,6 +151,15 @@ def test_a_model_calls_tools_and_reads_their_results(ask: Any, model_server: Any
     assert server.requests[0]["messages"][3] == {"role": "tool", "tool_call_id": "call_0", "content": "text of a"}
 
 
+def test_a_server_that_is_not_there_has_used_no_tokens() -> None:
+    backend = PydanticAiBackend(Provider("openai", "http://127.0.0.1:9/v1"))
+    answer = event_loop().run(backend.ask(REQUEST))
+    event_loop().run(backend.close())
+    assert answer.failure is not None
+    assert answer.failure.kind is FailureKind.CONNECTION
+    assert answer.usage == Usage(input=0, output=0)
+
+
 def test_a_model_of_ollama_needs_no_key(model_server: Any) -> None:
     with model_server.ModelServer(lambda _: model_server.Reply(GOOD)) as server:
         backend = PydanticAiBackend(Provider("ollama", server.url))

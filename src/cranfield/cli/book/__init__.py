@@ -10,6 +10,7 @@ SUBCOMMANDS = {
     "calibrate": f"{__name__}.change",
     "reopen": f"{__name__}.change",
     "text": f"{__name__}.text",
+    "rate": f"{__name__}.rate",
     "close": f"{__name__}.change",
     "open": f"{__name__}.change",
 }

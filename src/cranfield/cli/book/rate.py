@@ -95,9 +95,7 @@ class Mode(StrEnum):
 
 OutputOption = Annotated[
     Mode,
-    typer.Option(
-        "--output-mode", metavar="MODE", help="How the model is given the schema of its answer."
-    ),
+    typer.Option("--output-mode", metavar="MODE", help="How the model is given the schema of its answer."),
 ]
 AtOnceOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=100, help="Calls at once.")]
 CharsOption = Annotated[
@@ -169,18 +167,20 @@ def rate(
 ) -> None:
     """Rate, or estimate; print what came of it; exit."""
     from cranfield.judging.models.jobs import dry_run, make_jobs, select
-    from cranfield.judging.models.run import RateOutcome, rate_book
+    from cranfield.judging.models.run import rate_book
 
     def text_of(item: ItemView) -> DocumentText:
         return texts.get(item.doc, item.fields)
 
     if is_dry_run:
         account = store.people.find(options.rater)
-        selection = select(store.reading.items(book.id), book, account and account.id, options)
+        selection = select(store.reading.items(book.id), book, account.id if account else None, options)
         typer.echo(estimate_text(dry_run(selection, make_jobs(selection, book, text_of, options), budget.prices)))
         return
     if options.batch > 1:
-        typer.echo(f"note: {options.batch} documents in one call: a document can influence the grades of the others", err=True)
+        typer.echo(
+            f"note: {options.batch} documents in one call: a document can influence the grades of the others", err=True
+        )
     last: list[RateOutcome] = []
 
     def keep(outcome: RateOutcome) -> None:
@@ -191,7 +191,9 @@ def rate(
         outcome = rate_book(store, book, options, text_of, budget=budget, progress=keep)
     except KeyboardInterrupt:
         done = sum(each.n_graded + each.n_declined for each in last)
-        raise KeyboardInterrupt(f"interrupted: {done} items were rated; the same command goes on with the others") from None
+        raise KeyboardInterrupt(
+            f"interrupted: {done} items were rated; the same command goes on with the others"
+        ) from None
     typer.echo(outcome_text(outcome, budget))
     raise typer.Exit(exit_code(outcome))
 
@@ -225,7 +227,9 @@ def show_progress(outcome: RateOutcome) -> None:
     """Count items on stderr, where a person watches."""
     if sys.stderr.isatty():
         total = len(outcome.selection.todo)
-        typer.echo(f"\r{total - outcome.n_left:,} of {total:,} items, {outcome.spent.tokens:,} tokens ", nl=False, err=True)
+        typer.echo(
+            f"\r{total - outcome.n_left:,} of {total:,} items, {outcome.spent.tokens:,} tokens ", nl=False, err=True
+        )
 
 
 def money_text(amount: float | None, currency: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ from cranfield.judging.settings import GradeScale
 from cranfield.words import UNPRINTABLE
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 DEFAULT = "relevance-1"
 NONCE_CHARS = 24
@@ -85,7 +85,6 @@ def fill(
     is_batch: bool = False,
 ) -> tuple[str, str]:
     """System prompt and user's message. Nothing in a document is a template, or can end the delimiters around it."""
-    environment = _environment()
     texts = [clean(document) for document in documents]
     values = {
         "guideline": guideline.strip(),
@@ -97,7 +96,7 @@ def fill(
         "nonce": nonce(prompt, question, texts),
         "is_batch": is_batch,
     }
-    system, user = (environment.from_string(text).render(values).strip() for text in (prompt.system, prompt.user))
+    system, user = (_template(text).render(values).strip() for text in (prompt.system, prompt.user))
     return system, user
 
 
@@ -121,8 +120,9 @@ def nonce(prompt: Prompt, question: Question, documents: Sequence[str]) -> str:
     raise InternalError("a text that contains 1,000 hashes of itself")
 
 
-def _environment() -> Environment:
+@cache
+def _template(text: str) -> Template:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment
 
-    return SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    return SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(text)

@@ -44,9 +44,7 @@ def by_words(request: Request) -> str:
     return grade(3 if "lock" in document_of(request).lower() else 0)
 
 
-def test_every_item_is_graded_once_each_in_a_call_of_its_own(
-    store: Store, options: RateOptions, texts: Texts
-) -> None:
+def test_every_item_is_graded_once_each_in_a_call_of_its_own(store: Store, options: RateOptions, texts: Texts) -> None:
     outcome, source = rate(store, options, texts, by_words)
     assert (outcome.n_graded, outcome.n_left, outcome.stopped, len(source.requests)) == (N, 0, None, N)
     assert grades(store)["lock", "flock"] == 3
@@ -215,6 +213,7 @@ def test_a_run_can_be_interrupted_at_any_call(store: Store, options: RateOptions
     assert len(grades(store)) == total == N
 
 
+@pytest.mark.slow
 def test_at_most_as_many_calls_as_allowed_are_under_way(
     store: Store, options: RateOptions, texts: Texts, model_server: Any
 ) -> None:
@@ -227,12 +226,10 @@ def test_at_most_as_many_calls_as_allowed_are_under_way(
 
 
 def test_a_recorded_run_is_replayed_without_a_server(
-    store: Store, options: RateOptions, texts: Texts, model_server: Any, tmp_path: Any
+    store: Store, options: RateOptions, texts: Texts, tmp_path: Any
 ) -> None:
     path = tmp_path / "calls.jsonl"
-    with model_server.ModelServer() as server:
-        connection = replace(options.connection, base_url=server.url, record=path)
-        rate_book(store, book(store), replace(options, connection=connection), texts)
+    rate(store, replace(options, connection=replace(options.connection, record=path)), texts, by_words)
     before = grades(store)
     replay = replace(options, connection=replace(options.connection, replay=path), name="replayed")
     for call in store.calls.all(book(store).id):
