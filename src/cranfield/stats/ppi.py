@@ -47,6 +47,11 @@ class CorrectedMean:
     """Two-sided p-value of the mean prediction of the sample, were it a random sample of all units."""
     note: str = ""
 
+    @property
+    def looks_random(self) -> bool:
+        """Whether the predictions of the sample are as near to the others' as those of a random one; else it is not valid."""
+        return self.sample_p is None or self.sample_p >= SAMPLE_LEVEL
+
 
 def corrected_mean(
     predictions: Values,
@@ -189,9 +194,10 @@ def _sampling_variance(values: FloatN, w: FloatN, others: float) -> float:
 
 
 def _sample_p(sample: _Sample) -> float | None:
-    """How likely a random sample has predictions as far from the mean of all."""
-    se = math.sqrt(_sampling_variance(sample.f_sampled, sample.w, sample.others))
-    if not se:
+    """How likely a random sample has predictions as far from the mean of all, whose variance is known."""
+    f, w = sample.f, sample.w
+    variance = float(f.var(ddof=1)) * float(((1 - 1 / w) * w**2).sum()) / float(w.sum()) ** 2
+    if not sample.others or not variance:
         return None
-    z = abs(float(np.average(sample.f_sampled, weights=sample.w)) - float(sample.f.mean())) / se
-    return math.erfc(z / math.sqrt(2))
+    distance = abs(float(np.average(sample.f_sampled, weights=w)) - float(f.mean()))
+    return math.erfc(distance / math.sqrt(2 * variance))

@@ -125,6 +125,18 @@ def test_a_sample_of_the_best_is_not_a_random_sample() -> None:
     assert biased.sample_p < 1e-6
 
 
+def test_a_sample_whose_predictions_are_all_the_same_can_be_told_from_a_random_one() -> None:
+    predictions = [3.0] * 20 + [0.0, 1.0] * 40
+    assert not corrected_mean(predictions, [3.0] * 20 + [None] * 80).looks_random
+    assert corrected_mean([1.0] * 20, [1.0] * 12 + [None] * 8).looks_random
+
+
+def test_a_random_sample_is_seldom_doubted() -> None:
+    rng = np.random.default_rng(8)
+    doubted = sum(not corrected_mean(*sample(rng, 20, 60)).looks_random for _ in range(1_000))
+    assert doubted <= 20  # 1 % expected
+
+
 def coverage(*, finite: bool, unequal: bool, draws: int, n: int = 30, n_all: int = 150) -> tuple[float, float, float]:
     """Bias, share of intervals that cover, and the standard error of the bias."""
     rng = np.random.default_rng(14)

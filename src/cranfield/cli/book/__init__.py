@@ -11,6 +11,7 @@ SUBCOMMANDS = {
     "reopen": f"{__name__}.change",
     "text": f"{__name__}.text",
     "rate": f"{__name__}.rate",
+    "models": f"{__name__}.models",
     "close": f"{__name__}.change",
     "open": f"{__name__}.change",
 }

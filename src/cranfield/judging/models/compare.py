@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.judging.book.contents import BookContents
-from cranfield.judging.book.grades import PEOPLE, rated_book
-from cranfield.judging.store.schema import Origin, RaterKind
+from cranfield.judging.book.grades import people_grades
+from cranfield.judging.store.schema import Origin
+from cranfield.judging.store.store import Store
 from cranfield.model import Query, TestSet
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
@@ -57,13 +58,9 @@ class BookModels:
     seed: int
 
 
-def compare_models(contents: BookContents, *, seed: int = 0) -> BookModels:
-    """Compare each model of a book with the people's grades. Calibration items count where they are in the pool."""
-    rated = rated_book(contents)
-    people: dict[str, dict[str, float]] = {}
-    for (query_id, doc_id), source in rated.decided_by.items():
-        if source in PEOPLE:
-            people.setdefault(query_id, {})[doc_id] = rated.testset.grades[query_id][doc_id]
+def compare_models(store: Store, contents: BookContents, *, seed: int = 0) -> BookModels:
+    """Compare each model of a book with the grades of its people."""
+    people = people_grades(store, contents.info.id)
     levels = tuple(map(float, contents.info.settings.scale.grades))
     models = tuple(
         _compared(name, settings, model_grades(contents, name), people, levels, seed)
@@ -124,12 +121,14 @@ def shared_testsets(contents: BookContents, people: Grades, model: Grades) -> tu
     common = {
         query_id: [doc_id for doc_id in docs if doc_id in model.get(query_id, {})] for query_id, docs in people.items()
     }
-    return tuple(  # type: ignore[return-value]  # two of them
-        graded_testset(
-            contents, name, {query_id: {doc_id: grades[query_id][doc_id] for doc_id in docs} for query_id, docs in common.items() if docs}
-        )
-        for name, grades in ((PEOPLE_NAME, people), ("model", model))
-    )
+
+    def of(name: str, grades: Grades) -> TestSet:
+        chosen = {
+            query_id: {doc_id: grades[query_id][doc_id] for doc_id in docs} for query_id, docs in common.items() if docs
+        }
+        return graded_testset(contents, name, chosen)
+
+    return of(PEOPLE_NAME, people), of("model", model)
 
 
 def graded_testset(contents: BookContents, name: str, grades: Grades) -> TestSet:
@@ -159,6 +158,3 @@ def corrected_grade(model: Grades, people: Grades) -> CorrectedMean:
         [people.get(query_id, {}).get(doc_id) for query_id, doc_id in keys],
         finite=True,
     )
-
-
-__all__ = ["RaterKind"]

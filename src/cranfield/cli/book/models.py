@@ -1,0 +1,67 @@
+"""`cranfield book models`: how far the models that rated a book agree with people."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.shared import (
+    ConventionOption,
+    Format,
+    FormatOption,
+    HtmlOption,
+    MeasureOption,
+    SeedOption,
+    deliver,
+    require_single_stdin,
+)
+
+
+class Sample(StrEnum):
+    """What people judged a random sample of."""
+
+    QUERIES = "queries"
+    ITEMS = "items"
+
+
+RunsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[RUN]...", help="Run files: the order of these systems by people and by the model."),
+]
+SampleOption = Annotated[
+    Sample | None,
+    typer.Option(
+        "--people-sample",
+        help="Correct means: people judged a random sample of the queries (every document of them), or of the items.",
+    ),
+]
+
+
+def models_command(
+    book: BookArgument,
+    runs: RunsArgument = None,
+    *,
+    measure: MeasureOption = None,
+    people_sample: SampleOption = None,
+    convention: ConventionOption = "trec",
+    seed: SeedOption = 0,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Compare models with people on the documents that both graded: kappa, confusion, order of systems, corrected means."""
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.model_raters import model_report
+    from cranfield.reporting.documents.model_raters import model_document
+
+    require_single_stdin(runs or [])
+    with closing(open_books(db)) as store:
+        options = ScoringOptions(convention=convention)
+        sample = people_sample.value if people_sample else ""
+        report = model_report(store, book, runs or (), measure, sample=sample, options=options, seed=seed)
+    deliver(model_document(report), output, html)

@@ -1,0 +1,70 @@
+"""`cranfield book rate` and `cranfield book models`, by their options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cranfield.agents.scripted import Scripted
+from cranfield.cli.main import run_command_line
+from cranfield.judging.models.jobs import RateOptions, Texts
+from cranfield.judging.models.run import rate_book
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.store import Store
+
+from .conftest import make_pool
+from .test_run import N, by_words
+
+
+def call(*arguments: str) -> int:
+    return run_command_line(["book", *arguments])
+
+
+@pytest.fixture
+def recorded(store: Store, options: RateOptions, texts: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A recording of the command's own requests, made with another book."""
+    monkeypatch.setenv("CRANFIELD_DB", str(tmp_path / "books.db"))
+    path = tmp_path / "calls.jsonl"
+    recording = replace(
+        options, connection=replace(options.connection, record=path), sampling=replace(options.sampling, seed=0)
+    )
+    other = store.books.create("other", make_pool(), BookSettings())
+    rate_book(store, other, recording, texts, source=Scripted(by_words))
+    return str(path)
+
+
+def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["--model", "openai:small", "--replay", recorded]
+    assert call("rate", "demo", *model, "--dry-run") == 0
+    assert f"{N} items to rate, 0 rated before: {N} calls" in capsys.readouterr().out
+    assert call("rate", "demo", *model, "--budget-tokens", "2500") == 4
+    out = capsys.readouterr().out
+    assert "stopped: the budget of tokens does not allow another request" in out
+    assert "goes on where this one ended" in out
+    assert call("rate", "demo", *model) == 0
+    assert f"0 left of {N}" in capsys.readouterr().out
+    assert call("models", "demo") == 0
+    assert "too few to say (0 pairs; 50 are needed)" in capsys.readouterr().out
+    assert call("rate", "demo", *model, "--name", "warm", "--temperature", "1") == 3
+    assert "another value of: sampling" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "small"], "the model has no provider"),
+        (["--model", "openai:m"], "no API key for OpenAI"),
+        (["--model", "openai:m", "--budget-money", "1"], "--budget-money needs the price of openai:m"),
+        (["--model", "openai:m", "--record", "a", "--replay", "b"], "exclude each other"),
+        (["--model", "openai:m", "--prompt", "nosuch.yaml"], "nosuch.yaml"),
+        (["--model", "openai:m", "--replay", "nosuch.jsonl"], "nosuch.jsonl"),
+    ],
+)
+def test_mistakes_of_the_call_are_named(
+    recorded: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert recorded
+    assert call("rate", "demo", *arguments) == 2
+    assert message in capsys.readouterr().err
