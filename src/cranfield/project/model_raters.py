@@ -12,8 +12,11 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.models.compare import (
     BookModels,
+    Corrected,
     Grades,
     ModelAgreement,
+    ModelReport,
+    SystemOrder,
     compare_models,
     complete_queries,
     corrected_grade,
@@ -24,49 +27,12 @@ from cranfield.judging.store.store import Store
 from cranfield.model import TestSet
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
-from cranfield.stats.ppi import CorrectedMean, corrected_mean
+from cranfield.stats.ppi import corrected_mean
 from cranfield.stats.rank_correlation import kendall_tau
 
 MEASURES = ("nDCG@10",)
 SAMPLES = ("queries", "items")
 """What people's judgments may be a random sample of."""
-
-
-@dataclass(frozen=True)
-class SystemOrder:
-    """The means of several systems by the grades of people and of a model, for the same documents."""
-
-    rater: str
-    measure: str
-    systems: tuple[str, ...]
-    by_people: tuple[float | None, ...]
-    by_model: tuple[float | None, ...]
-    tau: float | None
-    n_queries: int
-
-
-@dataclass(frozen=True)
-class Corrected:
-    """A mean by the grades of a model, corrected by those of people."""
-
-    rater: str
-    quantity: str
-    """`mean grade`, `nDCG@10 of bm25`, `nDCG@10: dense − bm25`."""
-    mean: CorrectedMean
-    unit: str
-    """`queries` or `documents`."""
-
-
-@dataclass(frozen=True)
-class ModelReport:
-    """What `cranfield book models` shows."""
-
-    contents: BookContents
-    models: BookModels
-    orders: tuple[SystemOrder, ...]
-    corrected: tuple[Corrected, ...]
-    sample: str
-    """What the people's judgments are a random sample of; empty: not declared."""
 
 
 def model_report(
@@ -101,7 +67,7 @@ def model_report(
     scoring = _Scoring(runs, tuple(measures or MEASURES), options or ScoringOptions())
     orders = [order for model in models.models for order in _orders(contents, models, model, scoring)]
     corrected = [row for model in models.models for row in _corrected(contents, models, model, scoring, sample)]
-    return ModelReport(contents, models, tuple(orders), tuple(corrected), sample)
+    return ModelReport(models, tuple(orders), tuple(corrected), sample)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -144,19 +144,16 @@ def rate_command(
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
 
-    options = RateOptions(
-        Connection(model, base_url, api_key_env, record=record, replay=replay),
-        load_prompt(prompt),
-        Sampling(temperature, seed=seed, max_tokens=max_tokens),
-        output_mode.value,
-        timeout,
-        batch,
-        sample,
-        seed,
-        concurrency,
-        max_chars,
-        name,
-    )
+    connection = Connection(model, base_url, api_key_env, record=record, replay=replay)
+    sampling, template = Sampling(temperature, seed=seed, max_tokens=max_tokens), load_prompt(prompt)
+    limits: dict[str, Any] = {
+        "batch": batch,
+        "sample": sample,
+        "seed": seed,
+        "concurrency": concurrency,
+        "max_chars": max_chars,
+    }
+    options = RateOptions(connection, template, sampling, output_mode.value, timeout, name=name, **limits)
     budget = read_budget(model, budget_tokens, budget_money, prices)
     with closing(open_books(db)) as store, closing(open_texts(documents)) as texts:
         rate(store, store.books.get(book), options, texts, budget, is_dry_run=is_dry_run)
@@ -165,7 +162,7 @@ def rate_command(
 def rate(
     store: Store, book: BookInfo, options: RateOptions, texts: DocumentTexts, budget: Budget, *, is_dry_run: bool
 ) -> None:
-    """Rate, or estimate; print what came of it; exit."""
+    """Rate, or estimate; print the outcome; exit."""
     from cranfield.judging.models.jobs import dry_run, make_jobs, select
     from cranfield.judging.models.run import rate_book
 

@@ -58,6 +58,42 @@ class BookModels:
     seed: int
 
 
+@dataclass(frozen=True)
+class SystemOrder:
+    """The means of several systems by the grades of people and of a model, for the same documents."""
+
+    rater: str
+    measure: str
+    systems: tuple[str, ...]
+    by_people: tuple[float | None, ...]
+    by_model: tuple[float | None, ...]
+    tau: float | None
+    n_queries: int
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A mean by the grades of a model, corrected by those of people."""
+
+    rater: str
+    quantity: str
+    """`mean grade`, `nDCG@10 of bm25`, `nDCG@10: dense − bm25`."""
+    mean: CorrectedMean
+    unit: str
+    """`queries` or `documents`."""
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """What `cranfield book models` shows."""
+
+    models: BookModels
+    orders: tuple[SystemOrder, ...]
+    corrected: tuple[Corrected, ...]
+    sample: str
+    """What the people's judgments are a random sample of; empty: not declared."""
+
+
 def compare_models(store: Store, contents: BookContents, *, seed: int = 0) -> BookModels:
     """Compare each model of a book with the grades of its people."""
     people = people_grades(store, contents.info.id)

@@ -25,8 +25,7 @@ from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.judging.models.compare import ModelAgreement
-    from cranfield.project.model_raters import Corrected, ModelReport, SystemOrder
+    from cranfield.judging.models.compare import Corrected, ModelAgreement, ModelReport, SystemOrder
 
 SHOWN = ("agreement", "cohen", "cohen-quadratic", "alpha-ordinal")
 """Coefficients of two raters; JSON has them all."""
