@@ -13,12 +13,15 @@ from typing import Literal
 import numpy as np
 
 from cranfield.errors import CranfieldError
+from cranfield.evaluation.joint import grades_of, open_pair
+from cranfield.evaluation.joint_bounds import JointBounds, joint_bounds
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
+from cranfield.ranking.value import Ranking
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
 from cranfield.stats.vectors import differences
 
@@ -122,9 +125,9 @@ def sensitivity(
     """Repeat a comparison with one setting changed at a time.
 
     Measures: those of `MEASURES`. Cutoffs: the primary measure at those of `CUTOFFS`. Tests: the others that give an
-    interval. Strata: each left out in turn. Unjudged documents: those of the candidate all relevant and those of the
-    baseline none, and the other way round. A document that both return then counts as relevant for one side alone: the
-    truth lies between the two. Consensus rules come with `regraded`.
+    interval. Strata: each left out in turn. Unjudged documents: with the grades that are best for one side, a document that
+    both return having one grade; where these are not known exactly, those of the candidate all relevant and those of the
+    baseline none, and the other way round: the truth lies between the two. Consensus rules come with `regraded`.
 
     Args:
         comparison: as it was declared; its limits, alpha, margin and seed hold for every variation. A margin is about the
@@ -260,14 +263,18 @@ def _strata(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | s
 def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
     primary = analyses.comparison.primary
     rankings = [side.ranking_for(primary) for side in analyses.sides]
-    if any(ranking is None for ranking in rankings):
+    if rankings[0] is None or rankings[1] is None:
         yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
         return
     first, second = (unjudged_margin(primary, ranking) for ranking in rankings if ranking is not None)
-    if first.why or second.why:
-        yield f"unjudged documents: {first.why or second.why}"
-    elif not (first.n_results or second.n_results):
+    joint = None if analyses.sides[0].on_scales else _joint_extremes(analyses, (rankings[0], rankings[1]))
+    if not (first.n_results or second.n_results):
         yield "unjudged documents: all that counts is judged"
+    elif joint is not None:
+        for whose, paired in zip(("candidate", "baseline"), joint, strict=True):
+            yield analyses.run("unjudged documents", f"best case for the {whose}", paired)
+    elif first.why or second.why:
+        yield f"unjudged documents: {first.why or second.why}"
     else:
         for whose, bounds in (("candidate", (first.low, second.high)), ("baseline", (first.high, second.low))):
             columns = [
@@ -276,3 +283,16 @@ def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
             ]
             name = f"only the {whose}'s relevant"
             yield analyses.run("unjudged documents", name, pair_columns(primary, columns))
+
+
+def _joint_extremes(analyses: _Analyses, sides: tuple[Ranking, Ranking]) -> tuple[PairedValues, PairedValues] | None:
+    """The values best for the candidate, and best for the baseline, with one grade a document; None where they are only bounded."""
+    primary = analyses.comparison.primary
+    pair = open_pair(primary, sides, grades_of(analyses.sides[0].testset))
+    found = pair if isinstance(pair, str) or not pair.query_ids else joint_bounds(pair)
+    if isinstance(pair, str) or not isinstance(found, JointBounds) or not found.exact.all():
+        return None
+    low, high = (
+        PairedValues(primary, pair.query_ids, pair.judged(grades)) for grades in (found.low_grades, found.high_grades)
+    )
+    return (high, low) if sign_of(primary) > 0 else (low, high)

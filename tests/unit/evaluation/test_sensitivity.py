@@ -118,9 +118,29 @@ def test_a_verdict_that_rests_on_one_stratum_does_not_survive_without_it() -> No
 def test_judging_could_turn_it_round_where_much_is_unjudged() -> None:
     found = sensitivity(clear())
     verdicts = {one.name: one for one in found.variations if one.family == "unjudged documents"}
-    best, worst = (verdicts[name] for name in ("only the candidate's relevant", "only the baseline's relevant"))
+    best, worst = (verdicts[name] for name in ("best case for the candidate", "best case for the baseline"))
     assert (best.verdict, worst.verdict) == ("better", "worse")
     assert worst.delta < 0 < best.delta
+
+
+def test_a_document_of_both_lists_has_one_grade() -> None:
+    # u is unjudged and at rank 1 of both lists: whatever its grade, P@1 of both is the same
+    queries = tuple(Query(f"q{i}") for i in range(12))
+    testset = TestSet("both", queries, {query.id: {"hit": 1} for query in queries})
+    clear: dict[str, list[str]] = {f"q{i}": ["hit", "u"] for i in range(6)}
+    runs = ({query.id: ids for query in queries} | clear for ids in (["u", "hit"], ["u", "x"]))
+    comparison = compare(*(evaluate(testset, run, measures=["P@1"]) for run in runs))
+    rows = [one for one in sensitivity(comparison).variations if one.family == "unjudged documents"]
+    assert [(row.name, row.delta) for row in rows] == [
+        ("best case for the candidate", 0.0),
+        ("best case for the baseline", 0.0),
+    ]
+
+
+def test_without_exact_extremes_each_list_has_grades_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cranfield.evaluation.joint.MOST_LISTS", 0)
+    names = [one.name for one in sensitivity(clear()).variations if one.family == "unjudged documents"]
+    assert names == ["only the candidate's relevant", "only the baseline's relevant"]
 
 
 def test_where_all_that_counts_is_judged_nothing_is_supposed() -> None:
