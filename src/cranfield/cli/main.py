@@ -32,6 +32,7 @@ COMMANDS = (
     "system",
     "testset",
     "pool",
+    "holes",
     "book",
     "db",
     "agreement",

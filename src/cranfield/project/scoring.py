@@ -145,7 +145,7 @@ def _score_collected(
     warnings = [*match.warnings, *_extra_queries(extra)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
-    rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth)
+    rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth, keep=given.keep)
     ranking = rank(convention=rules)
     if given.failed == "zero":
         warnings += forced_zeros(convention_named(given.convention), ranking)

@@ -1,0 +1,107 @@
+"""`cranfield holes`: which unjudged results could change the verdict on two runs?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.compare import MarginOption, TestOption
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+
+if TYPE_CHECKING:
+    from cranfield.judging.pools.rule_view import Grades
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
+
+MANY_QUERIES = 500
+"""The bounds of fewer queries take no time worth counting."""
+
+
+@option_groups
+def holes_command(
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="Baseline run: FILE or NAME=FILE.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="Candidate run: FILE or NAME=FILE.")],
+    *,
+    testset: Annotated[Path, typer.Option("--testset", metavar="TESTSET", help="Test set file or TREC qrels.")],
+    measure: Annotated[
+        str | None,
+        typer.Option("-m", "--measure", metavar="MEASURE", help="Primary measure; default: the first default measure."),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=1, help="Holes to list, and to put into the pool.")
+    ] = 20,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the first holes as a pool, to be judged.")
+    ] = None,
+    book: Annotated[
+        str | None,
+        typer.Option("--book", metavar="NAME", help="Book whose grades by persons replace those of the test set."),
+    ] = None,
+    db: DbOption = DEFAULT_DATABASE,
+    test: TestOption = "permutation",
+    margin: MarginOption = None,
+    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
+    seed: SeedOption = 0,
+    scoring: ScoringOptions,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+) -> None:
+    """Find the unjudged results that could change the verdict on two runs, and its best and worst case."""
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import parse
+    from cranfield.project.holes import holes_of_files
+    from cranfield.project.loading import load
+    from cranfield.reporting.documents.holes import holes_document
+
+    declared = CompareOptions(
+        parse(measure) if measure is not None else None, test=test, alpha=alpha, margin=margin, seed=seed
+    )
+    found = holes_of_files(
+        load(testset, format=testset_format, options=options),
+        (baseline, candidate),
+        declared,
+        scoring=scoring,
+        people=_people(book, db),
+        n_turns=top,
+        progress=_progress(),
+    )
+    written = []
+    if out is not None:
+        from cranfield.judging.pools.pool_io import write_pool
+
+        write_pool(found.pool(top, out.name.removesuffix(".json").removesuffix(".pool")), out)
+        written.append(out)
+    again = f"cranfield holes {baseline} {candidate} --testset {testset} --top {top} --out holes.pool.json"
+    document = holes_document(found, top=top, command="" if out is not None else again)
+    deliver(document, output, html, written=written)
+
+
+def _people(book: str | None, db: str) -> Grades | None:
+    """The grades by persons of a book."""
+    if book is None:
+        return None
+    with closing(open_books(db)) as store:
+        from cranfield.judging.book.grades import people_grades
+
+        return people_grades(store, book)
+
+
+def _progress() -> Callable[[int, int], None] | None:
+    """Count queries on stderr, where a person watches; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def count(done: int, total: int) -> None:
+        if total >= MANY_QUERIES and (done == total or not done % 50):
+            typer.echo(f"\rbounds: {done:,} of {total:,} queries" + ("\n" if done == total else ""), nl=False, err=True)
+
+    return count

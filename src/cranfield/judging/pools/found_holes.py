@@ -1,0 +1,56 @@
+"""The holes of two systems with the test set and the results that they were found in, and the next pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cranfield.evaluation.values import Comparison
+from cranfield.judging.pools.build import pooled_query
+from cranfield.judging.pools.candidates import union
+from cranfield.judging.pools.holes import HoleAnalysis
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
+from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.rule_view import RuleView
+from cranfield.model import TestSet
+
+
+@dataclass(frozen=True)
+class FoundHoles:
+    """The holes of two systems, and what they were found in."""
+
+    analysis: HoleAnalysis
+    testset: TestSet
+    """As it was loaded."""
+    view: RuleView
+    systems: tuple[SystemResults, ...]
+    """Their results under the names of documents that the view has."""
+    closed: Comparison | None
+    """Of a test set of targets, the comparison in which what no target matches is not relevant; None for graded ids."""
+
+    def pool(self, top: int, name: str) -> Pool:
+        """The first holes as a pool."""
+        chosen = {(hole.query, hole.doc): hole for hole in self.analysis.holes[:top]}
+        queries = [query for query in self.testset.queries if any(query.id == query_id for query_id, _ in chosen)]
+        depth = max((rank or 0 for hole in chosen.values() for rank in (hole.rank_a, hole.rank_b)), default=1)
+        found = union(self.systems, [query.id for query in queries], depth, {})
+        return Pool(
+            name=name,
+            method="holes",
+            depth=depth,
+            testset=self.testset.name,
+            testset_digest=self.testset.digest,
+            scale=self.testset.meta.scale,
+            runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in self.systems),
+            queries=tuple(map(pooled_query, queries)),
+            items=tuple(
+                PooledItem(
+                    query=each.query_id,
+                    doc=each.doc_id,
+                    fields=each.fields,
+                    runs=each.ranks,
+                    effect=chosen[each.query_id, each.doc_id].power,
+                )
+                for each in found
+                if (each.query_id, each.doc_id) in chosen
+            ),
+        )
