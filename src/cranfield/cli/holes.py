@@ -80,8 +80,7 @@ def holes_command(
 
         write_pool(found.pool(top, out.name.removesuffix(".json").removesuffix(".pool")), out)
         written.append(out)
-    again = f"cranfield holes {baseline} {candidate} --testset {testset} --top {top} --out holes.pool.json"
-    document = holes_document(found, top=top, command="" if out is not None else again)
+    document = holes_document(found, top=top, written="" if out is None else str(out))
     deliver(document, output, html, written=written)
 
 

@@ -27,6 +27,7 @@ from cranfield.reporting.sections.labels import testset_label
 from cranfield.words import n_of, or_list
 
 TIDY = ("query", "document", "rank_a", "rank_b", "power", "expected_power", "turns")
+POOL = "holes.pool.json"
 POWER = (
     "Power: the largest change of the mean difference that the judgment alone can make, with every other unjudged document "
     "not relevant. Expected power: the root mean square of that change, each grade weighted by its share among the judged "
@@ -42,13 +43,13 @@ RULE_VIEW = (
 )
 
 
-def holes_document(found: FoundHoles, *, top: int = 20, command: str = "") -> Document:
+def holes_document(found: FoundHoles, *, top: int = 20, written: str = "") -> Document:
     """The verdict, its best and worst case, the holes by expected power, and how to judge them next.
 
     Args:
         found: the holes.
         top: holes listed in text; CSV and JSON have all.
-        command: that writes the pool of the holes; empty where it is written.
+        written: file of the pool of these holes; empty where none was written.
     """
     analysis = found.analysis
     comparison = analysis.comparison
@@ -60,8 +61,8 @@ def holes_document(found: FoundHoles, *, top: int = 20, command: str = "") -> Do
     ]
     if found.view.differences:
         sections.append(Section("differences", "Persons and the test set", (_differences(found),)))
-    if command and analysis.holes:
-        sections.append(Section("next", "Next pool", (Code(command, "Write these holes as a pool", in_text=True),)))
+    if analysis.holes:
+        sections.append(Section("next", "Next pool", tuple(_next_pool(min(top, len(analysis.holes)), written))))
     return Document(
         title="Holes",
         subtitle=(
@@ -72,6 +73,14 @@ def holes_document(found: FoundHoles, *, top: int = 20, command: str = "") -> Do
         tidy=lambda: tidy_table(TIDY, [_row(hole) for hole in analysis.holes]),
         payload=lambda: _payload(found),
     )
+
+
+def _next_pool(n: int, written: str) -> Iterator[Block]:
+    if not written:
+        yield Paragraph(
+            f"The same command with `--out {POOL}` writes the first {n_of(n, 'holes')} as a pool. Judge it:"
+        )
+    yield Code(f"cranfield book create NAME --pool {written or POOL}\ncranfield judge NAME", in_text=True)
 
 
 def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
@@ -94,7 +103,7 @@ def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
     if analysis.unknown:
         yield "neither found nor excluded", _names(analysis.unknown)
     for code, n in analysis.fewest:
-        yield f"judgments to {code.text}", f"{format_count(n)}, the fewest found, if all turn out that way"
+        yield "fewest found to turn it", f"{format_count(n)} if all turn out that way: {code.text}"
     total = n_of(len(analysis.holes), "holes", format_count)
     in_queries = n_of(len({hole.query for hole in analysis.holes}), "queries", format_count)
     yield "unjudged within the cutoff", f"{total} in {in_queries}"
