@@ -129,19 +129,28 @@ def verdict(difference: np.ndarray) -> int:
     return 1 if found.ci_low > 0 else -1 if found.ci_high < 0 else 0
 
 
-def orders(pair: OpenPair, grades: Sequence[float], seed: int) -> dict[str, list[int]]:
-    """Orders of judging by name."""
-    by_rank = sorted(
-        range(len(grades)),
+def by_rank(pair: OpenPair) -> list[int]:
+    """Holes by the better of both ranks; of one rank query by query, A first."""
+    return sorted(
+        range(len(pair.query)),
         key=lambda hole: min(
             (rank, pair.query[hole], side) for side, rank in enumerate(pair.rank[hole].tolist()) if rank
         ),
     )
+
+
+def by_power(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:
+    """Holes in the order of `cranfield holes`."""
+    return [hole for hole, _ in judging_order(pair, grades.__getitem__, expected=expected, batch=batch)]
+
+
+def orders(pair: OpenPair, grades: Sequence[float], seed: int) -> dict[str, list[int]]:
+    """Orders of judging by name."""
     return {
-        "holes": [hole for hole, _ in judging_order(pair, grades.__getitem__)],
-        "holes, 25 at a time": [hole for hole, _ in judging_order(pair, grades.__getitem__, batch=25)],
-        "holes by power": [hole for hole, _ in judging_order(pair, grades.__getitem__, expected=False)],
-        "rank": by_rank,
+        "holes": by_power(pair, grades),
+        "holes, 25 at a time": by_power(pair, grades, batch=25),
+        "holes by power": by_power(pair, grades, expected=False),
+        "rank": by_rank(pair),
         "random": np.random.default_rng(seed).permutation(len(grades)).tolist(),
     }
 

@@ -24,30 +24,38 @@ MANY_QUERIES = 500
 """The bounds of fewer queries take no time worth counting."""
 
 
+BaselineArgument = Annotated[str, typer.Argument(metavar="BASELINE", help="Baseline run: FILE or NAME=FILE.")]
+CandidateArgument = Annotated[str, typer.Argument(metavar="CANDIDATE", help="Candidate run: FILE or NAME=FILE.")]
+TestSetOption = Annotated[Path, typer.Option("--testset", metavar="TESTSET", help="Test set file or TREC qrels.")]
+PrimaryOption = Annotated[
+    str | None,
+    typer.Option("-m", "--measure", metavar="MEASURE", help="Primary measure; default: the first default measure."),
+]
+TopOption = Annotated[int, typer.Option("--top", metavar="N", min=1, help="Holes to list, and to put into the pool.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the first holes as a pool, to be judged.")
+]
+BookOption = Annotated[
+    str | None,
+    typer.Option("--book", metavar="NAME", help="Book whose grades by persons replace those of the test set."),
+]
+AlphaOption = Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")]
+
+
 @option_groups
 def holes_command(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="Baseline run: FILE or NAME=FILE.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="Candidate run: FILE or NAME=FILE.")],
+    baseline: BaselineArgument,
+    candidate: CandidateArgument,
     *,
-    testset: Annotated[Path, typer.Option("--testset", metavar="TESTSET", help="Test set file or TREC qrels.")],
-    measure: Annotated[
-        str | None,
-        typer.Option("-m", "--measure", metavar="MEASURE", help="Primary measure; default: the first default measure."),
-    ] = None,
-    top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, help="Holes to list, and to put into the pool.")
-    ] = 20,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the first holes as a pool, to be judged.")
-    ] = None,
-    book: Annotated[
-        str | None,
-        typer.Option("--book", metavar="NAME", help="Book whose grades by persons replace those of the test set."),
-    ] = None,
+    testset: TestSetOption,
+    measure: PrimaryOption = None,
+    top: TopOption = 20,
+    out: OutOption = None,
+    book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
     test: TestOption = "permutation",
     margin: MarginOption = None,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
+    alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
     scoring: ScoringOptions,
     output: FormatOption = Format.TEXT,
