@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, not_, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, func, not_, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from cranfield.errors import UnknownNameError
 from cranfield.judging.settings import BookSettings, Mode
@@ -193,13 +193,40 @@ def _calibration(rater: _Rater) -> list[Item]:
 
 
 def _next_query(rater: _Rater, room: int | None) -> list[Item]:
-    """Lease all that the next query has for this rater, in the rater's order of queries."""
+    """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs."""
     conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
-    for query_id in sorted(rater.session.scalars(found), key=rater.query_key):
+    shared = _shared(rater, conditions) if rater.settings.raters_per_item > 1 else {}
+    queries = rater.session.scalars(found).all()
+    for query_id in sorted(queries, key=lambda query: (shared.get(query, shared.get(None, 0)), rater.query_key(query))):
         if leased := _lease(rater, room, (*conditions, Item.query_id == query_id)):
             return leased
     return []
+
+
+def _shared(rater: _Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int | None, float]:
+    """Query to the items that the rater shares with that one of its other raters with whom there are fewest.
+
+    Agreement is computed for pairs of raters. Under None: the mean over all other raters, for a query that has none.
+    """
+    mine, other = aliased(Slot), aliased(Slot)
+    pairs = (
+        select(other.account_id, func.count())
+        .join(mine, mine.item_id == other.item_id)
+        .join(Item, Item.id == other.item_id)
+        .where(Item.book_id == rater.book.id, mine.account_id == rater.account_id)
+        .where(other.account_id.is_not(None), other.account_id != rater.account_id)
+        .group_by(other.account_id)
+    )
+    n_shared = dict(rater.session.execute(pairs).all())
+    others = select(func.count()).where(Member.book_id == rater.book.id, Member.account_id != rater.account_id)
+    found: dict[int | None, float] = {None: sum(n_shared.values()) / max(rater.session.scalar(others) or 0, 1)}
+    raters = select(Item.query_id, other.account_id).join(Slot, Slot.item_id == Item.id)
+    raters = raters.join(other, other.item_id == Item.id).where(*conditions, other.account_id.is_not(None)).distinct()
+    for query_id, account_id in rater.session.execute(raters):
+        n = n_shared.get(account_id, 0)
+        found[query_id] = min(found.get(query_id, n), n)
+    return found
 
 
 def _put_off(rater: _Rater, room: int | None) -> list[Item]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -88,9 +87,15 @@ class Desk:
         return self.store.reading.item(item).state.value
 
 
-@pytest.fixture
-def clock() -> HandClock:
+@pytest.fixture(scope="session")
+def shared_clock() -> HandClock:
     return HandClock()
+
+
+@pytest.fixture
+def clock(shared_clock: HandClock) -> HandClock:
+    shared_clock.now = HandClock().now
+    return shared_clock
 
 
 @pytest.fixture(scope="session")
@@ -131,10 +136,50 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
     _postgres(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture(scope="session")
+def sqlite_store(
+    empty_books: Path, tmp_path_factory: pytest.TempPathFactory, shared_clock: HandClock
+) -> Callable[[], Store]:
+    """Give the store, whose file is a new one: the engine stays, since it compiles each statement once."""
+    path = tmp_path_factory.mktemp("books") / "books.db"
+    store = open_store(shutil.copy(empty_books, path), clock=shared_clock)
+
+    def renew() -> Store:
+        store.close()
+        shutil.copy(empty_books, path)
+        return store
+
+    return renew
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_template: str, shared_clock: HandClock) -> Callable[[], Store]:
+    """Give the store, whose database is a new one."""
+    _postgres(postgres_template, "CREATE DATABASE one_test TEMPLATE books")
+    store = open_store(postgres_template.replace("/postgres?", "/one_test?"), clock=shared_clock)
+
+    def renew() -> Store:
+        store.close()
+        _postgres(postgres_template, "DROP DATABASE one_test WITH (FORCE)")
+        _postgres(postgres_template, "CREATE DATABASE one_test TEMPLATE books")
+        return store
+
+    return renew
+
+
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, clock: HandClock) -> Iterator[Store]:
+    """A store without books or accounts."""
+    name = "sqlite_store" if request.param == "sqlite" else "postgres_store"
+    opened = request.getfixturevalue(name)()
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def store(address: str, clock: HandClock) -> Iterator[Store]:
-    with closing(open_store(address, clock=clock)) as opened:
-        yield opened
+def address_of_store(store: Store) -> str:
+    """Of the database of `store`, for another program."""
+    return store.database.url.render_as_string(hide_password=False).replace("sqlite:///", "sqlite:")
 
 
 @pytest.fixture

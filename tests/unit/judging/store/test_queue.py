@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -102,17 +103,20 @@ def test_a_share_of_the_items_is_judged_by_several(desk_of) -> None:
 
 
 def test_every_pair_of_raters_shares_items(desk_of) -> None:
-    desk, names = desk_of(pool_of(30, 5), raters_per_item=2, overlap=0.5), ["ann", "bob", "cas", "dan"]
+    desk, names = desk_of(pool_of(6, 3), raters_per_item=2), ["ann", "bob", "cas"]
+    for name in names:
+        desk.rater(name)
     draw, active = random.Random(1), set(names)
     while active:
         name = draw.choice(sorted(active))
-        if not desk.judge_all(name, most=draw.randint(1, 8)):
+        if not desk.judge_all(name, most=draw.randint(1, 6)):
             active.discard(name)
     raters: dict[int, set[str]] = {}
     for row in desk.store.reading.ratings(desk.book.id):
         raters.setdefault(row.item_id, set()).add(row.rater)
-    shared = {frozenset(pair) for pair in raters.values() if len(pair) == 2}
-    assert len(shared) == 6  # all pairs of four
+    shared = Counter(frozenset(pair) for pair in raters.values())
+    assert len(shared) == 3
+    assert min(shared.values()) >= 3  # 6 if all were equal
 
 
 def test_a_quota_ends_the_queue_of_a_rater(desk_of) -> None:
@@ -152,20 +156,20 @@ def test_a_pooled_document_can_be_made_a_calibration_item(desk_of) -> None:
 
 
 def test_hidden_repeats_come_later_to_the_same_rater(desk_of) -> None:
-    desk = desk_of(pool_of(10, 10), repeats=0.1)
+    desk = desk_of(pool_of(5, 6), repeats=0.1)
     seen = desk.judge_all("ann")
     items = [desk.store.reading.item(item) for item in seen]
     repeats = [(place, item) for place, item in enumerate(items) if item.repeat_of is not None]
-    assert len(repeats) == 10  # a tenth of 100
+    assert len(repeats) == 3  # a tenth of 30
     assert all(place - seen.index(item.repeat_of) > 3 for place, item in repeats)
-    assert sum(place - seen.index(item.repeat_of) > 10 for place, item in repeats) >= 9
+    assert sum(place - seen.index(item.repeat_of) > 10 for place, item in repeats) >= 2
     rows = [row for row in desk.store.reading.ratings(desk.book.id) if row.origin is Origin.REPEAT]
     assert {row.repeat_of for row in rows} == {item.repeat_of for _, item in repeats}
     coverage, progress = (
         desk.store.reading.coverage(desk.book.id),
         desk.store.reading.progress(desk.book.id, desk.rater("ann")),
     )
-    assert (coverage.n_items, coverage.n_extra, progress.n_done) == (100, 0, 100)
+    assert (coverage.n_items, coverage.n_extra, progress.n_done) == (30, 0, 30)
 
 
 def test_nothing_on_a_repeat_shows_that_it_is_one(desk_of) -> None:
