@@ -22,6 +22,7 @@ from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import ConfigError, Problem, ProblemList, shorten, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import load_located
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import Text, validate
 
 DocumentFormat = Literal["text", "markdown", "html", "code"]
@@ -340,8 +341,34 @@ def load_workbench(path: Path | str) -> Workbench:
     config = validate(located, Workbench, problems, context=located.sourced)
     if config is not None:
         problems.problems += [placed(located, finding) for finding in null_characters(located.sourced)]
+        if not problems.problems:
+            problems.problems += [placed(located, finding) for finding in _missing(config, path.absolute().parent)]
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a workbench file", path=shown(path))
     config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
     return config
+
+
+def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
+    """Files and folders of sources that are not there."""
+    for index, source in enumerate(config.documents):
+        place: Loc = ("documents", index)
+        match source:
+            case CommandSource():
+                yield from _missing_folder(folder, source.cwd, (*place, "cwd"))
+            case FileSource():
+                yield from _missing_folder(folder, source.file.root, (*place, "file", "root"))
+            case CorpusSource() if not (folder / source.corpus.path).is_file():
+                yield (*place, "corpus", "path"), Problem("no such file", got=shorten(source.corpus.path))
+            case SqlSource():
+                kind, _, name = source.sql.database.partition(":")
+                if kind != "env" and not (folder / name).is_file():
+                    yield (*place, "sql", "database"), Problem("no such file", got=shorten(name))
+    if config.images.folder is not None:
+        yield from _missing_folder(folder, config.images.folder, ("images", "folder"))
+
+
+def _missing_folder(folder: Path, name: str, place: Loc) -> Iterator[Finding]:
+    if not (folder / name).is_dir():
+        yield place, Problem("no such folder", got=shorten(name))

@@ -16,7 +16,10 @@ def load(tmp_path):
     return loaded
 
 
-def test_every_kind_of_source(load):
+def test_every_kind_of_source(load, tmp_path):
+    for name in ("shop.db", "docs.jsonl.gz"):
+        (tmp_path / name).touch()
+    (tmp_path / "images").mkdir()
     config = load("""
         documents:
         - {match: 'apple://(?P<page>.+)', command: [cupertino, read, '{page}'], format: markdown}
@@ -72,6 +75,20 @@ def test_all_problems_are_reported_at_once(load):
     with pytest.raises(ConfigError) as caught:
         load("documents:\n- {command: [cat]}\n- {url: 'x{id}'}\nimages: {hosts: ['a b']}\ncash: 1\n")
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5]
+
+
+def test_files_and_folders_that_are_not_there(load):
+    with pytest.raises(ConfigError) as caught:
+        load("""documents:
+- {command: [cat, '{id}'], cwd: none}
+- {file: {root: none}}
+- {sql: {database: 'sqlite:none.db', query: 'SELECT :id'}}
+- {corpus: {path: none.jsonl}}
+- {sql: {database: 'env:NONE', query: 'SELECT :id'}}
+images: {folder: none}
+""")
+    assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5, 7]
+    assert "documents[1].file.root: no such folder; got 'none'" in str(caught.value)
 
 
 def test_a_missing_file_and_a_null_character(load, tmp_path):

@@ -298,8 +298,10 @@ def test_a_statement_without_end(texts_of, database):
     assert kind_of(texts.get("7")) == "timed_out"
 
 
-def test_a_database_that_is_not_there(texts_of):
-    texts = texts_of("documents: [{sql: {database: 'sqlite:none.db', query: 'SELECT :id'}}]")
+def test_a_database_that_is_not_there(texts_of, tmp_path):
+    (tmp_path / "gone.db").touch()
+    texts = texts_of("documents: [{sql: {database: 'sqlite:gone.db', query: 'SELECT :id'}}]")
+    (tmp_path / "gone.db").unlink()
     assert kind_of(texts.get("7")) == "failed"
 
 
@@ -345,9 +347,16 @@ def test_a_corpus_that_cannot_be_read(texts_of, tmp_path):
     (tmp_path / "bad.jsonl.gz").write_bytes(b"no gzip")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"id": "a"}\n' * 1000)[:-20])
     (tmp_path / "long.jsonl").write_text(json.dumps({"id": "a", "text": "x" * 2000}))
-    for name in ("none.jsonl", "bad.jsonl.gz", "cut.jsonl.gz"):
+    for name in ("bad.jsonl.gz", "cut.jsonl.gz"):
         assert kind_of(texts_of(f"documents: [{{corpus: {{path: {name}}}}}]").get("a")) == "failed"
     assert kind_of(texts_of("documents: [{corpus: {path: long.jsonl}, max_bytes: 1000}]").get("a")) == "too_large"
+
+
+def test_a_corpus_that_is_removed(texts_of, tmp_path):
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "b"}')
+    texts = texts_of("documents: [{corpus: {path: docs.jsonl}}]")
+    (tmp_path / "docs.jsonl").unlink()
+    assert kind_of(texts.get("a")) == "failed"
 
 
 def test_a_gzip_bomb_is_not_unpacked_without_end(texts_of, tmp_path, monkeypatch):
