@@ -11,7 +11,7 @@ from cranfield.errors import InputError, Problem, UsageError
 from cranfield.formats.io.files import stem
 from cranfield.model import Run, TestSet, convention_named
 from cranfield.project.matched_ids import by_own_ids
-from cranfield.ranking.stored import read_run_file
+from cranfield.ranking.stored import read_first_results
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.build import BuiltPool
@@ -34,7 +34,7 @@ def named_file(spec: str) -> tuple[str, Path]:
 
 
 def read_systems(
-    specs: Sequence[str], testset: TestSet | None = None, convention: str = "trec"
+    specs: Sequence[str], testset: TestSet | None = None, convention: str = "trec", depth: int | None = None
 ) -> tuple[SystemResults, ...]:
     """Read runs, all of their queries, each under a name of its own.
 
@@ -42,6 +42,7 @@ def read_systems(
         specs: `FILE` or `NAME=FILE`.
         testset: under whose ids queries are named, where a run names them by another rule; None: as in the run.
         convention: order of a file, ties and duplicates.
+        depth: ranks that are needed of each query; None: all.
 
     Raises:
         InputError: with the problems of all files.
@@ -52,12 +53,12 @@ def read_systems(
     convention_named(convention)
     if [spec for _, spec in map(named_file, specs)].count(Path("-")) > 1:
         raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
-    runs: list[tuple[str, str, Run]] = []
+    runs: list[tuple[str, str, Run, str]] = []
     problems: list[Problem] = []
     for name, path in map(named_file, specs):
         try:
-            run = read_run_file(path, None, convention)
-            runs.append((name, stem(path), run if testset is None else by_own_ids(testset, run)[0]))
+            run, digest = read_first_results(path, None, convention, depth)
+            runs.append((name, stem(path), run if testset is None else by_own_ids(testset, run)[0], digest))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -77,7 +78,7 @@ def pool_of(specs: Sequence[str], testset: TestSet | None, request: PoolRequest,
     from cranfield.judging.pools.build import build_pool
     from cranfield.judging.pools.rule_view import rule_view
 
-    systems = read_systems(specs, testset, convention)
+    systems = read_systems(specs, testset, convention, request.last)
     if testset is None or not testset.targets:
         return build_pool(systems, testset, request)
     view = rule_view(testset, [system.run for system in systems])

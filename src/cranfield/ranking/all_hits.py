@@ -15,7 +15,7 @@ from cranfield.ranking.scan import JudgedIndex, Scan, ScanOptions
 
 
 def scan_hits(
-    path: Path, query_ids: Sequence[str] | None, rules: Convention
+    path: Path, query_ids: Sequence[str] | None, rules: Convention, depth: int | None = None
 ) -> tuple[Scan, Mapping[str, Sequence[Hit]]]:
     """The scan of a TREC file, and every result of the queries it answers, rank 1 first.
 
@@ -23,8 +23,9 @@ def scan_hits(
         path: the file.
         query_ids: the queries; None: all of the file, which is read once more for their names.
         rules: order, ties and duplicates: a repeated result is an error, or kept.
+        depth: ranks kept per query; None keeps all.
     """
-    options = ScanOptions(order=rules.file_order, ties=rules.ties, width=rules.score_width)
+    options = ScanOptions(order=rules.file_order, ties=rules.ties, width=rules.score_width, depth=depth)
     if query_ids is None:
         query_ids = scan_file(path, JudgedIndex((), ()), options, requested_jobs()).extra_queries
     n = len(query_ids)

@@ -26,11 +26,20 @@ def read_run_file(path: Path | str, testset: TestSet | None = None, convention: 
         RunFormatError: as in scoring the file: it cannot be read, is no run, or has malformed lines or duplicates.
         NoCommonQueryError: it is a table that answers no query of the test set.
     """
+    return read_first_results(path, testset, convention)[0]
+
+
+def read_first_results(
+    path: Path | str, testset: TestSet | None, convention: str | Convention, depth: int | None = None
+) -> tuple[Run, str]:
+    """As `read_run_file`, of a TREC file the first `depth` results of each query; and the digest that scoring reports."""
     path, rules = Path(path), convention_named(convention)
     found = sniff_run(path)
     if found.read is not None:
-        return _best_first(read_whole(found, path), rules)
+        whole = read_whole(found, path)
+        return _best_first(whole, rules), whole.digest
     query_ids = None if testset is None else testset.query_ids
+    digest = ""
     if found.name == "parquet":
         from cranfield.ranking.memory import table_answers
 
@@ -39,12 +48,12 @@ def read_run_file(path: Path | str, testset: TestSet | None = None, convention: 
             query_id: [Hit(doc_id, score) for doc_id, score in scores.items()] for query_id, scores in answers.items()
         }
     else:
-        scan, hits = scan_hits(path, query_ids, rules)
-        extra = scan.extra_queries
+        scan, hits = scan_hits(path, query_ids, rules, depth)
+        extra, digest = scan.extra_queries, scan.digest
     if testset is not None and not hits:
         raise no_common_query(testset, extra)
     run = table_run(path, hits, rules)
-    return _best_first(run, rules) if found.name == "parquet" else run
+    return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
 
 
 def _best_first(run: Run, rules: Convention) -> Run:

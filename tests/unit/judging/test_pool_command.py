@@ -187,3 +187,13 @@ def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
     code, _, err = cranfield(*given, "--db", "books.db")
     assert code == 2
     assert "tonight" in err
+
+
+def test_a_pool_names_runs_by_the_digest_that_scoring_reports(cranfield: Command, tmp_path: Path) -> None:
+    from cranfield import evaluate, load
+
+    for depth in ("1", "9"):
+        assert cranfield("a.run", "b.jsonl", "--depth", depth, "--out", "pool.json")[0] == 0
+        testset = load(tmp_path / "web.qrels")
+        digests = [evaluate(testset, tmp_path / name).run_digest for name in ("a.run", "b.jsonl")]
+        assert [run.digest for run in read_pool("pool.json").runs] == digests

@@ -303,10 +303,10 @@ def test_ranges_are_read_and_all_bad_ones_named() -> None:
 
 def test_runs_get_names_of_their_own() -> None:
     one, two = Run("bm25", {}), Run("bm25", {})
-    assert [each.name for each in with_names([("", "old", one), ("", "new", two)])] == ["old", "new"]
-    assert [each.name for each in with_names([("mine", "old", one), ("", "new", two)])] == ["mine", "bm25"]
+    assert [each.name for each in with_names([("", "old", one, ""), ("", "new", two, "")])] == ["old", "new"]
+    assert [each.name for each in with_names([("mine", "old", one, ""), ("", "new", two, "")])] == ["mine", "bm25"]
     with pytest.raises(UsageError, match="two runs are called 'bm25'"):
-        with_names([("bm25", "old", one), ("bm25", "new", two)])
+        with_names([("bm25", "old", one, ""), ("bm25", "new", two, "")])
 
 
 @pytest.mark.parametrize("doc", ["\udcff", "a\0b"])

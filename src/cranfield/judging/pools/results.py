@@ -19,7 +19,7 @@ class SystemResults:
     run: Run
     """With the results of each query best first."""
     given_digest: str = ""
-    """Of the run as it was read, where its results have other ids now."""
+    """Of the run as it was read; empty: as it is."""
 
     @cached_property
     def digest(self) -> str:
@@ -45,11 +45,11 @@ class SystemResults:
         return self.hits.get(query_id, ())[:depth]
 
 
-def with_names(systems: Iterable[tuple[str, str, Run]]) -> tuple[SystemResults, ...]:
+def with_names(systems: Iterable[tuple[str, str, Run, str]]) -> tuple[SystemResults, ...]:
     """Runs with a name of their own each.
 
     Args:
-        systems: the name that the user gave, or an empty text; the name of the file; the run.
+        systems: the name that the user gave, or an empty text; the name of the file; the run; its digest.
 
     Returns:
         The name given, else the name of the run, or of its file where two runs have one name.
@@ -58,9 +58,9 @@ def with_names(systems: Iterable[tuple[str, str, Run]]) -> tuple[SystemResults, 
         UsageError: two have one name all the same.
     """
     given = list(systems)
-    names = [name or run.name for name, _, run in given]
+    names = [name or run.name for name, _, run, _ in given]
     if len(set(names)) < len(names):
-        names = [name or file for name, file, _ in given]
+        names = [name or file for name, file, _, _ in given]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(
@@ -68,4 +68,7 @@ def with_names(systems: Iterable[tuple[str, str, Run]]) -> tuple[SystemResults, 
             expected="a name of its own for each run",
             hint="name them: NAME=FILE",
         )
-    return tuple(SystemResults(name, replace(run, name=name)) for name, (_, _, run) in zip(names, given, strict=True))
+    return tuple(
+        SystemResults(name, replace(run, name=name), digest)
+        for name, (_, _, run, digest) in zip(names, given, strict=True)
+    )

@@ -162,13 +162,14 @@ def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
 
 
 def _run_notes(built: BuiltPool) -> Iterator[str]:
-    by_digest: dict[str, list[str]] = {}
+    by_results: dict[frozenset[tuple[str, tuple[str, ...]]], list[str]] = {}
     for system in built.systems:
-        by_digest.setdefault(system.digest, []).append(system.name)
+        results = frozenset((query_id, tuple(hit.id for hit in hits)) for query_id, hits in system.hits.items())
+        by_results.setdefault(results, []).append(system.name)
         longest = max(map(len, system.hits.values()), default=0)
         if longest < built.request.last:
             yield f"{system.name}: at most {n_of(longest, 'results')} a query, of {built.request.last} ranks looked at"
-    for names in by_digest.values():
+    for names in by_results.values():
         if len(names) > 1:
             yield f"{and_list(names)} hold the same results: neither has a unique contribution"
 
