@@ -10,6 +10,7 @@ from cranfield.judging.store.migrate import Upgrade
 from cranfield.judging.store.people import People
 from cranfield.judging.store.queue import Queue
 from cranfield.judging.store.reading import Reading
+from cranfield.judging.store.transfer import Transfer
 
 
 class Store:
@@ -22,6 +23,7 @@ class Store:
         log: saves, adjudication, imports, events.
         reading: progress, coverage, ratings, items.
         calls: calls of models.
+        transfer: whole books out of the database and into it.
         upgraded: what opening the database came to.
     """
 
@@ -35,6 +37,7 @@ class Store:
         self.log = Log(database, clock)
         self.reading = Reading(database, clock)
         self.calls = Calls(database, clock)
+        self.transfer = Transfer(database, clock)
 
     @property
     def where(self) -> str:
