@@ -13,7 +13,7 @@ from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import persons_table
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.model import TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
@@ -28,7 +28,7 @@ FEWEST_RATERS = 2
 class BookSensitivity:
     """The declared comparison, and it repeated."""
 
-    testset: TestSet
+    rated: RatedBook
     """By the declared rule, with adjudicated grades and all raters."""
     comparison: Comparison
     sensitivity: Sensitivity
@@ -87,13 +87,13 @@ def book_sensitivity(
         first, second = (evaluate_with_options(testset, run, [primary], kept) for run in runs)
         return compare(first, second, declared)
 
-    testset = rated_book(contents, rule=rule, models=models).testset
-    comparison = compared(testset)
-    found = list(_repeated(contents, compared, testset.consensus, models=models))
+    rated = rated_book(contents, rule=rule, models=models)
+    comparison = compared(rated.testset)
+    found = list(_repeated(contents, compared, rated.testset.consensus, models=models))
     variations = tuple(item for item in found if isinstance(item, Variation))
     left_out = tuple(item for item in found if isinstance(item, str))
     varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
-    return BookSensitivity(testset, comparison, varied)
+    return BookSensitivity(rated, comparison, varied)
 
 
 def _repeated(

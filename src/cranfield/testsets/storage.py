@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.errors import InputError, TestSetError, UsageError
-from cranfield.formats.convert import fitted, format_after, write_testset
+from cranfield.formats.convert import chosen_format, fitted, format_after, write_testset
 from cranfield.formats.io.files import (
     GZIP_MAGIC,
     STDIN,
@@ -130,6 +130,22 @@ def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> S
     except OSError as error:
         raise UsageError(refusal(target, error)) from error
     return Saved((*made.files, place), ())
+
+
+def write_new(testset: TestSet, out: Path) -> tuple[str, ...]:
+    """Write a test set to a new file, its metadata beside it where the format has no room for them.
+
+    Returns:
+        A sentence for each thing that the file does not hold.
+
+    Raises:
+        TestSetError: the format can hold nothing of it, or the file cannot be written.
+    """
+    entry = chosen_format(out, None)
+    bare = testset if holds_meta(entry) else replace(testset, meta=Meta())
+    fitting, losses = fitted(bare, entry, out)
+    write_again(replace(fitting, meta=testset.meta), out, entry)
+    return losses
 
 
 def _save_whole(changed: TestSet, path: Path, target: Path, source: Format, entry: Format) -> Saved:

@@ -14,5 +14,10 @@ SUBCOMMANDS = {
     "models": f"{__name__}.models",
     "close": f"{__name__}.change",
     "open": f"{__name__}.change",
+    "agreement": f"{__name__}.results",
+    "sensitivity": f"{__name__}.results",
+    "freeze": f"{__name__}.results",
+    "import": f"{__name__}.transfer",
+    "export": f"{__name__}.transfer",
 }
 """Command to its module, in the order help lists them."""

@@ -51,7 +51,7 @@ def read_book(path: Path) -> BookDump:
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     with opened(path, BookFileError) as stream:
         lines = bounded_lines(stream, path, BookFileError, MOST_RECORD_BYTES)
-        for line, values in json_objects(lines, shown(path), problems, unique_keys=True):
+        for line, values in json_objects(lines, shown(path), problems):
             kind = "" if header is None else next(iter(values), "")
             if header is not None and (len(values) != 1 or kind not in KINDS):
                 problems.add(

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
-from typing import cast
+from typing import TypedDict, Unpack, cast
 
-from cranfield.errors import UsageError
-from cranfield.judging.book.contents import BookContents
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.formats.io.yaml_text import yaml_text
+from cranfield.formats.testsets.native_write import document_of
+from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind
-from cranfield.judging.store.values import ItemView
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import FrozenInfo, ItemView
 from cranfield.model import (
     Judging,
     JudgingAgreement,
@@ -94,11 +97,55 @@ def freeze(
     kappa = check_kappa(contents, seed)
     people = rater_names(contents, pseudonyms=pseudonyms)
     judging = _judging(contents, rated, people, seed)
-    testset = replace(_renamed(rated.testset, people), version=str(judging.number), notes=())
+    testset = replace(renamed(rated.testset, people), version=str(judging.number), notes=())
     previous = contents.frozen[-1].digest if contents.frozen else ""
     testset = replace(testset, meta=replace(testset.meta, judging=judging, previous=previous))
     sentence = f"frozen from the book {name}: {judging.coverage['judged']} of {n_of(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
     return Freezing(recorded(testset, sentence, today), rated, unfinished, kappa)
+
+
+class FreezeOptions(TypedDict, total=False):
+    """The keywords of `freeze`."""
+
+    rule: str | None
+    models: bool
+    allow_partial: bool
+    pseudonyms: bool
+    seed: int
+
+
+def freeze_book(
+    store: Store, book: str | int, *, today: date, **options: Unpack[FreezeOptions]
+) -> tuple[Freezing, FrozenInfo]:
+    """Freeze a book and record the version in the database, with the whole test set.
+
+    Raises:
+        UnknownNameError: there is no such book.
+        UsageError: as `freeze`.
+    """
+    contents = contents_of(store, book)
+    made = freeze(contents, today=today, **options)
+    return made, record_frozen(store, contents, made)
+
+
+def record_frozen(store: Store, contents: BookContents, made: Freezing) -> FrozenInfo:
+    """Record a frozen version in the database, with the whole test set."""
+    manifest: dict[str, object] = {"testset": document_of(made.testset)}
+    return store.books.add_frozen(contents.info.id, made.testset.digest, manifest)
+
+
+def frozen_text(store: Store, book: str | int, number: int) -> str:
+    """A frozen version as the YAML of its test set.
+
+    Raises:
+        UnknownNameError: the book has no such version, or came without it.
+    """
+    info = store.books.get(book)
+    found = next((row for row in store.books.frozen(info.id) if row.number == number), None)
+    document = None if found is None else found.manifest.get("testset")
+    if not isinstance(document, dict):
+        raise UnknownNameError(f"book {info.name!r} has no version {number}")
+    return yaml_text(document)
 
 
 def check_kappa(contents: BookContents, seed: int = 0) -> RaterKappa | None:
@@ -166,7 +213,8 @@ def rater_names(contents: BookContents, *, pseudonyms: bool) -> Names:
     return {name: f"rater {place}" if pseudonyms else name for place, name in enumerate(names, start=1)}
 
 
-def _renamed(testset: TestSet, names: Names) -> TestSet:
+def renamed(testset: TestSet, names: Names) -> TestSet:
+    """The test set with the names that raters have in what leaves the book."""
     ratings = {
         query_id: tuple(replace(rating, rater=names.get(rating.rater, rating.rater)) for rating in given)
         for query_id, given in testset.ratings.items()

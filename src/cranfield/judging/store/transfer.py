@@ -98,7 +98,8 @@ class _Reading:
         book = self.book
         queries = self._all(select(BookQuery).where(BookQuery.book_id == book.id).order_by(BookQuery.position))
         names = {query.id: query.name for query in queries}
-        of_book = {table: self._all(select(table).where(table.book_id == book.id)) for table in (Member, ModelCall)}
+        members = self._all(select(Member).where(Member.book_id == book.id))
+        calls = self._all(select(ModelCall).where(ModelCall.book_id == book.id).order_by(ModelCall.id))
         guidelines = self._all(select(Guideline).where(Guideline.book_id == book.id).order_by(Guideline.version))
         frozen = self._all(select(Frozen).where(Frozen.book_id == book.id).order_by(Frozen.number))
         slots: dict[int, list[dict[str, Any]]] = {}
@@ -110,16 +111,16 @@ class _Reading:
             "query": [_values(query, records.QueryRecord) for query in queries],
             "item": [self._item(item, names, slots.get(item.id, [])) for item in self.items],
             "event": [self._event(event) for event in self.events],
-            "judgment": [self._judgment(row) for row in self._of_items(Judgment)],
-            "call": [self._call(row) for row in of_book[ModelCall]],
+            "judgment": sorted(
+                map(self._judgment, self._of_items(Judgment)), key=lambda row: (row["item"], row["account"])
+            ),
+            "call": [self._call(row) for row in calls],
         }
         parts = {
             "guidelines": [
                 _values(row, records.GuidelineRecord, account=self._name(row.account_id)) for row in guidelines
             ],
-            "members": [
-                _values(row, records.MemberRecord, account=self._rater(row.account_id)) for row in of_book[Member]
-            ],
+            "members": sorted(map(self._member, members), key=lambda row: str(row["account"])),
             "frozen": [
                 _values(row, records.FrozenRecord, **({"manifest": {}} if self.pseudonyms else {})) for row in frozen
             ],
@@ -139,6 +140,9 @@ class _Reading:
             }
             for name, account in used
         ]
+
+    def _member(self, row: Member) -> dict[str, Any]:
+        return _values(row, records.MemberRecord, account=self._rater(row.account_id))
 
     def _item(self, item: Item, names: dict[int, str], slots: list[dict[str, Any]]) -> dict[str, Any]:
         return _values(

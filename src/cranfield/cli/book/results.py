@@ -1,0 +1,152 @@
+"""Commands that make figures and test sets of a book: freeze, agreement, sensitivity."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, deliver
+from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing
+from cranfield.model.testset_options import RULES, SCALES
+
+if TYPE_CHECKING:
+    from cranfield.judging.book.freeze import FreezeOptions
+    from cranfield.project.inputs import ScoringOptions
+
+EXIT_NO_AGREEMENT = 1
+RuleOption = Annotated[
+    str | None,
+    typer.Option("--rule", metavar="RULE", help=f"Consensus rule: {RULES}; default: the rule of the book."),
+]
+ModelsOption = Annotated[bool, typer.Option("--models", help="Use the grade of a model where nothing else gives one.")]
+PseudonymsOption = Annotated[bool, typer.Option("--pseudonyms", help="Call persons `rater 1`, `rater 2`, ...")]
+
+
+def freeze_command(
+    book: BookArgument,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Test set to write; its extension selects the format.")
+    ],
+    rule: RuleOption = None,
+    allow_partial: Annotated[
+        bool, typer.Option("--allow-partial", help="Freeze a book that is not finished: the rest stays unjudged.")
+    ] = False,
+    models: ModelsOption = False,
+    pseudonyms: PseudonymsOption = False,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    today: TodayOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
+    from cranfield.testsets.judging_notes import judging_notes
+    from cranfield.testsets.storage import write_new
+    from cranfield.words import n_of
+
+    refuse_existing(out, force=force)
+    with closing(open_books(db)) as store:
+        contents = contents_of(store, book)
+        options: FreezeOptions = {
+            "rule": rule,
+            "models": models,
+            "pseudonyms": pseudonyms,
+            "seed": seed,
+            "allow_partial": allow_partial,
+        }
+        try:
+            made = freeze(contents, today=day_of(today), **options)
+        except NoAgreementError as error:
+            note(f"error: {error}")
+            raise typer.Exit(EXIT_NO_AGREEMENT) from None
+        losses = write_new(made.testset, out)
+        frozen = record_frozen(store, contents, made)
+    for sentence in (*losses, *judging_notes(made.testset)):
+        note(f"note: {sentence}")
+    if made.kappa is not None:
+        note(made.kappa.sentence)
+    if made.rated.differences:
+        n = n_of(len(made.rated.differences), "grades")
+        note(f"note: {n} of other sources differ from those that hold: `cranfield book sensitivity` lists them")
+    n = n_of(len(made.testset.queries), "queries")
+    note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
+
+
+def agreement_command(
+    book: BookArgument,
+    *,
+    rule: RuleOption = None,
+    to_scale: Annotated[
+        str | None,
+        typer.Option("--to-scale", metavar="SCALE", help=f"Convert the grades to this scale first: {SCALES}."),
+    ] = None,
+    binary_at: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--binary-at",
+            metavar="GRADE",
+            help="Map each grade to relevant (from GRADE on) or not first; repeat to compare thresholds.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="STRATUM", help="Also show the agreement for each value of this stratum."),
+    ] = None,
+    seed: SeedOption = 0,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.freeze import persons_testset
+    from cranfield.reporting.documents.agreement import agreement_document
+    from cranfield.testsets.raters import rater_report
+
+    with closing(open_books(db)) as store:
+        testset = persons_testset(contents_of(store, book))
+    report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
+    deliver(agreement_document(report), output, html)
+
+
+@option_groups
+def sensitivity_command(
+    book: BookArgument,
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="Candidate run.")],
+    *,
+    measure: Annotated[
+        str, typer.Option("-m", "--measure", metavar="MEASURE", help="Measure that decides.")
+    ] = "nDCG@10",
+    rule: RuleOption = None,
+    models: ModelsOption = False,
+    seed: SeedOption = 0,
+    scoring: ScoringOptions,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Compare two runs on the grades of a book under each consensus rule, and without each of its raters."""
+    from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.project.book_sensitivity import book_sensitivity
+    from cranfield.reporting.documents.book import book_sensitivity_document
+
+    with closing(open_books(db)) as store:
+        contents = contents_of(store, book)
+    options = CompareOptions(n_draws=SENSITIVITY_DRAWS, seed=seed)
+    found = book_sensitivity(
+        contents, (baseline, candidate), primary=measure, rule=rule, options=options, scoring=scoring, models=models
+    )
+    document = book_sensitivity_document(
+        found.rated.testset, found.comparison, found.sensitivity, found.line, found.rated.differences
+    )
+    deliver(document, output, html)

@@ -1,0 +1,71 @@
+"""What leaves a book in other formats: its judgments as a test set, and the pooled results of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.freeze import rater_names, renamed
+from cranfield.judging.book.grades import rated_book
+from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Run, TestSet
+
+JUDGES = "judges"
+
+
+def judgments_of(
+    contents: BookContents,
+    *,
+    rule: str | None = None,
+    models: bool = False,
+    pseudonyms: bool = False,
+    by_judge: bool = False,
+) -> TestSet:
+    """The judgments of a book with raters, reasons and times; -1 for what is pooled and unjudged.
+
+    Args:
+        contents: the book.
+        rule: consensus rule; None is that of the book.
+        models: whether a model's grade counts where nothing else gives one.
+        pseudonyms: whether raters are called `rater 1`, ...
+        by_judge: judgments by group, for qrels by judge, in the place of ratings; an adjudicator is a judge too.
+    """
+    names = rater_names(contents, pseudonyms=pseudonyms)
+    testset = renamed(rated_book(contents, rule=rule, models=models, reasons=True).testset, names)
+    if not by_judge:
+        return replace(testset, notes=())
+    groups = {
+        query_id: tuple(
+            GroupedJudgment(rating.doc_id, rating.rater.replace(" ", "_"), rating.grade)
+            for rating in given
+            if rating.grade is not None
+        )
+        for query_id, given in testset.ratings.items()
+    }
+    groups = {query_id: given for query_id, given in groups.items() if given}
+    if not groups:
+        raise UsageError(f"book {contents.info.name!r} holds no grade")
+    return replace(testset, ratings={}, consensus="", groups=groups, grouping="judge", notes=())
+
+
+def pooled_run(contents: BookContents, name: str) -> Run:
+    """The results of a run that are in the pool, in its order.
+
+    Raises:
+        UnknownNameError: no result of the pool is of this run.
+    """
+    ranks: dict[str, list[tuple[int, str]]] = {}
+    known: set[str] = set()
+    for item in contents.items:
+        known |= set(item.runs)
+        rank = item.runs.get(name)
+        if isinstance(rank, int):
+            ranks.setdefault(item.query, []).append((rank, item.doc))
+    if name not in known:
+        raise UnknownNameError.among("run", name, sorted(known))
+    answers = {
+        query.name: Answer(Outcome.ANSWERED, tuple(Hit(doc) for _, doc in sorted(ranks.get(query.name, []))))
+        for query in contents.queries
+        if query.name in ranks
+    }
+    return Run(name, answers)

@@ -1,0 +1,253 @@
+"""Judgments of a file into a book: by the raters that the file names, or carried over where it names none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from cranfield.errors import Problem, UsageError, shorten
+from cranfield.formats.io.files import shown
+from cranfield.formats.splice.places import place_of_item
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Level
+from cranfield.judging.store.schema import Action, RaterKind, Role
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import BookInfo, ImportedJudgment
+from cranfield.model import Query, Rating, TestSet
+from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
+
+Unknown = Literal["error", "add", "skip"]
+"""What is done with a document that the book does not have."""
+CARRIED = RaterKind.CARRIED.value
+NO_GUIDELINE = 0
+"""The version of an imported judgment: no guidelines of this book."""
+WITHOUT_REASON = "adjudicated before the import"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import came to."""
+
+    n_new: int
+    n_known: int
+    """Judgments that an earlier import recorded."""
+    n_added: int
+    """Documents that the book did not have."""
+    skipped: tuple[str, ...]
+    """Queries and documents that the book does not have and that were left out."""
+    n_final: int
+    """Adjudicated grades."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    query: str
+    """As the book calls it."""
+    doc: str
+    rater: str
+    """Empty: not known."""
+    rating: Rating
+
+
+def import_judgments(
+    store: Store, book: str | int, testset: TestSet, path: Path, *, by: int, unknown: Unknown = "error"
+) -> Imported:
+    """Record the judgments of a test set in a book, all or none; a second import of the same adds nothing.
+
+    Args:
+        store: the database.
+        book: of the same queries, by id or text.
+        testset: ratings by rater are those of persons; graded ids without a rater are carried over.
+        path: of the test set, for problems.
+        by: account that adds documents.
+        unknown: what is done with documents that the book does not have; a query that it does not have is skipped with
+            `skip`, else an error.
+
+    Raises:
+        UsageError: with every query, document and grade that the book does not have, each at its line.
+    """
+    info = store.books.get(book)
+    names = _query_names(store, info, testset)
+    known = {(item.query, item.doc): item.id for item in store.reading.items(info.id)}
+    judged = list(_judged(testset, names))
+    texts = {query.id: (query.id, query.text) for query in testset.queries}
+    problems = [
+        Problem(
+            f"the book has no query {shorten(query.id)}", shown(path), *place_of_item(path, (query.id, query.text), "")
+        )
+        for query in testset.queries
+        if query.id not in names and unknown != "skip"
+    ]
+    ids = {name: query_id for query_id, name in names.items()}
+    problems += list(_grade_problems(info.settings, judged, path, texts, ids))
+    missing = dict.fromkeys((row.query, row.doc) for row in judged if (row.query, row.doc) not in known)
+    if unknown == "error":
+        problems += [
+            Problem(
+                f"the book has no document {shorten(doc)} of query {shorten(query)}",
+                shown(path),
+                *place_of_item(path, texts[ids[query]], doc),
+                hint="{unknown=add} adds it, {unknown=skip} leaves it out",
+                parameters=("unknown",),
+            )
+            for query, doc in missing
+        ]
+    if problems:
+        raise UsageError(problems)
+    if unknown == "add":
+        known |= {(query, doc): store.books.add_item(info.id, query, doc, {}, by) for query, doc in missing}
+    kept = [row for row in judged if (row.query, row.doc) in known]
+    accounts = _accounts(store, kept)
+    rows = [_row(row, known, accounts) for row in kept if not row.rating.final]
+    n_new = store.log.import_many(info.id, rows)
+    final = [row for row in kept if row.rating.final]
+    for row in final:
+        reason = row.rating.reason or WITHOUT_REASON
+        grade = row.rating.grade or 0.0
+        store.log.adjudicate(known[row.query, row.doc], accounts[row.rater], grade, reason, _key(row))
+    skipped = [] if unknown != "skip" else [query.id for query in testset.queries if query.id not in names]
+    skipped += [f"{query} {doc}" for query, doc in missing] if unknown == "skip" else []
+    n_added = len(missing) if unknown == "add" else 0
+    return Imported(n_new, len(rows) - n_new, n_added, tuple(skipped), len(final))
+
+
+def _query_names(store: Store, info: BookInfo, testset: TestSet) -> dict[str, str]:
+    """Query id in the file to the name in the book: by id, else by a text that one query has."""
+    queries = store.reading.queries(info.id)
+    by_text: dict[str, list[str]] = {}
+    for query in queries:
+        by_text.setdefault(query.text.strip(), []).append(query.name)
+    names = {query.name for query in queries}
+
+    def found(query: Query) -> str | None:
+        if query.id in names:
+            return query.id
+        same = by_text.get(query.text.strip(), []) if query.text.strip() else []
+        return same[0] if len(same) == 1 else None
+
+    return {query.id: name for query in testset.queries if (name := found(query)) is not None}
+
+
+def _judged(testset: TestSet, names: Mapping[str, str]) -> Iterator[_Judged]:
+    """Ratings, and the grades of documents that have none; a grade under 0 is no judgment."""
+    for query_id, name in names.items():
+        rated = set()
+        for rating in testset.ratings.get(query_id, ()):
+            rated.add(rating.doc_id)
+            if rating.grade is not None and rating.grade >= 0:
+                yield _Judged(name, rating.doc_id, rating.rater, rating)
+        for doc_id, grade in testset.grades.get(query_id, {}).items():
+            if doc_id not in rated and grade >= 0:
+                yield _Judged(name, doc_id, "", Rating(doc_id, "", grade))
+
+
+def _grade_problems(
+    settings: BookSettings,
+    judged: list[_Judged],
+    path: Path,
+    texts: Mapping[str, tuple[str, str]],
+    ids: Mapping[str, str],
+) -> Iterator[Problem]:
+    """Grades that are not of the book's scale."""
+    grades = set(settings.scale.grades)
+    expected = ", ".join(map(str, settings.scale.grades))
+    for row in judged:
+        grade = row.rating.grade
+        if grade not in grades:
+            line, column = place_of_item(path, texts[ids[row.query]], row.doc)
+            message = (
+                f"the grade of document {shorten(row.doc)} of query {shorten(row.query)} is not of the book's scale"
+            )
+            yield Problem(message, shown(path), line, column, expected, f"{grade:g}")
+
+
+def _accounts(store: Store, judged: list[_Judged]) -> dict[str, int]:
+    """Rater to account; those that are not there are made, without a password.
+
+    Raises:
+        UsageError: an account of this name is no person.
+    """
+    accounts = {row.name: row for row in store.people.all()}
+    wanted = {name: RaterKind.PERSON if name else RaterKind.CARRIED for name in dict.fromkeys(r.rater for r in judged)}
+    problems = [
+        Problem(f"rater {shorten(name)} has an account that is no person", got=accounts[name].kind.value)
+        for name, kind in wanted.items()
+        if name in accounts and accounts[name].kind is not kind
+    ]
+    if problems:
+        raise UsageError(problems)
+    found = {}
+    for name, kind in wanted.items():
+        account = accounts.get(name or CARRIED)
+        role = Role.RATER if name else Role.VIEWER
+        found[name] = (account or store.people.add(name or CARRIED, role, kind)).id
+    return found
+
+
+def _row(row: _Judged, items: Mapping[tuple[str, str], int], accounts: Mapping[str, int]) -> ImportedJudgment:
+    return ImportedJudgment(
+        items[row.query, row.doc],
+        accounts[row.rater],
+        _key(row),
+        row.rating.grade,
+        Action.GRADE if row.rater else Action.CARRY,
+        reason=row.rating.reason,
+        at=row.rating.at,
+        guideline_version=NO_GUIDELINE,
+    )
+
+
+def _key(row: _Judged) -> str:
+    """The same judgment has the same key."""
+    text = repr((row.query, row.doc, row.rater, row.rating.grade, row.rating.final))
+    return f"import:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:
+    """A new book of the queries and documents of a test set, for its judgments to be imported."""
+    judged = {
+        query.id: dict.fromkeys(
+            (*testset.grades.get(query.id, {}), *(rating.doc_id for rating in testset.ratings.get(query.id, ())))
+        )
+        for query in testset.queries
+    }
+    pool = Pool(
+        name=testset.name,
+        method="depth",
+        depth=max(1, *map(len, judged.values())),
+        testset=testset.name,
+        testset_digest=testset.digest,
+        runs=(),
+        queries=tuple(
+            PooledQuery(id=query.id, text=query.text, strata={k: str(v) for k, v in query.strata.items()})
+            for query in testset.queries
+        ),
+        items=tuple(PooledItem(query=query_id, doc=doc) for query_id, docs in judged.items() for doc in sorted(docs)),
+    )
+    rule = testset.consensus if testset.consensus in CONSENSUS else DEFAULT_RULE
+    return store.books.create(name, pool, BookSettings(scale=scale_of(testset), consensus=rule))
+
+
+def scale_of(testset: TestSet) -> GradeScale:
+    """The declared scale of a test set, or the smallest named one with all its grades.
+
+    Raises:
+        UsageError: no named scale has them, or a grade is no whole number from 0 to 99.
+    """
+    rated = {r.grade for given in testset.ratings.values() for r in given if r.grade is not None}
+    graded = {grade for judged in testset.grades.values() for grade in judged.values()}
+    given = {grade for grade in rated or graded if grade >= 0}
+    declared = set(testset.meta.scale)
+    for scale in SCALES.values():
+        if (declared and declared == set(scale.grades)) or (not declared and given <= set(scale.grades)):
+            return scale
+    grades = sorted(declared or given)
+    if any(grade != int(grade) or not 0 <= grade < 100 for grade in grades) or len(grades) < 2:
+        listed = ", ".join(f"{grade:g}" for grade in grades[:10])
+        raise UsageError(
+            "the grades are those of no scale of a book", expected="two or more whole numbers from 0 to 99", got=listed
+        )
+    return GradeScale(name="own", levels=tuple(Level(grade=int(grade), label=f"{grade:g}") for grade in grades))
