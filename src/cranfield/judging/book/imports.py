@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,6 +14,7 @@ from cranfield.formats.io.files import shown
 from cranfield.formats.splice.places import place_of_item
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Level
+from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ImportedJudgment
@@ -24,6 +26,9 @@ Unknown = Literal["error", "add", "skip"]
 CARRIED = RaterKind.CARRIED.value
 NO_GUIDELINE = 0
 """The version of an imported judgment: no guidelines of this book."""
+MOST_RATERS = 10
+"""Most raters of an item that a book may ask for."""
+DEFAULT_MOST = BookSettings.model_fields["most_raters"].default
 WITHOUT_REASON = "adjudicated before the import"
 
 
@@ -76,7 +81,9 @@ def import_judgments(
     texts = {query.id: (query.id, query.text) for query in testset.queries}
     problems = [
         Problem(
-            f"the book has no query {shorten(query.id)}", shown(path), *place_of_item(path, (query.id, query.text), "")
+            f"the book has no query {shorten(query.id)}",
+            shown(path),
+            *place_of_item(path, texts[query.id], _first(testset, query.id)),
         )
         for query in testset.queries
         if query.id not in names and unknown != "skip"
@@ -101,17 +108,23 @@ def import_judgments(
         known |= {(query, doc): store.books.add_item(info.id, query, doc, {}, by) for query, doc in missing}
     kept = [row for row in judged if (row.query, row.doc) in known]
     accounts = _accounts(store, kept)
-    rows = [_row(row, known, accounts) for row in kept if not row.rating.final]
+    rows = [_row(info.id, row, known, accounts[row.rater]) for row in kept if not row.rating.final]
     n_new = store.log.import_many(info.id, rows)
     final = [row for row in kept if row.rating.final]
     for row in final:
         reason = row.rating.reason or WITHOUT_REASON
         grade = row.rating.grade or 0.0
-        store.log.adjudicate(known[row.query, row.doc], accounts[row.rater], grade, reason, _key(row))
+        store.log.adjudicate(known[row.query, row.doc], accounts[row.rater].id, grade, reason, _key(info.id, row))
     skipped = [] if unknown != "skip" else [query.id for query in testset.queries if query.id not in names]
     skipped += [f"{query} {doc}" for query, doc in missing] if unknown == "skip" else []
     n_added = len(missing) if unknown == "add" else 0
     return Imported(n_new, len(rows) - n_new, n_added, tuple(skipped), len(final))
+
+
+def _first(testset: TestSet, query_id: str) -> str:
+    """A document of a query."""
+    rated = (rating.doc_id for rating in testset.ratings.get(query_id, ()))
+    return next(iter((*testset.grades.get(query_id, {}), *rated)), "")
 
 
 def _query_names(store: Store, info: BookInfo, testset: TestSet) -> dict[str, str]:
@@ -164,45 +177,35 @@ def _grade_problems(
             yield Problem(message, shown(path), line, column, expected, f"{grade:g}")
 
 
-def _accounts(store: Store, judged: list[_Judged]) -> dict[str, int]:
-    """Rater to account; those that are not there are made, without a password.
-
-    Raises:
-        UsageError: an account of this name is no person.
-    """
+def _accounts(store: Store, judged: list[_Judged]) -> dict[str, AccountInfo]:
+    """Rater to account, of the kind that it has here; those that are not there are persons, without a password."""
     accounts = {row.name: row for row in store.people.all()}
-    wanted = {name: RaterKind.PERSON if name else RaterKind.CARRIED for name in dict.fromkeys(r.rater for r in judged)}
-    problems = [
-        Problem(f"rater {shorten(name)} has an account that is no person", got=accounts[name].kind.value)
-        for name, kind in wanted.items()
-        if name in accounts and accounts[name].kind is not kind
-    ]
-    if problems:
-        raise UsageError(problems)
+    kinds = {kind.value: kind for kind in (RaterKind.CARRIED, RaterKind.RULE)}
     found = {}
-    for name, kind in wanted.items():
-        account = accounts.get(name or CARRIED)
-        role = Role.RATER if name else Role.VIEWER
-        found[name] = (account or store.people.add(name or CARRIED, role, kind)).id
+    for rater in dict.fromkeys(row.rater for row in judged):
+        name = rater or CARRIED
+        kind = kinds.get(name, RaterKind.PERSON)
+        role = Role.RATER if kind is RaterKind.PERSON else Role.VIEWER
+        found[rater] = accounts.get(name) or store.people.add(name, role, kind)
     return found
 
 
-def _row(row: _Judged, items: Mapping[tuple[str, str], int], accounts: Mapping[str, int]) -> ImportedJudgment:
+def _row(book_id: int, row: _Judged, items: Mapping[tuple[str, str], int], account: AccountInfo) -> ImportedJudgment:
     return ImportedJudgment(
         items[row.query, row.doc],
-        accounts[row.rater],
-        _key(row),
+        account.id,
+        _key(book_id, row),
         row.rating.grade,
-        Action.GRADE if row.rater else Action.CARRY,
+        Action.CARRY if account.kind in {RaterKind.CARRIED, RaterKind.RULE} else Action.GRADE,
         reason=row.rating.reason,
         at=row.rating.at,
         guideline_version=NO_GUIDELINE,
     )
 
 
-def _key(row: _Judged) -> str:
-    """The same judgment has the same key."""
-    text = repr((row.query, row.doc, row.rater, row.rating.grade, row.rating.final))
+def _key(book_id: int, row: _Judged) -> str:
+    """The same judgment of a book has the same key."""
+    text = repr((book_id, row.query, row.doc, row.rater, row.rating.grade, row.rating.final))
     return f"import:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
@@ -228,7 +231,12 @@ def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:
         items=tuple(PooledItem(query=query_id, doc=doc) for query_id, docs in judged.items() for doc in sorted(docs)),
     )
     rule = testset.consensus if testset.consensus in CONSENSUS else DEFAULT_RULE
-    return store.books.create(name, pool, BookSettings(scale=scale_of(testset), consensus=rule))
+    counts = Counter((query_id, r.doc_id) for query_id, given in testset.ratings.items() for r in given if not r.final)
+    raters = min(max(counts.values(), default=1), MOST_RATERS)
+    settings = BookSettings(
+        scale=scale_of(testset), consensus=rule, raters_per_item=raters, most_raters=max(raters, DEFAULT_MOST)
+    )
+    return store.books.create(name, pool, settings)
 
 
 def scale_of(testset: TestSet) -> GradeScale:
