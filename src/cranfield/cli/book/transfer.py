@@ -113,17 +113,14 @@ def export_command(
 ) -> None:
     """Export a whole book, its judgments in a format of another tool, or the pooled results of a run."""
     from cranfield.formats.convert import write_run, write_testset
-    from cranfield.judging.book.book_file import SUFFIX, write_book
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.exports import JUDGES, judgments_of, pooled_run
     from cranfield.words import n_of
 
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
-        if run is None and (format == WHOLE or (format is None and out.name.endswith(SUFFIX))):
-            dump = store.transfer.dump(book, pseudonyms=pseudonyms)
-            write_book(dump, out)
-            note(f"wrote {out}: {n_of(len(dump.item), 'items')}, {n_of(len(dump.event), 'events')}")
+        if run is None and (format == WHOLE or (format is None and out.name.endswith(".book.jsonl"))):
+            _export_whole(store, book, out, pseudonyms=pseudonyms)
             return
         contents = contents_of(store, book)
     if run is not None:
@@ -137,3 +134,12 @@ def export_command(
     note(
         f"wrote {out}: {n_of(sum(map(len, testset.grades.values())), 'documents')}, grades by {testset.consensus or 'judge'}"
     )
+
+
+def _export_whole(store: Store, book: str, out: Path, *, pseudonyms: bool) -> None:
+    from cranfield.judging.book.book_file import write_book
+    from cranfield.words import n_of
+
+    dump = store.transfer.dump(book, pseudonyms=pseudonyms)
+    write_book(dump, out)
+    note(f"wrote {out}: {n_of(len(dump.item), 'items')}, {n_of(len(dump.event), 'events')}")

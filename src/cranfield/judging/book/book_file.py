@@ -15,7 +15,6 @@ from cranfield.judging.store.book_records import KINDS, BookDump, BookRecord, Re
 from cranfield.words import or_list
 
 BOOK_KEY = "cranfield_book"
-SUFFIX = ".book.jsonl"
 
 
 class BookFileError(InputError):

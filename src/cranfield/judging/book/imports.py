@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.formats.io.files import shown
@@ -78,30 +78,8 @@ def import_judgments(
     names = _query_names(store, info, testset)
     known = {(item.query, item.doc): item.id for item in store.reading.items(info.id)}
     judged = list(_judged(testset, names))
-    texts = {query.id: (query.id, query.text) for query in testset.queries}
-    problems = [
-        Problem(
-            f"the book has no query {shorten(query.id)}",
-            shown(path),
-            *place_of_item(path, texts[query.id], _first(testset, query.id)),
-        )
-        for query in testset.queries
-        if query.id not in names and unknown != "skip"
-    ]
-    ids = {name: query_id for query_id, name in names.items()}
-    problems += list(_grade_problems(info.settings, judged, path, texts, ids))
     missing = dict.fromkeys((row.query, row.doc) for row in judged if (row.query, row.doc) not in known)
-    if unknown == "error":
-        problems += [
-            Problem(
-                f"the book has no document {shorten(doc)} of query {shorten(query)}",
-                shown(path),
-                *place_of_item(path, texts[ids[query]], doc),
-                hint="{unknown=add} adds it, {unknown=skip} leaves it out",
-                parameters=("unknown",),
-            )
-            for query, doc in missing
-        ]
+    problems = list(_problems(info.settings, testset, path, judged, names, missing, unknown))
     if problems:
         raise UsageError(problems)
     if unknown == "add":
@@ -119,6 +97,41 @@ def import_judgments(
     skipped += [f"{query} {doc}" for query, doc in missing] if unknown == "skip" else []
     n_added = len(missing) if unknown == "add" else 0
     return Imported(n_new, len(rows) - n_new, n_added, tuple(skipped), len(final))
+
+
+def _problems(
+    settings: BookSettings,
+    testset: TestSet,
+    path: Path,
+    judged: list[_Judged],
+    names: Mapping[str, str],
+    missing: Iterable[tuple[str, str]],
+    unknown: Unknown,
+) -> Iterator[Problem]:
+    """Queries, documents and grades that the book does not have, and raters who adjudicate what they rate, at their lines."""
+    texts = {query.id: (query.id, query.text) for query in testset.queries}
+    ids = {name: query_id for query_id, name in names.items()}
+
+    def problem(message: str, query_id: str, doc: str, **more: Any) -> Problem:
+        return Problem(message, shown(path), *place_of_item(path, texts[query_id], doc), **more)
+
+    for query in testset.queries:
+        if query.id not in names and unknown != "skip":
+            yield problem(f"the book has no query {shorten(query.id)}", query.id, _first(testset, query.id))
+    hint = {"hint": "{unknown=add} adds it, {unknown=skip} leaves it out", "parameters": ("unknown",)}
+    for query_name, doc in missing if unknown == "error" else ():
+        message = f"the book has no document {shorten(doc)} of query {shorten(query_name)}"
+        yield problem(message, ids[query_name], doc, **hint)
+    grades = set(settings.scale.grades)
+    rated = {(row.query, row.doc, row.rater) for row in judged if not row.rating.final}
+    for row in judged:
+        what = f"document {shorten(row.doc)} of query {shorten(row.query)}"
+        if row.rating.grade not in grades:
+            scale = ", ".join(map(str, settings.scale.grades))
+            message = f"the grade of {what} is not of the book's scale"
+            yield problem(message, ids[row.query], row.doc, expected=scale, got=f"{row.rating.grade:g}")
+        if row.rating.final and (row.query, row.doc, row.rater) in rated:
+            yield problem(f"{shorten(row.rater)} rates {what} and adjudicates it", ids[row.query], row.doc)
 
 
 def _first(testset: TestSet, query_id: str) -> str:
@@ -155,26 +168,6 @@ def _judged(testset: TestSet, names: Mapping[str, str]) -> Iterator[_Judged]:
         for doc_id, grade in testset.grades.get(query_id, {}).items():
             if doc_id not in rated and grade >= 0:
                 yield _Judged(name, doc_id, "", Rating(doc_id, "", grade))
-
-
-def _grade_problems(
-    settings: BookSettings,
-    judged: list[_Judged],
-    path: Path,
-    texts: Mapping[str, tuple[str, str]],
-    ids: Mapping[str, str],
-) -> Iterator[Problem]:
-    """Grades that are not of the book's scale."""
-    grades = set(settings.scale.grades)
-    expected = ", ".join(map(str, settings.scale.grades))
-    for row in judged:
-        grade = row.rating.grade
-        if grade not in grades:
-            line, column = place_of_item(path, texts[ids[row.query]], row.doc)
-            message = (
-                f"the grade of document {shorten(row.doc)} of query {shorten(row.query)} is not of the book's scale"
-            )
-            yield Problem(message, shown(path), line, column, expected, f"{grade:g}")
 
 
 def _accounts(store: Store, judged: list[_Judged]) -> dict[str, AccountInfo]:
