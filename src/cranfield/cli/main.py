@@ -36,6 +36,7 @@ COMMANDS = (
     "book",
     "db",
     "agreement",
+    "judge",
     "explain",
     "measures",
     "serve",

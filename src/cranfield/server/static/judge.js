@@ -28,6 +28,7 @@ const tabs = new BroadcastChannel(prefix);
 const tab = randomKey();
 const elsewhere = new Map(); // tab to the items that it holds
 const undoable = [];
+const finished = new Set(); // queries, since the server counted them
 let progress = null;
 let delta = 0;
 let seen = 0;
@@ -61,6 +62,7 @@ async function fetchItems(n, recent) {
     const holding = [...new Set([...held, ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
     const answer = await api.next(expired ? Math.max(n, AHEAD) : n, holding, recent);
     contact = Date.now();
+    const waiting = !queue.current;
     const again = new Set(answer.items.map((card) => card.item));
     const lost = expired && queue.drop(new Set(queue.held().filter((item) => !again.has(item))));
     const judged = new Set(unsaved.filter((entry) => entry.action !== "undo").map((entry) => entry.item));
@@ -72,13 +74,14 @@ async function fetchItems(n, recent) {
     if (!outbox.unsaved().length) {
       progress = answer.progress;
       delta = 0;
+      finished.clear();
     }
     progress ??= answer.progress;
     if (n) done = !answer.items.length;
-    if (lost || !queue.current || !started) toNext({ focus: false });
-    started = true;
+    if (lost || waiting || !started) toNext({ focus: false });
     else if (view.layout === "list") view.show(queue);
-    view.showProgress(progress, queue.current, delta);
+    started = true;
+    view.showProgress(progress, queue.current, delta, finished.size);
   } catch (error) {
     if (error.status === 401 || error.status === 403) $("sign-in").hidden = false;
     $("finished-text").textContent = error.status ? error.message : "The server cannot be reached. Trying again …";
@@ -107,7 +110,7 @@ function arrive({ focus = true } = {}) {
   const card = queue.current;
   clock.start();
   view.show(queue);
-  view.showProgress(progress, card, delta);
+  view.showProgress(progress, card, delta, finished.size);
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
   if (!card && done) {
@@ -138,6 +141,8 @@ function record(card, action, mine, method) {
   delta += wasOpen - isOpen;
   card.mine = mine;
   if (isOpen) done = false;
+  if (queue.ofQuery(card).every((other) => other.mine)) finished.add(card.query.id);
+  else finished.delete(card.query.id);
   view.showState(card);
   send(card, action, method);
   tabs.postMessage({ tab, judged: mine ? card.item : null });
