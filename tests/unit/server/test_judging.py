@@ -29,12 +29,18 @@ QUERIES = tuple(
 )
 FIELDS = {"title": "Sock & <b>", "text": "A wool sock", "score": "SECRET-score", "rank": "SECRET-rank"}
 GRADED = tuple(
-    PooledItem(query=f"q{n}", doc=f"d{n}{d}", fields=FIELDS, runs={"SECRET-one": d + 1}, stratum="SECRET-s", inclusion=0.5)
+    PooledItem(
+        query=f"q{n}", doc=f"d{n}{d}", fields=FIELDS, runs={"SECRET-one": d + 1}, stratum="SECRET-s", inclusion=0.5
+    )
     for n in range(3)
     for d in range(4)
 )
 LISTS = tuple(
-    PooledItem(query=f"q{n}", doc="lists", fields={"a": [{"doc": "old", "title": "Old"}], "b": [{"doc": "new", "title": "New"}]})
+    PooledItem(
+        query=f"q{n}",
+        doc="lists",
+        fields={"a": [{"doc": "old", "title": "Old"}], "b": [{"doc": "new", "title": "New"}]},
+    )
     for n in range(3)
 )
 
@@ -91,7 +97,9 @@ def test_nothing_that_could_bias_a_rater_is_sent_before_the_grade(client, store)
     book = store.books.get("shop")
     store.people.join(book.id, ann)
     for item in store.queue.next_items(book.id, ann, 12):
-        store.log.save(SaveRequest(book.id, item.item_id, ann, Action.GRADE, f"k{item.item_id}", grade=3, reason="SECRET-reason"))
+        store.log.save(
+            SaveRequest(book.id, item.item_id, ann, Action.GRADE, f"k{item.item_id}", grade=3, reason="SECRET-reason")
+        )
     found = fetch(client, n=12)
     card = found["items"][0]
     assert set(card) == {
@@ -153,7 +161,11 @@ def test_what_waits_is_not_overtaken_by_a_later_entry_of_its_item(client, store,
         {"key": "2", "item": a, "action": "undo"},
         {"key": "3", "item": b, "action": "grade", "grade": 1},
     )
-    assert [(result["ok"], result.get("retry", False)) for result in results] == [(False, True), (False, True), (True, False)]
+    assert [(result["ok"], result.get("retry", False)) for result in results] == [
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
 
 
 def test_a_page_of_another_database_or_account_saves_nothing(client, store):
@@ -191,7 +203,10 @@ def test_what_was_judged_last_is_given_to_a_page_that_is_loaded_again(client):
     save(client, {"key": "1", "item": a, "action": "grade", "grade": 2, "reason": "good"})
     save(client, {"key": "2", "item": b, "action": "skip", "skip_reason": "expert"})
     recent = fetch(client, recent=5)["recent"]
-    assert [(card["item"], card["mine"]["action"], card["mine"]["grade"]) for card in recent] == [(a, "grade", 2), (b, "skip", None)]
+    assert [(card["item"], card["mine"]["action"], card["mine"]["grade"]) for card in recent] == [
+        (a, "grade", 2),
+        (b, "skip", None),
+    ]
     assert (recent[0]["reason"], recent[1]["mine"]["skip_reason"]) == ("good", "expert")
 
 
