@@ -196,8 +196,6 @@ def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]
         "n_left",
         "n_skipped",
         "n_later",
-        "n_queries",
-        "n_queries_done",
         "median_ms",
         "seconds_left",
         "n_seen",

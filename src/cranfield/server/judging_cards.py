@@ -134,7 +134,15 @@ def _documents(book: BookInfo, item: Assignment) -> list[Shown]:
 
 
 def _card(item: Assignment) -> dict[str, object]:
-    query = {"id": item.query_id, "name": item.query, "text": item.query_text, "need": item.need, "notes": item.notes}
+    query = {
+        "id": item.query_id,
+        "name": item.query,
+        "text": item.query_text,
+        "need": item.need,
+        "notes": item.notes,
+        "number": item.query_number,
+        "of": item.n_queries,
+    }
     return {"item": item.item_id, "query": query, "number": item.number, "of": item.n_of_query, "doc": item.doc}
 
 

@@ -106,7 +106,7 @@ def test_nothing_that_could_bias_a_rater_is_sent_before_the_grade(client, store)
         *("item", "query", "number", "of", "doc", "title", "html", "open_url", "digest", "problem", "pending", "mine"),
         "reason",
     }
-    assert set(card["query"]) == {"id", "name", "text", "need", "notes"}
+    assert set(card["query"]) == {"id", "name", "text", "need", "notes", "number", "of"}
     assert card["query"]["need"].startswith("Need")
     assert (card["mine"], card["reason"]) == (None, "")
     page = client.get("/books/shop/judge").text

@@ -28,16 +28,20 @@ const tabs = new BroadcastChannel(prefix);
 const tab = randomKey();
 const elsewhere = new Map(); // tab to the items that it holds
 const undoable = [];
-const finished = new Set(); // queries, since the server counted them
 let progress = null;
 let delta = 0;
 let seen = 0;
 let filling = null;
 let done = false;
 let started = false;
+let troubled = false;
 let contact = 0; // when the server last renewed the leases
 
-const outbox = new Outbox(prefix, (entries) => api.save(entries), (state) => view.showUnsaved(state));
+const outbox = new Outbox(prefix, (entries) => api.save(entries), (state) => {
+  if (troubled && !state.trouble) refillIfShort(); // the server is back
+  troubled = Boolean(state.trouble);
+  view.showUnsaved(state);
+});
 const keys = new Keys(page.actions, page.mode === "grade" ? page.choices.map((choice) => choice.value) : [], settings.values, act, (digits) => view.typed(digits));
 
 // --- fetching
@@ -74,14 +78,14 @@ async function fetchItems(n, recent) {
     if (!outbox.unsaved().length) {
       progress = answer.progress;
       delta = 0;
-      finished.clear();
     }
     progress ??= answer.progress;
     if (n) done = !answer.items.length;
-    if (lost || waiting || !started) toNext({ focus: false });
+    if (lost || waiting || !started) toOpen();
     else if (view.layout === "list") view.show(queue);
     started = true;
-    view.showProgress(progress, queue.current, delta, finished.size);
+    view.showProgress(progress, queue.current, delta);
+    $("judge").dataset.ahead = queue.held().length;
   } catch (error) {
     if (error.status === 401 || error.status === 403) $("sign-in").hidden = false;
     $("finished-text").textContent = error.status ? error.message : "The server cannot be reached. Trying again …";
@@ -108,9 +112,10 @@ function refillIfShort() {
 
 function arrive({ focus = true } = {}) {
   const card = queue.current;
+  $("judge").dataset.ahead = queue.held().length;
   clock.start();
   view.show(queue);
-  view.showProgress(progress, card, delta, finished.size);
+  view.showProgress(progress, card, delta);
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
   if (!card && done) {
@@ -123,6 +128,12 @@ function arrive({ focus = true } = {}) {
 function leave() {
   const card = queue.current;
   if (card) card.ms = (card.ms ?? 0) + clock.read();
+}
+
+/** Stay where there is something to judge, or go to it. */
+function toOpen() {
+  if (queue.current && !queue.current.mine) arrive({ focus: false });
+  else toNext({ focus: false });
 }
 
 function toNext(options) {
@@ -141,8 +152,6 @@ function record(card, action, mine, method) {
   delta += wasOpen - isOpen;
   card.mine = mine;
   if (isOpen) done = false;
-  if (queue.ofQuery(card).every((other) => other.mine)) finished.add(card.query.id);
-  else finished.delete(card.query.id);
   view.showState(card);
   send(card, action, method);
   tabs.postMessage({ tab, judged: mine ? card.item : null });
@@ -185,7 +194,10 @@ function undo(method) {
     return;
   }
   leave();
-  for (const { card, before } of unit) record(card, before ? before.action : "undo", before, method);
+  for (const each of unit) {
+    each.card = queue.find(each.card.item) ?? each.card; // what was put off may have been fetched anew
+    record(each.card, each.before ? each.before.action : "undo", each.before, method);
+  }
   if (!queue.goTo(unit[0].card)) queue.insert(unit[0].card);
   arrive();
   view.announce(unit.length > 1 ? `Undone: ${unit.length} grades withdrawn.` : "Undone.");
@@ -317,7 +329,7 @@ tabs.addEventListener("message", ({ data }) => {
   if (data.ask) tabs.postMessage({ tab, held: queue.held() });
   if (data.held) elsewhere.set(data.tab, data.held);
   if (data.closed) elsewhere.delete(data.tab);
-  if (data.judged && queue.drop(new Set([data.judged]))) toNext({ focus: false });
+  if (data.judged && queue.drop(new Set([data.judged]))) toOpen();
 });
 addEventListener("pagehide", () => tabs.postMessage({ tab, closed: true }));
 document.addEventListener("visibilitychange", () => document.hidden || refill(done ? AHEAD : 0));

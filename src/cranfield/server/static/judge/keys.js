@@ -25,7 +25,7 @@ export class Keys {
   press(event) {
     const target = event.target instanceof Element ? event.target : document.body;
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.keyCode === 229) return;
-    if (target.closest(TYPED) || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || target.closest(TYPED) || document.querySelector("dialog[open]")) return;
     if (!this.settings.enabled && event.key.length === 1) return; // a key with a name, as an arrow, is no character
     if (this.digits && event.key === "Enter") {
       event.preventDefault();

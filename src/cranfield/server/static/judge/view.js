@@ -121,13 +121,13 @@ export class View {
     card?.heading.focus({ preventScroll: this.layout === "card" });
   }
 
-  showProgress(progress, card, delta, finished) {
+  showProgress(progress, card, delta) {
     if (!progress) return;
     const done = progress.n_done + progress.n_skipped + delta;
     const all = progress.n_done + progress.n_skipped + progress.n_later + progress.n_left;
     const parts = [];
     if (card) {
-      parts.push(`query ${Math.min(progress.n_queries_done + finished + 1, progress.n_queries)}/${progress.n_queries}`);
+      parts.push(`query ${card.query.number}/${card.query.of}`);
       parts.push(`item ${card.number}/${card.of}`);
     }
     parts.push(`${Math.min(done, all)}/${all}`);
