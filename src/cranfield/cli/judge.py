@@ -22,8 +22,22 @@ DEFAULT_PORT = 8734
 
 
 def judge_command(
-    book: Annotated[str, typer.Argument(metavar="BOOK", help="Name of a book.")],
+    book: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BOOK|RUN...", help="Name of a book; or a run file, of which a book is made; or two, to compare."
+        ),
+    ],
     *,
+    testset: Annotated[
+        Path | None,
+        typer.Option(
+            "--testset", metavar="FILE", help="Of run files: texts of the queries, and what is judged already."
+        ),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="K", min=1, help="Of run files: results of each query that are judged.")
+    ] = 10,
     db: DbOption = DEFAULT_DATABASE,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on: of this machine.")] = (
         "127.0.0.1"
@@ -49,6 +63,7 @@ def judge_command(
     """Open the judging page of a book in the browser, for one user of this machine.
 
     The printed address holds a token that signs its user in. Ctrl-C ends the server; judgments are saved as they are made.
+    A run file makes a book of its first results; two make a book of their lists, of which the better one is chosen blind.
     """
     try:
         from cranfield.server.options import ServerOptions, server_secret
@@ -56,14 +71,16 @@ def judge_command(
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the judging page", "web") from None
 
-    store = open_books(db)
+    from_runs = len(book) > 1 or Path(book[0]).is_file()
+    store = open_books(db, create=from_runs)
     try:
-        _show_book(store, book)
+        name = book_of_runs(store, book, testset, depth) if from_runs else book[0]
+        _show_book(store, name)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         texts = _texts(config)
         with suppress(KeyboardInterrupt):  # the ordinary end
             run_server(
-                store, options, f"/books/{quote(book, safe='')}/judge", texts=texts, on_ready=_announce(browser=browser)
+                store, options, f"/books/{quote(name, safe='')}/judge", texts=texts, on_ready=_announce(browser=browser)
             )
     finally:
         store.close()
@@ -109,3 +126,39 @@ def _announce(*, browser: bool) -> Callable[[str], None]:
             webbrowser.open(address)
 
     return announce
+
+
+def book_of_runs(store: Store, runs: list[str], testset: Path | None, depth: int) -> str:
+    """The name of the book of one run, or of two that are compared; it is made, or what it lacks is added to it.
+
+    Raises:
+        UsageError: there is no test set, there are more than two runs, or nothing is to be judged.
+    """
+    from cranfield.errors import UnknownNameError
+    from cranfield.judging.pools.request import PoolRequest
+    from cranfield.judging.preference import preference_pool
+    from cranfield.judging.settings import BookSettings, Mode, scale_of
+    from cranfield.project.loading import load
+    from cranfield.project.pool_runs import pool_of, read_systems
+
+    if testset is None:
+        raise UsageError("run files without a test set", expected="--testset FILE, which has the texts of the queries")
+    if len(runs) > 2:
+        raise UsageError(
+            f"{len(runs)} runs", expected="one, or two", hint="`cranfield pool RUN... --book NAME` pools more"
+        )
+    judged, settings = load(testset), BookSettings()
+    if len(runs) == 1:
+        name = read_systems(runs, judged)[0].name
+        pool = pool_of(runs, judged, PoolRequest(depth=depth, name=name)).pool
+        settings = BookSettings(scale=scale_of(pool.scale))
+    else:
+        a, b = read_systems(runs, judged)
+        name = f"{a.name} or {b.name}"
+        pool = preference_pool(name, judged.queries, a, b, depth)
+        settings = BookSettings(mode=Mode.PREFERENCE)
+    try:
+        store.books.add_pool(store.books.get(name).id, pool)
+    except UnknownNameError:
+        store.books.create(name, pool, settings)
+    return name

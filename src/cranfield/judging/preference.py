@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
+from cranfield.judging.pools.candidates import fields_of
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.model import Hit, Query, Run
+from cranfield.judging.pools.results import SystemResults
+from cranfield.model import Hit, Query
 from cranfield.stats.paired import sign_test
 from cranfield.stats.proportion import exact_interval
 
@@ -44,7 +46,9 @@ class PreferenceResult:
     """Exact 95 % interval of that share."""
 
 
-def preference_pool(name: str, queries: Iterable[Query], a: Run, b: Run, depth: int = 10, seed: int = 0) -> Pool:
+def preference_pool(
+    name: str, queries: Iterable[Query], a: SystemResults, b: SystemResults, depth: int = 10, seed: int = 0
+) -> Pool:
     """Make a pool of one item a query: the first results of two runs. Queries with the same list from both are left out.
 
     Raises:
@@ -52,36 +56,39 @@ def preference_pool(name: str, queries: Iterable[Query], a: Run, b: Run, depth: 
     """
     kept, items = [], []
     for query in queries:
-        lists = [_results(run, query.id, depth) for run in (a, b)]
-        if [each["doc"] for each in lists[0]] == [each["doc"] for each in lists[1]]:
+        fields: dict[str, object] = {
+            side: [_record(hit) for hit in system.top(query.id, depth)] for side, system in (("a", a), ("b", b))
+        }
+        if fields["a"] == fields["b"]:
             continue
-        kept.append(PooledQuery(id=query.id, text=query.text))
-        fields: dict[str, object] = {"a": lists[0], "b": lists[1]}
+        kept.append(PooledQuery(id=query.id, text=query.text, need=query.need, notes=query.notes))
         items.append(PooledItem(query=query.id, doc=LISTS, fields=fields))
     if not items:
         raise UsageError(
             f"{a.name} and {b.name} return the same first {depth} results for every query",
             hint="compare more results, with --depth",
         )
-    runs = tuple(PooledRun(name=run.name, digest=run.digest) for run in (a, b))
+    runs = tuple(PooledRun(name=system.name, digest=system.digest) for system in (a, b))
     return Pool(name=name, method="depth", depth=depth, seed=seed, runs=runs, queries=tuple(kept), items=tuple(items))
-
-
-def _results(run: Run, query_id: str, depth: int) -> list[dict[str, object]]:
-    answer = run.answers.get(query_id)
-    return [_record(hit) for hit in (answer.hits if answer else ())[:depth]]
 
 
 def _record(hit: Hit) -> dict[str, object]:
     """What is shown of a result: no rank, score or name of a run."""
-    return {"doc": hit.id, **({"title": hit.title} if hit.title else {})}
+    return {"doc": hit.id, **fields_of(hit)}
+
+
+def run_names(source: Mapping[str, object]) -> tuple[str, str]:
+    """Names of the runs whose lists are `a` and `b`, as the book's source has them."""
+    runs = source.get("runs")
+    names = [str(run["name"]) for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
+    return (names[0], names[1]) if len(names) == 2 else ("a", "b")
 
 
 def preference_result(runs: Sequence[str], ratings: Iterable[RatingRow]) -> PreferenceResult:
     """Count the preferences of persons; hidden repeats do not count.
 
     Args:
-        runs: names of the runs whose lists are `a` and `b`.
+        runs: whose lists are `a` and `b`.
         ratings: of a book of preferences.
 
     Example:

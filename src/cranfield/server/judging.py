@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from cranfield.errors import CranfieldError
@@ -162,6 +163,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
         scale=settings.scale.levels if graded else (),
         skips=page["skips"],
         actions=actions,
+        guideline=_guideline(book),
         page_json=json.dumps(page),
     )
 
@@ -339,6 +341,14 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
     )
     return {"ok": True, "item": cards(_pages(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
+
+
+def _guideline(book: BookInfo) -> Markup:
+    """The guidelines, which are Markdown, as sanitised HTML."""
+    from cranfield.judging.documents.values import DocumentText
+    from cranfield.server.documents import rendered
+
+    return rendered(DocumentText("", "", "", book.guideline, "markdown", "")).html
 
 
 @router.put("/api/me/settings")

@@ -138,16 +138,14 @@ def test_each_entry_of_a_batch_is_answered_on_its_own_and_saved_once(client, sto
         {"key": "6", "item": b, "action": "grade", "grade": 0},
     ]
     results = {result["key"]: result for result in save(client, *entries)}
-    assert {key: result["ok"] for key, result in results.items()} == {
-        **{"1": True, "2": False, "3": False},
-        **{"4": False, "5": True, "6": True},
-    }
+    assert [key for key, result in results.items() if result["ok"]] == ["1", "5", "6"]
+    assert len(results) == 6
     assert not any(result.get("retry") for result in results.values())
     assert "0, 1, 2, 3" in results["2"]["error"] or "scale" in results["2"]["error"]
     again = save(client, *entries)
     assert [result["duplicate"] for result in again if result["ok"]] == [True, True, True]
     graded = [event for event in store.log.events(1) if event.action in {Action.GRADE, Action.SKIP}]
-    assert [(event.item_id, event.method, event.duration_ms) for event in graded][0] == (a, "key", 900)
+    assert (graded[0].item_id, graded[0].method, graded[0].duration_ms) == (a, "key", 900)
     assert len(graded) == 3
 
 

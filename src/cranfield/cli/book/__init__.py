@@ -5,6 +5,7 @@ SUBCOMMANDS = {
     "list": f"{__name__}.show",
     "show": f"{__name__}.show",
     "log": f"{__name__}.show",
+    "preference": f"{__name__}.show",
     "add-item": f"{__name__}.change",
     "guideline": f"{__name__}.change",
     "calibrate": f"{__name__}.change",

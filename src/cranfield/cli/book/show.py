@@ -49,3 +49,23 @@ def log_command(
             for event in events:
                 typer.echo(json.dumps(asdict(event), ensure_ascii=False))
             after = events[-1].id
+
+
+def preference_command(
+    book: BookArgument, *, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE
+) -> None:
+    """Show which of two lists raters prefer: wins, ties, an exact sign test, an interval."""
+    from cranfield.errors import UsageError
+    from cranfield.judging.preference import preference_result, run_names
+    from cranfield.judging.settings import Mode
+    from cranfield.judging.store.schema import RaterKind
+    from cranfield.reporting.documents.preference import preference_document
+
+    with closing(open_books(db)) as store:
+        info = store.books.get(book)
+        if info.settings.mode is not Mode.PREFERENCE:
+            raise UsageError(
+                f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
+            )
+        result = preference_result(run_names(info.source), store.reading.ratings(info.id, [RaterKind.PERSON]))
+    deliver(preference_document(info.name, result), output)

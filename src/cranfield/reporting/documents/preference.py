@@ -1,0 +1,36 @@
+"""The result of a book of preferences, as a Document."""
+
+from __future__ import annotations
+
+from cranfield.judging.preference import PreferenceResult
+from cranfield.numbers import format_p, format_percent
+from cranfield.record import record_of
+from cranfield.reporting.document import Document, KeyValues, Paragraph, Section, tidy_table
+
+WHAT_IT_IS = (
+    "A query counts once, for the list that more of its raters prefer. The sign test is exact and two-sided, and leaves ties out; "
+    "the interval of the share is that of Clopper and Pearson."
+)
+
+
+def preference_document(book: str, result: PreferenceResult) -> Document:
+    """Wins, ties, the sign test and the interval."""
+    rows: list[tuple[str, str]] = [
+        ("queries judged", f"{result.n} ({result.n_votes} judgments)"),
+        (f"{result.a} better", str(result.wins_a)),
+        (f"{result.b} better", str(result.wins_b)),
+        ("ties", str(result.ties)),
+    ]
+    if result.share_b is not None and result.ci_low is not None and result.ci_high is not None:
+        share = f"{format_percent(result.share_b)}, 95 % CI {format_percent(result.ci_low)} to {format_percent(result.ci_high)}"
+        rows.append((f"{result.b} better, of those without ties", share))
+    if result.p_value is not None:
+        rows.append(("sign test", f"p {format_p(result.p_value)}"))
+    record = record_of(result)
+    return Document(
+        title="Preferences",
+        subtitle=(f"{book}: {result.a} or {result.b}",),
+        sections=(Section("result", "Result", (KeyValues(tuple(rows)), Paragraph(WHAT_IT_IS, "note"))),),
+        payload=lambda: {"book": book, **record},
+        tidy=lambda: tidy_table(tuple(record), [tuple(record.values())]),
+    )
