@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from cranfield.errors import UsageError
 from cranfield.judging.pools.candidates import fields_of
@@ -15,13 +15,29 @@ from cranfield.model import Hit, Query
 from cranfield.stats.paired import sign_test
 from cranfield.stats.proportion import exact_interval
 
-if TYPE_CHECKING:
-    from cranfield.judging.store.values import RatingRow
-
 TIE, A_BETTER, B_BETTER = 0, 1, 2
 """Grades of a book of preferences."""
 LISTS = "lists"
 """Id of the item of a query: it has one, the two lists."""
+
+
+class Vote(Protocol):
+    """A judgment of the store, as far as it counts here."""
+
+    @property
+    def query(self) -> str:
+        """Id of the query."""
+        ...
+
+    @property
+    def grade(self) -> float | None:
+        """`TIE`, `A_BETTER` or `B_BETTER`; None for a skip."""
+        ...
+
+    @property
+    def repeat_of(self) -> int | None:
+        """The item that this one repeats."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,7 @@ def run_names(source: Mapping[str, object]) -> tuple[str, str]:
     return (names[0], names[1]) if len(names) == 2 else ("a", "b")
 
 
-def preference_result(runs: Sequence[str], ratings: Iterable[RatingRow]) -> PreferenceResult:
+def preference_result(runs: Sequence[str], ratings: Iterable[Vote]) -> PreferenceResult:
     """Count the preferences of persons; hidden repeats do not count.
 
     Args:
