@@ -27,7 +27,8 @@ class KeyAction:
     """None: in both modes."""
 
 
-_MOVES = ("ArrowRight", "ArrowLeft")
+SYMBOLS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓"}
+"""Named keys as they are shown."""
 ACTIONS = (
     KeyAction("left", "ArrowLeft", "the left list is better", mode=Mode.PREFERENCE),
     KeyAction("right", "ArrowRight", "the right list is better", mode=Mode.PREFERENCE),
@@ -53,11 +54,17 @@ ACTIONS = (
 
 def key_actions(mode: Mode) -> list[dict[str, object]]:
     """The actions of a mode, for the page. With the arrows, two lists are chosen between; otherwise they move."""
-    found = [asdict(action) for action in ACTIONS if action.mode in {None, mode}]
-    if mode is Mode.PREFERENCE:
-        for action in found:
-            action["other"] = "" if action["other"] in _MOVES else action["other"]
-    return found
+    found = [action for action in ACTIONS if action.mode in {None, mode}]
+    taken = {action.key for action in found}
+    return [
+        asdict(action)
+        | {
+            "other": "" if action.other in taken else action.other,
+            "symbol": SYMBOLS.get(action.key, action.key.upper()),
+            "other_symbol": "" if action.other in taken else SYMBOLS.get(action.other, action.other),
+        }
+        for action in found
+    ]
 
 
 OneKey = Annotated[str, StringConstraints(max_length=1, to_lower=True)]

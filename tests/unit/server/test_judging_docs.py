@@ -12,7 +12,7 @@ from cranfield.judging.preference import PreferenceResult, preference_result
 from cranfield.judging.settings import Mode
 from cranfield.reporting import render
 from cranfield.reporting.documents.preference import preference_document
-from cranfield.server.keymap import ACTIONS, key_actions
+from cranfield.server.keymap import ACTIONS, SYMBOLS, key_actions
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_the_page_lists_every_key(page: str) -> None:
     def listed(of_preferences: bool) -> list[tuple[str, str]]:
         return [
             (
-                ", ".join(f"`{key.upper() if len(key) == 1 else key}`" for key in (action.key, action.other) if key),
+                ", ".join(f"`{SYMBOLS.get(key, key.upper())}`" for key in (action.key, action.other) if key),
                 action.about,
             )
             for action in ACTIONS

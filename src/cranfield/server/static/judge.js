@@ -267,7 +267,8 @@ const ACTIONS = {
 
 function step(by) {
   leave();
-  if (!queue.move(by)) view.announce(by > 0 ? "This is the last item so far." : "This is the first item.");
+  const moved = queue.move(by);
+  view.announce(moved ? "" : by > 0 ? "This is the last item so far." : "This is the first item.");
   arrive();
   refillIfShort();
 }
@@ -343,7 +344,11 @@ settings.apply = (values) => {
   $("highlight").setAttribute("aria-pressed", String(values.highlight));
   $("layout").setAttribute("aria-pressed", String(view.layout === "list"));
   for (const action of page.actions) {
-    for (const place of document.querySelectorAll(`[data-key="${action.name}"]`)) place.textContent = values.enabled ? keys.keyOf(action).toUpperCase() : "";
+    for (const place of document.querySelectorAll(`[data-key="${action.name}"]`)) {
+      const key = keys.keyOf(action);
+      place.textContent = key === action.key ? action.symbol : key.toUpperCase();
+      place.hidden = !values.enabled && key.length === 1;
+    }
   }
   if (queue.current) view.show(queue);
 };

@@ -22,7 +22,14 @@ export class Dialogs {
     const dialog = $(id);
     dialog.returnValue = "";
     dialog.showModal();
-    return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }));
+    return new Promise((resolve) => {
+      const closed = () => {
+        if (dialog.open) return; // the event of an earlier closing, which comes late
+        dialog.removeEventListener("close", closed);
+        resolve(dialog.returnValue);
+      };
+      dialog.addEventListener("close", closed);
+    });
   }
 
   chooseSkip() {
