@@ -21,44 +21,47 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8734
 
 
+TargetArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="BOOK|RUN...", help="Name of a book; or a run file, of which a book is made; or two, to compare."
+    ),
+]
+TestSetOption = Annotated[
+    Path | None,
+    typer.Option("--testset", metavar="FILE", help="Of run files: texts of the queries, and what is judged already."),
+]
+DepthOption = Annotated[
+    int, typer.Option("--depth", metavar="K", min=1, help="Of run files: results of each query that are judged.")
+]
+HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address of this machine to listen on.")]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help=f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
+    ),
+]
+TextsOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Where the texts of documents are; default: the fields of the runs."),
+]
+OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser of this machine.")]
+
+
 def judge_command(
-    book: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BOOK|RUN...", help="Name of a book; or a run file, of which a book is made; or two, to compare."
-        ),
-    ],
+    book: TargetArgument,
     *,
-    testset: Annotated[
-        Path | None,
-        typer.Option(
-            "--testset", metavar="FILE", help="Of run files: texts of the queries, and what is judged already."
-        ),
-    ] = None,
-    depth: Annotated[
-        int, typer.Option("--depth", metavar="K", min=1, help="Of run files: results of each query that are judged.")
-    ] = 10,
+    testset: TestSetOption = None,
+    depth: DepthOption = 10,
     db: DbOption = DEFAULT_DATABASE,
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on: of this machine.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help=f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Where the texts of documents are: see the guide on texts."),
-    ] = None,
-    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser of this machine.")] = (
-        True
-    ),
+    host: HostOption = "127.0.0.1",
+    port: PortOption = None,
+    config: TextsOption = None,
+    browser: OpenOption = True,
 ) -> None:
     """Open the judging page of a book in the browser, for one user of this machine.
 
