@@ -304,6 +304,8 @@ VARIABLES = {
     f"`{JOBS_VARIABLE}`": "Threads of the kernel, from 1 to 256. Unset: as many as there are processors, at most 8.",
     f"`{FOLDER_VARIABLE}`": "Folder of the cached scans of large run files, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
+    "`CRANFIELD_DB`": "Database of books: a path, `sqlite:PATH` or `postgresql://...`. Unset: `cranfield-books.db`.",
+    "`CRANFIELD_SECRET`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file of the user.",
     f"`{MARK_NAME}`": "Set by Cranfield, not by you: the mark by which it finds the processes of a system to end them.",
 }
 
