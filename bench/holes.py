@@ -2,7 +2,7 @@
 
 Cranfield collection, real systems: SQLite FTS5 and bm25s. The pool of two systems (first ten results of each) is judged by
 the collection: its grade, or 0. A hiding hides a share of these judgments, by seed. Then they are judged again, in the
-order of holes (by expected power, re-computed after each judgment, or after each pool of 25; and by power), in rank order
+order of holes (by expected effect, re-computed after each judgment, or after each pool of 25; and by effect), in rank order
 (rank 1 of A, rank 1 of B, rank 2 of A, ..., of all queries) and in random order. The verdict (nDCG@10, paired t test at
 .05) is settled after the first judgment from which on it is the verdict of all judgments. `docs/how-to/holes.md` has the table.
 """
@@ -139,7 +139,7 @@ def by_rank(pair: OpenPair) -> list[int]:
     )
 
 
-def by_power(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:
+def by_effect(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:
     """Holes in the order of `cranfield holes`."""
     return [hole for hole, _ in judging_order(pair, grades.__getitem__, expected=expected, batch=batch)]
 
@@ -147,9 +147,9 @@ def by_power(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, 
 def orders(pair: OpenPair, grades: Sequence[float], seed: int) -> dict[str, list[int]]:
     """Orders of judging by name."""
     return {
-        "holes": by_power(pair, grades),
-        "holes, 25 at a time": by_power(pair, grades, batch=25),
-        "holes by power": by_power(pair, grades, expected=False),
+        "holes": by_effect(pair, grades),
+        "holes, 25 at a time": by_effect(pair, grades, batch=25),
+        "holes by effect": by_effect(pair, grades, expected=False),
         "rank": by_rank(pair),
         "random": np.random.default_rng(seed).permutation(len(grades)).tolist(),
     }

@@ -23,7 +23,7 @@ def test_the_true_verdict_settles_after_half_the_judgments(shared_data, load_scr
     needed: dict[str, list[int]] = {}
     for seed in range(HIDINGS):
         pair, grades = bench.hide(judgments, sides, share, seed)
-        for name, order in (("holes", bench.by_power(pair, grades)), ("rank", bench.by_rank(pair))):
+        for name, order in (("holes", bench.by_effect(pair, grades)), ("rank", bench.by_rank(pair))):
             assert sorted(order) == list(range(len(grades)))
             needed.setdefault(name, []).append(bench.settled_after(pair, order, grades))
     holes, rank = np.array(needed["holes"]), np.array(needed["rank"])

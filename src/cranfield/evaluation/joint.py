@@ -46,6 +46,7 @@ ROWS_AT_A_TIME = 2_000_000
 
 NO_METHOD = "no method for the difference of two lists of {measure}"
 TIES_BY_MEASURE = "under this convention each measure has its own order of ties"
+REPEATED = "under this convention a document may be in a list twice"
 NUMBER_OF_QUERIES = "under this convention the judgments decide which queries count"
 NOT_KEPT = "the results beyond rank {kept} are not kept: give the measure a cutoff"
 TOO_MANY = "{n} unjudged results in query {query} are more than {most}: give the measure a smaller cutoff"
@@ -244,6 +245,8 @@ def _why_not(measure: Measure, sides: tuple[Ranking, Ranking]) -> str:
         return NO_METHOD.format(measure=measure)
     if convention.orders != "one":
         return TIES_BY_MEASURE
+    if convention.repeats == "kept":
+        return REPEATED
     if convention.no_relevant == "skip":
         return NUMBER_OF_QUERIES
     return next((why for side in sides if (why := why_unbounded(measure, side))), "")

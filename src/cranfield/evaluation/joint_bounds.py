@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.joint import METHODS, MOST_LISTS, SEPARABLE, FloatN, Method, OpenPair, Places
+from cranfield.evaluation.joint import METHODS, SEPARABLE, FloatN, Method, OpenPair, Places
 from cranfield.evaluation.joint_ratio import best_assignment, ratios_of
 from cranfield.ranking.value import FloatQ
 
 MOST_ASSIGNMENTS = 4096
 """Of one query."""
+MOST_ENUMERATED = 1_000_000
+"""Assignments of all queries together."""
 
 NOT_ENUMERATED = (
     "{measure} needs every assignment of grades, which are too many in {n} queries: give it a smaller cutoff"
@@ -47,17 +49,20 @@ class JointBounds:
         return float(self.high.mean())
 
 
-def joint_bounds(pair: OpenPair, *, progress: Callable[[int, int], None] | None = None) -> JointBounds | str:
+def joint_bounds(
+    pair: OpenPair, *, most_lists: int = MOST_ENUMERATED, progress: Callable[[int, int], None] | None = None
+) -> JointBounds | str:
     """The lowest and highest difference of every query; the reason where a query has neither them nor a bound.
 
     Args:
         pair: the unjudged results.
+        most_lists: pairs of lists to try in all, where every assignment is tried.
         progress: called with the queries done and their number.
     """
     queries = np.flatnonzero(pair.n_open)
     found = np.tile((pair.now[:, 1] - pair.now[:, 0])[:, np.newaxis], (1, 2))
     grades = np.full((len(pair.query), 2), np.nan)
-    method, enumerated = _method(pair), _enumerable(pair)
+    method, enumerated = _method(pair), _enumerable(pair, most_lists)
     left = [] if method != "every assignment" else [q for q in queries.tolist() if q not in enumerated]
     if left and pair.measure.name not in SEPARABLE:
         return NOT_ENUMERATED.format(measure=pair.measure, n=len(left))
@@ -88,10 +93,10 @@ def _method(pair: OpenPair) -> Method:
     return METHODS[measure.name]
 
 
-def _enumerable(pair: OpenPair) -> set[int]:
-    """Queries whose assignments are few enough, those with the fewest first, up to `MOST_LISTS` in all."""
+def _enumerable(pair: OpenPair, most_lists: int) -> set[int]:
+    """Queries whose assignments are few enough, those with the fewest first."""
     each = len(_levels_that_count(pair))
-    budget, found = MOST_LISTS, set()
+    budget, found = most_lists, set()
     for query in np.argsort(pair.n_open, kind="stable").tolist():
         n_lists = each ** int(pair.n_open[query])
         if n_lists > min(MOST_ASSIGNMENTS, budget):

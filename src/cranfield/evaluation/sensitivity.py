@@ -56,6 +56,9 @@ MOST_STRATA = 20
 FEWEST_QUERIES = 6
 """With fewer queries no test rejects at 5 %."""
 
+FEW_LISTS = 50_000
+"""Assignments of grades that are tried for the extremes of a difference; they take a second."""
+
 AGREEMENT = {
     VerdictCode.BETTER: "favour B",
     VerdictCode.WORSE: "favour A",
@@ -289,7 +292,7 @@ def _joint_extremes(analyses: _Analyses, sides: tuple[Ranking, Ranking]) -> tupl
     """The values best for the candidate, and best for the baseline, with one grade a document; None where they are only bounded."""
     primary = analyses.comparison.primary
     pair = open_pair(primary, sides, grades_of(analyses.sides[0].testset))
-    found = pair if isinstance(pair, str) or not pair.query_ids else joint_bounds(pair)
+    found = pair if isinstance(pair, str) or not pair.query_ids else joint_bounds(pair, most_lists=FEW_LISTS)
     if isinstance(pair, str) or not isinstance(found, JointBounds) or not found.exact.all():
         return None
     low, high = (

@@ -131,3 +131,34 @@ def test_places_of_one_file_are_pooled_as_two_documents(folder):
     found = holes_of_files(load("set.yaml"), ["c.jsonl", "d.jsonl"], CompareOptions())
     assert {hole.doc for hole in found.analysis.holes} == {"a.py:1-5", "a.py:30-40"}
     assert {item.doc for item in found.pool(5, "p").items} == {"a.py:1-5", "a.py:30-40"}
+
+
+def test_a_hidden_id_is_pooled_under_its_own_and_listed_under_the_public_one(folder):
+    from cranfield.formats.runs.jsonl import write_run
+
+    hits = (Hit("doc?key=s3cret", redacted_id="doc?key=***"), Hit("hit"))
+    write_run(Run("c", {f"q{n}": Answer(Outcome.ANSWERED, hits) for n in range(N)}), Path("c.jsonl"))
+    found = holes_of_files(load("qrels.txt"), ["c.jsonl", "b.run"], CompareOptions())
+    assert {hole.doc for hole in found.analysis.holes} == {"doc?key=***"}
+    assert {item.doc for item in found.pool(3, "p").items} == {"doc?key=s3cret"}
+
+
+def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
+    pytest.importorskip("sqlalchemy")
+    holes = ("holes", "a.run", "b.run", "--testset", "qrels.txt", "-m", "P@1")
+    assert call(*holes, "--out", "h.pool.json").returncode == 0
+    assert call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db").returncode == 0
+    from cranfield.judging.store.database import open_store
+    from cranfield.judging.store.schema import Action, Role
+    from cranfield.judging.store.values import SaveRequest
+
+    store = open_store("h.db")
+    book = store.books.get("h")
+    ann = store.people.add("ann", Role.RATER)
+    store.people.join(book.id, ann.id)
+    for item in store.queue.next_items(book.id, ann.id, 1):
+        store.log.save(SaveRequest(book.id, item.item_id, ann.id, Action.GRADE, grade=1.0, client_key="k"))
+    store.close()
+    done = call(*holes, "--book", "h", "--db", "h.db", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["holes"]) == 2

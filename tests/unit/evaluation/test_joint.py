@@ -181,6 +181,7 @@ def test_patterns_have_no_open_document():
     [
         ("bpref", "trec", "no method"),
         ("nDCG@3", "ir_measures", "order of ties"),
+        ("nDCG@3", "knowcode", "twice"),
         ("nDCG(gains={0: 1})@3", "trec", "gains"),
     ],
 )

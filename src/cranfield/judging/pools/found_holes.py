@@ -28,7 +28,13 @@ class FoundHoles:
     """Of a test set of targets, the comparison in which what no target matches is not relevant; None for graded ids."""
 
     def pool(self, top: int, name: str) -> Pool:
-        """The first holes as a pool."""
+        """The first holes as a pool. Holes have the names that people see, and documents of a pool their ids."""
+        shown = {
+            (query_id, hit.id): hit.public_id
+            for system in self.systems
+            for query_id, hits in system.hits.items()
+            for hit in hits
+        }
         chosen = {(hole.query, hole.doc): hole for hole in self.analysis.holes[:top]}
         queries = [query for query in self.testset.queries if any(query.id == query_id for query_id, _ in chosen)]
         depth = max((rank or 0 for hole in chosen.values() for rank in (hole.rank_a, hole.rank_b)), default=1)
@@ -48,9 +54,9 @@ class FoundHoles:
                     doc=each.doc_id,
                     fields=each.fields,
                     runs=each.ranks,
-                    effect=chosen[each.query_id, each.doc_id].power,
+                    effect=chosen[each.query_id, shown[each.query_id, each.doc_id]].effect,
                 )
                 for each in found
-                if (each.query_id, each.doc_id) in chosen
+                if (each.query_id, shown[each.query_id, each.doc_id]) in chosen
             ),
         )

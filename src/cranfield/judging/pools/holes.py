@@ -1,7 +1,7 @@
-"""Holes: unjudged results of two systems, by the power of their judgments over the verdict, and the verdicts within reach.
+"""Holes: unjudged results of two systems, by the effect that their judgments can have, and the verdicts within reach.
 
-Power of a hole: the largest change of the mean difference that its judgment alone can make, with every other unjudged
-document not relevant. Expected power, by which holes are ordered: the root mean square of that change over the grades,
+Effect of a hole: the largest change of the mean difference that its judgment alone can make, with every other unjudged
+document not relevant. Expected effect, by which holes are ordered: the root mean square of that change over the grades,
 each weighted by its share among the judged results at similar ranks (see `grade_shares`).
 """
 
@@ -42,9 +42,8 @@ class Hole:
     doc: str
     rank_a: int | None
     rank_b: int | None
-    power: float
-    expected: float
-    """Expected power."""
+    effect: float
+    expected_effect: float
     turns: tuple[VerdictCode, ...] = ()
     """Verdicts that its judgment alone brings."""
 
@@ -78,7 +77,7 @@ class HoleAnalysis:
     excluded: tuple[VerdictCode, ...]
     """Verdicts that no grades give."""
     holes: tuple[Hole, ...]
-    """All of them, the largest expected power first."""
+    """All of them, the largest expected effect first."""
     fewest: tuple[tuple[VerdictCode, int], ...]
     """Other verdicts, and the fewest judgments found that bring them if they all turn out that way."""
 
@@ -125,9 +124,9 @@ def find_holes(
     nothing = np.full(len(pair.query), np.nan)
     base, holes, change = pair.effects(np.arange(len(pair.query_ids)), nothing)
     verdicts = _Verdicts(comparison, pair, bounds)
-    expected = expected_power(pair, change)
-    power = np.abs(change).max(axis=1, initial=0.0) / len(base)
-    order = np.lexsort((holes, -power, -expected))
+    expected = expected_effect(pair, change)
+    effect = np.abs(change).max(axis=1, initial=0.0) / len(base)
+    order = np.lexsort((holes, -effect, -expected))
     n_tested = min(n_turns, MOST_TURNS)
     return HoleAnalysis(
         comparison,
@@ -139,17 +138,23 @@ def find_holes(
         reachable=verdicts.reachable(),
         excluded=verdicts.excluded(),
         holes=tuple(
-            _hole(pair, hole, power[hole], expected[hole], verdicts.turns(base, hole, change) if n < n_tested else ())
+            _hole(pair, hole, effect[hole], expected[hole], verdicts.turns(base, hole, change) if n < n_tested else ())
             for n, hole in enumerate(order.tolist())
         ),
         fewest=verdicts.fewest(change),
     )
 
 
-def _hole(pair: OpenPair, hole: int, power: float, expected: float, turns: tuple[VerdictCode, ...]) -> Hole:
+def _hole(pair: OpenPair, hole: int, effect: float, expected: float, turns: tuple[VerdictCode, ...]) -> Hole:
     a, b = pair.rank[hole].tolist()
     return Hole(
-        pair.query_ids[pair.query[hole]], pair.doc_ids[hole], a or None, b or None, float(power), float(expected), turns
+        pair.query_ids[pair.query[hole]],
+        pair.doc_ids[hole],
+        a or None,
+        b or None,
+        float(effect),
+        float(expected),
+        turns,
     )
 
 
@@ -299,22 +304,22 @@ def _best_rank(pair: OpenPair) -> NDArray[np.int32]:
     return best
 
 
-def expected_power(pair: OpenPair, change: FloatN) -> FloatN:
+def expected_effect(pair: OpenPair, change: FloatN) -> FloatN:
     """float64[N]: root mean square of the change of the mean difference, the grades weighted by their shares."""
     shares = grade_shares(pair)[_band(_best_rank(pair))]
-    power: FloatN = np.sqrt((shares * change**2).sum(axis=1)) / len(pair.query_ids)
-    return power
+    effect: FloatN = np.sqrt((shares * change**2).sum(axis=1)) / len(pair.query_ids)
+    return effect
 
 
 def judging_order(
     pair: OpenPair, judge: Callable[[int], float], *, expected: bool = True, batch: int = 1
 ) -> Iterator[tuple[int, float]]:
-    """The holes one by one, the most powerful first, re-computed after each judgment.
+    """The holes one by one, the largest effect first, re-computed after each judgment.
 
     Args:
         pair: the unjudged results.
         judge: called with each hole; returns its grade.
-        expected: by expected power; else by power.
+        expected: by expected effect; else by effect.
         batch: judgments between two computations: a pool of so many at a time.
 
     Yields:
@@ -332,8 +337,8 @@ def judging_order(
             version[queries] += 1
             _, holes, change = pair.effects(queries, fixed)
             squares = (shares[holes] * change**2).sum(axis=1) if expected else np.abs(change).max(axis=1, initial=0.0)
-            for power, hole in zip(squares.tolist(), holes.tolist(), strict=True):
-                heapq.heappush(queue, (-power, hole, int(version[pair.query[hole]])))
+            for effect, hole in zip(squares.tolist(), holes.tolist(), strict=True):
+                heapq.heappush(queue, (-effect, hole, int(version[pair.query[hole]])))
             waiting.clear()
         while queue and (not np.isnan(fixed[queue[0][1]]) or queue[0][2] != version[pair.query[queue[0][1]]]):
             heapq.heappop(queue)

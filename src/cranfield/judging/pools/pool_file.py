@@ -49,7 +49,7 @@ class PooledItem(_Record):
     prefilled: float | None = None
     """Grade that a pattern, span, entity or predicate of the test set gives it, by the rater `rule`."""
     effect: float | None = None
-    """Power over the decision, for a pool of holes: the change of the mean difference that its judgment can make."""
+    """For a pool of holes: the largest change of the mean difference that its judgment alone can make."""
 
 
 class Pool(_Record):

@@ -150,6 +150,15 @@ def _renamed(testset: TestSet, run: Run) -> Run:
         return run
     answers: dict[str, Answer] = {}
     for query_id, answer in run.answers.items():
-        hits = tuple(replace(hit, id=document_name(testset, query_id, hit)) for hit in answer.hits)
+        hits = tuple(_named(hit, document_name(testset, query_id, hit)) for hit in answer.hits)
         answers[query_id] = answer if hits == answer.hits else replace(answer, hits=hits)
     return replace(run, answers=answers, testset_digest=None)
+
+
+def _named(hit: Hit, name: str) -> Hit:
+    hides = hit.redacted_id is not None or hit.redacted_span is not None
+    return (
+        hit
+        if name == hit.id
+        else replace(hit, id=name, redacted_id=f"{hit.public_id}:{hit.public_span}" if hides else None)
+    )

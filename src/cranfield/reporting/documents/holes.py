@@ -26,11 +26,11 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.labels import testset_label
 from cranfield.words import n_of, or_list
 
-TIDY = ("query", "document", "rank_a", "rank_b", "power", "expected_power", "turns")
+TIDY = ("query", "document", "rank_a", "rank_b", "effect", "expected_effect", "turns")
 POOL = "holes.pool.json"
-POWER = (
-    "Power: the largest change of the mean difference that the judgment alone can make, with every other unjudged document "
-    "not relevant. Expected power: the root mean square of that change, each grade weighted by its share among the judged "
+EFFECT = (
+    "Effect: the largest change of the mean difference that the judgment alone can make, with every other unjudged document "
+    "not relevant. Expected effect: the root mean square of that change, each grade weighted by its share among the judged "
     "results at similar ranks; holes are in this order. Once some are judged, make the list again."
 )
 NO_PROOF = (
@@ -44,7 +44,7 @@ RULE_VIEW = (
 
 
 def holes_document(found: FoundHoles, *, top: int = 20, written: str = "") -> Document:
-    """The verdict, its best and worst case, the holes by expected power, and how to judge them next.
+    """The verdict, its best and worst case, the holes by expected effect, and how to judge them next.
 
     Args:
         found: the holes.
@@ -57,7 +57,7 @@ def holes_document(found: FoundHoles, *, top: int = 20, written: str = "") -> Do
     convention = comparison.baseline.ranking.convention
     sections = [
         Section("verdict", "Verdict", (KeyValues(tuple(_facts(found))), *_notes(found))),
-        Section("holes", "Holes", (_table(analysis, top), Paragraph(POWER, "note"))),
+        Section("holes", "Holes", (_table(analysis, top), Paragraph(EFFECT, "note"))),
     ]
     if found.view.differences:
         sections.append(Section("differences", "Persons and the test set", (_differences(found),)))
@@ -147,15 +147,15 @@ def _table(analysis: HoleAnalysis, top: int) -> Table:
             Column("rank in A", "count"),
             Column("rank in B", "count"),
         ),
-        *(Column("power", "value"), Column("expected", "value"), Column("alone turns the verdict to")),
+        *(Column("effect", "value"), Column("expected", "value"), Column("alone turns the verdict to")),
     )
     rows = [_row(hole) for hole in analysis.holes]
-    return Table(columns, rows, "Unjudged results by expected power", shown=top)
+    return Table(columns, rows, "Unjudged results by expected effect", shown=top)
 
 
 def _row(hole: Hole) -> tuple[Cell, ...]:
     turns = or_list([code.text for code in hole.turns]) if hole.turns else ""
-    return (hole.query, hole.doc, hole.rank_a, hole.rank_b, hole.power, hole.expected, turns)
+    return (hole.query, hole.doc, hole.rank_a, hole.rank_b, hole.effect, hole.expected_effect, turns)
 
 
 def _differences(found: FoundHoles) -> Table:

@@ -1,4 +1,4 @@
-"""Holes: their power, their order, and the verdicts that their judgments can bring, held to every assignment of small cases."""
+"""Holes: their effect, their order, and the verdicts that their judgments can bring, held to every assignment of small cases."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_holes_of_one_side_can_make_a_clear_verdict_insignificant_and_no_more():
     assert found.unknown == ()
     # 6 of 12 queries that differ are the fewest that are significant at .05
     assert found.fewest == ((VerdictCode.NOT_SIGNIFICANT, 7),)
-    assert [hole.power for hole in found.holes] == pytest.approx([1 / 12] * 12)
+    assert [hole.effect for hole in found.holes] == pytest.approx([1 / 12] * 12)
     assert all(hole.turns == () for hole in found.holes)
 
 
@@ -171,9 +171,9 @@ def test_the_order_has_each_hole_once_and_is_made_anew_after_each_judgment(expec
         fixed[hole] = grade
 
 
-def test_holes_come_by_expected_power_and_repeat():
+def test_holes_come_by_expected_effect_and_repeat():
     comparison = clear_pair(judged=False)
     found, again = find_holes(comparison), find_holes(comparison)
     assert found == again
-    expected = [hole.expected for hole in found.holes]
+    expected = [hole.expected_effect for hole in found.holes]
     assert expected == sorted(expected, reverse=True)
