@@ -229,9 +229,9 @@ def show_progress(outcome: RateOutcome) -> None:
         )
 
 
-def money_text(amount: float | None, currency: str) -> str:
+def money_text(amount: float | None, currency: str, known: str = "{}") -> str:
     """An amount, or that it is not known."""
-    return "unknown (no price)" if amount is None else f"{amount:.4f} {currency}"
+    return "unknown (no price)" if amount is None else known.format(f"{amount:.4f} {currency}")
 
 
 def estimate_text(found: DryRun) -> str:
@@ -240,7 +240,7 @@ def estimate_text(found: DryRun) -> str:
     lines = [
         f"{n_of(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {n_of(found.n_calls, 'calls')}",
         f"input about {found.input_tokens:,} tokens, output at most {found.output_tokens:,}",
-        f"cost at most about {money_text(found.cost, found.currency)}",
+        f"cost {money_text(found.cost, found.currency, 'about {} at most')}",
         *_text_lines(chosen),
     ]
     return "\n".join(lines)
@@ -256,7 +256,7 @@ def _text_lines(chosen: Selection) -> Iterator[str]:
 def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
     """What came of a run, and what to do next."""
     spent, chosen = outcome.spent, outcome.selection
-    rated = f"{outcome.rater}: {outcome.n_graded} items rated"
+    rated = f"{outcome.rater}: {n_of(outcome.n_graded, 'items')} rated"
     if outcome.n_declined:
         rated += f", {outcome.n_declined} skipped because the model cannot grade them"
     lines = [f"{rated}; {chosen.n_before} rated before, {outcome.n_left} left of {chosen.n_items}"]
@@ -267,7 +267,9 @@ def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
         tokens += f" ({spent.unmeasured} requests reported none: their reservations are counted)"
     lines.append(f"{tokens}, cost {money_text(spent.money, budget.prices.currency)}")
     if outcome.n_bad or outcome.n_failed:
-        lines.append(f"{outcome.n_bad} bad answers, {outcome.n_failed} without an answer: these items stay unjudged")
+        lines.append(
+            f"{n_of(outcome.n_bad, 'bad answers')}, {outcome.n_failed} without an answer: these items stay unjudged"
+        )
         lines += [f"  {message}" for message in outcome.messages]
     lines += _text_lines(chosen)
     if outcome.stopped is not None:
