@@ -87,7 +87,7 @@ def _judge(store: Store) -> None:
             given = {"ann": 0, "bob": 3, "cas": 0}
         for name, grade in given.items():
             reason = f"{name} thinks so" if place == 5 else ""
-            fast = name == "cas" and place % 10 == 0
+            fast = name == "cas" and place % 6 == 0
             at = NOON - DAY * (2 - place // 25)
             rows.append(
                 ImportedJudgment(

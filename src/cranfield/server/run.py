@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -22,8 +24,12 @@ SECONDS_TO_END = 5
 class _Server(uvicorn.Server):
     """Tells the streams of progress to end before it waits for open connections."""
 
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.config.loaded_app.state.stopping.set() if hasattr(self.config.loaded_app, "state") else None
+        self._stopping.set()
         await super().shutdown(sockets)
 
 
@@ -86,8 +92,8 @@ def run_server(
         timeout_graceful_shutdown=SECONDS_TO_END,
         lifespan="off",
     )
-    server = _Server(config)
-    with sock:
+    server = _Server(config, app.state.stopping)
+    with sock, suppress(KeyboardInterrupt):  # the usual end; uvicorn raises it again when all is closed
         sock.listen(128)
         on_ready(start_address(options, path))
         server.run(sockets=[sock])

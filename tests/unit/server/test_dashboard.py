@@ -1,0 +1,232 @@
+"""The pages of a book: every figure leads to the items behind it; adjudication and re-opening keep the log."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from cranfield.judging.quality import book_quality
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import Action, ItemState
+from cranfield.judging.store.values import SaveRequest
+
+LINK = re.compile(r'<a href="(/books/shop/items\?[^"]+)">(\d+)</a>')
+
+
+def n_listed(page: str) -> int:
+    return int(re.search(r"<strong>(\d+)</strong> item", page)[1])
+
+
+@pytest.mark.slow
+def test_every_figure_leads_to_as_many_items(team) -> None:
+    """A cell of the dashboard, as coverage, ratings and agreement count, against the list, as the selection counts."""
+    client = team.browser("lee")
+    links = {(html.unescape(path), int(n)) for path, n in LINK.findall(client.get("/books/shop").text)}
+    assert len(links) > 40
+    wrong = [(path, n) for path, n in sorted(links) if n_listed(client.get(path).text) != n]
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_every_link_of_the_pages_is_answered(team) -> None:
+    client = team.browser("lee")
+    seen, todo = set(), ["/", "/books/shop", "/account"]
+    while todo:
+        path = todo.pop()
+        page = client.get(path)
+        assert page.status_code == 200, path
+        for found in re.findall(r'href="(/[^"#]*)"', page.text):
+            link = html.unescape(found)
+            kind = re.sub(r"\d+", "0", urlsplit(link).path) + re.sub(r"=[^&]*", "", urlsplit(link).query)
+            if kind not in seen and not link.startswith(("/static", "/books/other", "/sign-in")):
+                seen.add(kind)
+                todo.append(link)
+    assert len(seen) > 20
+
+
+def test_judged_0_unjudged_and_the_number_of_judgments(team) -> None:
+    coverage = book_quality(team.store, team.store.books.get("shop")).coverage
+    assert coverage.n_items == 120
+    assert sum(coverage.by_persons.values()) == 120
+    assert (coverage.by_persons[0], coverage.unjudged) == (58, 58)
+    assert coverage.judged_lowest + coverage.judged_higher == 62
+    page = team.browser("lee").get("/books/shop").text
+    assert "In the pool, unjudged" in page
+    assert "An unjudged item is not a 0" in page
+
+
+def test_the_figures_of_the_raters(team) -> None:
+    quality = book_quality(team.store, team.store.books.get("shop"))
+    lines = {line.rater: line for line in quality.raters}
+    assert [*lines] == ["ann", "bob", "cas", "gpt-x"]
+    assert lines["ann"].n == 62
+    assert (lines["ann"].n_gold, lines["cas"].n_fast) == (3, 11)
+    assert lines["ann"].kappa is None
+    assert lines["gpt-x"].kappa.n == 20
+    assert not quality.too_few
+    alpha = quality.report.agreement.coefficients["alpha-ordinal"]
+    assert alpha.ci_low < alpha.value < alpha.ci_high
+    assert lines["cas"].fits is False
+    assert lines["ann"].fits is True
+    assert {day.day for day in quality.days} == {"2026-11-21", "2026-11-22", "2026-11-23"}
+    assert "cas does not fit the others" in team.browser("lee").get("/books/shop").text
+
+
+def test_the_agreement_is_that_of_cranfield_agreement(team) -> None:
+    """The same numbers as the table of ratings gives by `krippendorff`, an independent implementation."""
+    import krippendorff
+    import numpy as np
+
+    book = team.store.books.get("shop")
+    names = ("ann", "bob", "cas")
+    items = [item for item in team.store.reading.items(book.id) if item.gold is None]
+    grades = np.full((3, len(items)), np.nan)
+    for column, item in enumerate(items):
+        for row in item.ratings:
+            if row.rater in names:
+                grades[names.index(row.rater), column] = row.grade
+    expected = krippendorff.alpha(reliability_data=grades, level_of_measurement="ordinal")
+    found = book_quality(team.store, book).report.agreement.coefficients["alpha-ordinal"].value
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_few_pairs_are_too_few_to_say(team, team_books) -> None:
+    store = team.store
+    book = store.books.create("small", team_books.pool("small", 2), BookSettings(raters_per_item=2))
+    for name in ("ann", "bob"):
+        account = store.people.get(name)
+        store.people.join(book.id, account.id)
+        for item in store.reading.items(book.id):
+            request = SaveRequest(book.id, item.id, account.id, Action.GRADE, f"{item.id}", grade=1.0)
+            store.log.save(request)
+    page = team.browser("lee").get("/books/small").text
+    assert page.count("too few to say") >= 3
+    assert "12 items judged twice, 50 are needed" in page
+
+
+def test_an_empty_book_has_no_agreement_and_only_null_queries(team) -> None:
+    page = team.browser("lee").get("/books/other").text
+    assert "too few to say" in page
+    assert "whose measures are null: 6" in page
+
+
+def test_two_raters_have_a_kappa(team, team_books) -> None:
+    store = team.store
+    book = store.books.create("pair", team_books.pool("pair", 10), BookSettings(raters_per_item=2, most_raters=2))
+    for name, step in (("ann", 3), ("bob", 4)):
+        account = store.people.get(name)
+        store.people.join(book.id, account.id)
+        for place, item in enumerate(store.reading.items(book.id)):
+            grade = float(place % step == 0)
+            store.log.save(SaveRequest(book.id, item.id, account.id, Action.GRADE, f"{item.id}", grade=grade))
+    ((first, second, kappa),) = book_quality(store, book).kappas
+    assert (first, second, kappa.n) == ("ann", "bob", 60)
+    assert "60 items</summary>" in team.browser("lee").get("/books/pair").text
+
+
+def waiting(team) -> list[int]:
+    book = team.store.books.get("shop").id
+    return [item.id for item in team.store.reading.items(book, state=ItemState.ADJUDICATE)]
+
+
+def test_adjudication_keeps_the_grades_and_wants_a_reason(team) -> None:
+    client = team.browser("lee")
+    page = client.get("/books/shop/adjudicate").text
+    assert "thinks so" in page or "no reason given" in page
+    assert "<td>ann" not in page
+    item = waiting(team)[0]
+    fields = {"csrf": team.csrf(client), "grade": 2, "key": "a key of the form"}
+    assert client.post(f"/books/shop/adjudicate/{item}", data=fields).status_code == 422
+    before = [(row.rater, row.grade) for row in team.store.reading.item(item).ratings]
+    for _ in range(2):  # a form that is sent twice
+        done = client.post(f"/books/shop/adjudicate/{item}", data={**fields, "reason": "as in the guideline"})
+        assert done.status_code == 303
+    after = team.store.reading.item(item)
+    assert (after.final, after.final_by, after.final_reason) == (2.0, "lee", "as in the guideline")
+    assert [(row.rater, row.grade) for row in after.ratings] == before
+    assert item not in waiting(team)
+    assert "final grade 2 by lee" in client.get(f"/books/shop/items/{item}").text
+
+
+def test_who_graded_an_item_does_not_adjudicate_it(team) -> None:
+    store, lee = team.store, team.store.people.get("lee")
+    book, item = store.books.get("shop").id, waiting(team)[0]
+    store.people.join(book, lee.id)
+    store.log.save(SaveRequest(book, item, lee.id, Action.GRADE, "k", grade=1.0))
+    page = team.browser("lee").get(f"/books/shop/adjudicate?item={item}").text
+    assert "You graded this item" in page
+    assert 'id="decide"' not in page
+    answer = team.post("lee", f"/books/shop/adjudicate/{item}", grade=1, reason="mine", key="a key of the form")
+    assert answer.status_code == 422
+    assert team.store.reading.item(item).final is None
+
+
+def test_reopening_withdraws_what_was_previewed(team) -> None:
+    client, book = team.browser("lee"), team.store.books.get("shop").id
+    page = client.get("/books/shop/reopen?rater=cas&fast=True").text
+    assert "Re-open 11 items" in page
+    assert "All judgments of persons" in page
+    fields = {"csrf": team.csrf(client), "expected": 11, "reason": "not read"}
+    other = client.post("/books/shop/reopen?rater=cas&fast=True", data={**fields, "expected": 8})
+    assert "/reopen?" in other.headers["location"]
+    assert client.post("/books/shop/reopen?rater=cas&fast=True", data=fields).status_code == 303
+    assert n_listed(client.get("/books/shop/items?rater=cas&fast=True").text) == 0
+    assert len(team.store.log.events(book)) > 150  # the log has them still
+
+
+def test_reopening_one_rater_leaves_the_judgments_of_the_others(team) -> None:
+    client = team.browser("lee")
+    assert "those of other raters stay" in client.get("/books/shop/reopen?rater=cas").text
+    fields = {"csrf": team.csrf(client), "expected": 22, "reason": "at random"}
+    assert client.post("/books/shop/reopen?rater=cas", data=fields).status_code == 303
+    lines = {line.rater: line.n for line in book_quality(team.store, team.store.books.get("shop")).raters}
+    assert "cas" not in lines
+    assert (lines["ann"], lines["bob"]) == (62, 62)
+
+
+def test_guideline_members_links_and_state(team) -> None:
+    assert team.post("lee", "/books/shop/guideline", text="Grade\r\nwell").status_code == 303
+    assert team.store.books.get("shop").guideline == "Grade\nwell"
+    assert n_listed(team.browser("lee").get("/books/shop/items?before_guideline=2").text) == 62
+    oto = team.store.people.get("oto").id
+    assert team.post("lee", "/books/shop/members", account=oto, quota="5").status_code == 303
+    assert team.store.people.is_member(team.store.books.get("shop").id, oto)
+    assert team.post("lee", "/books/shop/members", account=oto, quota="many").status_code == 422
+    assert team.post("lee", "/books/shop/members", account=oto, action="leave").status_code == 303
+    assert not team.store.people.is_member(team.store.books.get("shop").id, oto)
+    assert team.post("lee", "/books/shop/state", state="closed").status_code == 303
+    assert team.store.books.get("shop").state == "closed"
+
+
+def test_a_link_of_another_book_is_not_revoked(team) -> None:
+    other = team.store.books.get("other").id
+    team.store.people.add_link(other, 60_000)
+    link = team.store.people.links(other)[0].id
+    assert team.post("lee", f"/books/shop/links/{link}/revoke").status_code == 404
+    assert team.post("lee", f"/books/other/links/{link}/revoke").status_code == 303
+
+
+def test_calls_of_models_are_shown_as_text(team) -> None:
+    from cranfield.judging.store.values import CallRow
+
+    store, book = team.store, team.store.books.get("shop").id
+    item = store.reading.items(book)[0].id
+    call = store.calls.add(
+        CallRow(
+            book, store.people.get("gpt-x").id, "sha256:1", (item,), {"prompt": "<script>alert(1)</script>"}, {"grade": 2},
+            "ok", "", 100, 5, 0.001, 900,
+        )
+    )  # fmt: skip
+    assert f"/books/shop/calls?call={call}" in team.browser("lee").get("/books/shop/calls").text
+    page = team.browser("lee").get(f"/books/shop/calls?call={call}").text
+    assert "<script>alert" not in page
+    assert "alert(1)" in page
+    assert team.browser("lee").get(f"/books/other/calls?call={call}").status_code == 404
+
+
+def test_names_that_are_html_are_text(team) -> None:
+    team.store.people.add('<img src=x onerror="alert(1)">')
+    assert "<img" not in team.browser("alex").get("/people").text
