@@ -1,0 +1,217 @@
+"""The pages of a team in Chromium: accounts, dashboard, adjudication, join link; no finding of axe, no message of the console."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Action, ItemState
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import CallRow, SaveRequest
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
+"""Folder for pictures of every page, to be looked at."""
+
+
+@dataclass
+class Served:
+    """A server with accounts on a copy of the team's books."""
+
+    address: str
+    store: Store
+    password: str
+    browser: Browser
+    messages: list[str] = field(default_factory=list)
+    pages: dict[str, Page] = field(default_factory=dict)
+
+    def new(self) -> Page:
+        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
+        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
+        return page
+
+    def page(self, name: str) -> Page:
+        """A browser in which an account has signed in by the form."""
+        if name not in self.pages:
+            self.pages[name] = page = self.new()
+            page.goto(f"{self.address}/sign-in")
+            page.fill("#name", name)
+            page.fill("#password", self.password)
+            page.keyboard.press("Enter")
+            page.wait_for_url(f"{self.address}/")
+        return self.pages[name]
+
+    def waiting(self) -> list[int]:
+        book = self.store.books.get("shop").id
+        return [item.id for item in self.store.reading.items(book, state=ItemState.ADJUDICATE)]
+
+
+@pytest.fixture(scope="module")
+def served(
+    browser: Browser,
+    load_script: Callable[[Path], ModuleType],
+    checkout: Path,
+    make_once: Callable[[str, Callable[[Path], object]], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Served]:
+    books = load_script(checkout / "tests" / "program" / "team_books.py")
+    folder = tmp_path_factory.mktemp("served")
+    path = folder / "books.db"
+    shutil.copy(make_once("team", lambda made: books.fill(made / "books.db")) / "books.db", path)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    command = [sys.executable, "-m", "cranfield", "serve", "--accounts", "--port", str(port), "--db", str(path)]
+    environment = {**os.environ, "XDG_DATA_HOME": str(folder)}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    line = server.stdout.readline()
+    assert line == f"Serving at http://127.0.0.1:{port}/\n", server.stderr.read()
+    store = open_store(path)
+    yield Served(line.split()[-1].rstrip("/"), store, books.PASSWORD, browser)
+    store.close()
+    server.terminate()
+    _, errors = server.communicate(timeout=30)
+    assert errors == ""
+
+
+def check(page: Page, name: str) -> None:
+    """Axe finds nothing at desk and phone width, and the page does not scroll sideways."""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+        found = Axe().run(page, options={"resultTypes": ["violations"]})
+        assert found.violations_count == 0, found.generate_report()
+        if SCREENSHOTS:
+            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{width}.png", full_page=True)
+    page.emulate_media(color_scheme="dark")
+    assert Axe().run(page, options={"runOnly": ["color-contrast"]}).violations_count == 0
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+PAGES = {
+    "home": ("lee", "/"),
+    "account": ("lee", "/account"),
+    "people": ("alex", "/people"),
+    "dashboard": ("lee", "/books/shop"),
+    "empty": ("lee", "/books/other"),
+    "items": ("lee", "/books/shop/items?rater=cas"),
+    "adjudicate": ("lee", "/books/shop/adjudicate"),
+    "settings": ("lee", "/books/shop/settings"),
+    "reopen": ("lee", "/books/shop/reopen?rater=cas"),
+    "calls": ("lee", "/books/shop/calls"),
+    "refused": ("ann", "/books/shop"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(served: Served, name: str) -> None:
+    who, path = PAGES[name]
+    page = served.page(who)
+    page.goto(served.address + path)
+    check(page, name)
+
+
+def test_axe_finds_nothing_before_the_sign_in_and_on_one_item_and_call(served: Served) -> None:
+    raw = served.store.people.add_link(served.store.books.get("other").id, 3_600_000)
+    book = served.store.books.get("shop").id
+    item = served.store.reading.items(book)[5].id
+    model = served.store.people.get("gpt-x").id
+    call = served.store.calls.add(
+        CallRow(book, model, "sha256:1", (item,), {"prompt": "…"}, {"grade": 2}, "ok", "", 9, 9, 0.1, 900)
+    )
+    page = served.new()
+    for name, path in {"sign-in": "/sign-in", "join": f"/join/{raw}"}.items():
+        page.goto(served.address + path)
+        check(page, name)
+    page = served.page("lee")
+    for name, path in {"item": f"/books/shop/items/{item}", "call": f"/books/shop/calls?call={call}"}.items():
+        page.goto(served.address + path)
+        check(page, name)
+
+
+def test_a_wrong_password_and_a_page_after_the_sign_in(served: Served) -> None:
+    page = served.new()
+    page.goto(f"{served.address}/books/shop/items?state=done")
+    assert page.url.startswith(f"{served.address}/sign-in")
+    page.fill("#name", "lee")
+    page.fill("#password", "wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=alert]")
+    page.fill("#password", served.password)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{served.address}/books/shop/items?state=done")
+    served.messages[:] = [text for text in served.messages if "403" not in text]
+
+
+def test_a_join_link_from_the_lead_to_the_rater(served: Served) -> None:
+    lead = served.page("lee")
+    lead.goto(f"{served.address}/books/other/settings")
+    lead.click("text=Make a link")
+    link = lead.text_content("code.secret")
+    rater = served.new()
+    rater.goto(link)
+    rater.fill("#name", "newcomer")
+    rater.fill("#password", "a long sentence")
+    rater.keyboard.press("Enter")
+    rater.wait_for_url(f"{served.address}/books/other/judge")
+    rater.goto(served.address)
+    assert rater.locator("tbody tr").count() == 1
+    assert rater.goto(f"{served.address}/books/other").status == 403
+    assert rater.goto(f"{served.address}/people").status == 403
+    served.messages[:] = [text for text in served.messages if "403" not in text]
+
+
+def test_the_dashboard_is_live_in_two_tabs(served: Served) -> None:
+    tabs = [served.page("lee"), served.new()]
+    tabs[1].context.add_cookies(served.page("lee").context.cookies())
+    for tab in tabs:
+        tab.goto(f"{served.address}/books/shop")
+        expect(tab.locator("#live-status")).to_have_text("Live.")
+    before = tabs[0].inner_text("section[aria-labelledby=queries] tbody")
+    ann, book = served.store.people.get("ann"), served.store.books.get("shop")
+    item = next(each for each in served.store.reading.items(book.id) if each.query == "q6" and not each.ratings)
+    served.store.log.save(SaveRequest(book.id, item.id, ann.id, Action.GRADE, "live", grade=1.0))
+    for tab in tabs:
+        expect(tab.locator("#live-status")).to_contain_text("Updated", timeout=20_000)
+    assert tabs[0].inner_text("section[aria-labelledby=queries] tbody") != before
+    assert tabs[0].inner_text("#live") == tabs[1].inner_text("#live")
+    tabs[1].close()
+
+
+def test_adjudication_by_the_keyboard_alone(served: Served) -> None:
+    page = served.page("lee")
+    n = len(served.waiting())
+    page.goto(f"{served.address}/books/shop/adjudicate")
+    item = int(re.search(r"/adjudicate/(\d+)", page.get_attribute("#decide", "action"))[1])
+    assert not any(name in page.inner_text("main") for name in ("bob", "cas"))
+    page.keyboard.press("2")
+    page.keyboard.type("It answers 1 part of 2.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=This is the next item")
+    decided = served.store.reading.item(item)
+    assert (decided.final, decided.final_reason, decided.final_by) == (2.0, "It answers 1 part of 2.", "lee")
+    assert len(served.waiting()) == n - 1
+
+
+def test_the_console_is_silent(served: Served) -> None:
+    page = served.page("lee")
+    for path in ("/", "/books/shop", "/books/shop/adjudicate", "/books/shop/settings", "/account"):
+        page.goto(served.address + path)
+        page.wait_for_load_state("load")
+    refused = [text for text in served.messages if "403 (Forbidden)" not in text]
+    assert refused == []
