@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urlencode
@@ -281,3 +282,26 @@ def calls(
     names = {account.id: account.name for account in store.people.all()}
     more = found[PAGE - 1].id if len(found) > PAGE else None
     return book_page(request, "calls.html", caller, calls=found[:PAGE], shown=shown, names=names, more=more)
+
+
+@router.post("/books/{book}/freeze")
+def freeze(request: Request, caller: Lead, *, partial: Annotated[bool, Form()] = False) -> Response:
+    """Make a test set of the grades, as `cranfield book freeze` does."""
+    from cranfield.judging.book.freeze import freeze_book
+
+    book, store = book_of(caller), request.app.state.store
+    today = datetime.fromtimestamp(store.clock() / 1000, UTC).date()
+    freeze_book(store, book.id, today=today, allow_partial=partial)
+    return see_other(book_path(book), done="frozen")
+
+
+@router.get("/books/{book}/frozen/{number}")
+def frozen(request: Request, caller: Reader, number: int) -> Response:
+    """Give a frozen version as a file."""
+    from cranfield.judging.book.freeze import frozen_text
+
+    book = book_of(caller)
+    text = frozen_text(request.app.state.store, book.id, number)
+    name = f"{segment(book.name)}-{number}.yaml"
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(text, media_type="application/yaml", headers=headers)

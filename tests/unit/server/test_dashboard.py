@@ -230,3 +230,15 @@ def test_calls_of_models_are_shown_as_text(team) -> None:
 def test_names_that_are_html_are_text(team) -> None:
     team.store.people.add('<img src=x onerror="alert(1)">')
     assert "<img" not in team.browser("alex").get("/people").text
+
+
+def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
+    refused = team.post("lee", "/books/shop/freeze")
+    assert refused.status_code == 422
+    assert "not finished" in refused.text
+    assert team.post("lee", "/books/shop/freeze", partial="true").status_code == 303
+    assert "Version 1" in team.browser("lee").get("/books/shop").text
+    version = team.browser("vic").get("/books/shop/frozen/1")
+    assert version.headers["content-disposition"] == "attachment; filename*=UTF-8''shop-1.yaml"
+    assert version.text.startswith("cranfield_testset: 1")
+    assert team.browser("vic").get("/books/shop/frozen/2").status_code == 404

@@ -28,12 +28,12 @@ ROUTES = {
         "/api/books/{book}/documents"
     ),
     Access.READ: (
-        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} /books/{book}/calls /books/{book}/live "
+        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} /books/{book}/calls /books/{book}/live /books/{book}/frozen/{number} "
         "/api/books/{book}/quality /api/books/{book}/items"
     ),
     Access.MANAGE: (
         "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
-        "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate "
+        "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate /books/{book}/freeze "
         "/books/{book}/adjudicate/{item_id}"
     ),
     Access.ADMIN: "/people /people/{account_id}/{action}",
