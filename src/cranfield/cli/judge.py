@@ -17,6 +17,7 @@ from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
+    from cranfield.model import TestSet
 
 DEFAULT_PORT = 8734
 
@@ -30,6 +31,10 @@ TargetArgument = Annotated[
 TestSetOption = Annotated[
     Path | None,
     typer.Option("--testset", metavar="FILE", help="Of run files: texts of the queries, and what is judged already."),
+]
+QueriesOption = Annotated[
+    Path | None,
+    typer.Option("--queries", metavar="FILE", help="Of run files without a test set: ids and texts of the queries."),
 ]
 DepthOption = Annotated[
     int, typer.Option("--depth", metavar="K", min=1, help="Of run files: results of each query that are judged.")
@@ -56,6 +61,7 @@ def judge_command(
     book: TargetArgument,
     *,
     testset: TestSetOption = None,
+    queries: QueriesOption = None,
     depth: DepthOption = 10,
     db: DbOption = DEFAULT_DATABASE,
     host: HostOption = "127.0.0.1",
@@ -77,7 +83,7 @@ def judge_command(
     from_runs = len(book) > 1 or Path(book[0]).is_file()
     store = open_books(db, create=from_runs)
     try:
-        name = book_of_runs(store, book, testset, depth) if from_runs else book[0]
+        name = book_of_runs(store, book, _judged(testset, queries), depth) if from_runs else book[0]
         _show_book(store, name)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         texts = _texts(config)
@@ -131,26 +137,36 @@ def _announce(*, browser: bool) -> Callable[[str], None]:
     return announce
 
 
-def book_of_runs(store: Store, runs: list[str], testset: Path | None, depth: int) -> str:
+def _judged(testset: Path | None, queries: Path | None) -> TestSet:
+    from cranfield.formats.sniff import read_queries
+    from cranfield.project.loading import load
+
+    if testset is not None:
+        return load(testset)
+    if queries is not None:
+        return read_queries(queries)
+    raise UsageError(
+        "run files without the texts of their queries",
+        expected="--testset FILE, or --queries FILE where nothing is judged yet",
+    )
+
+
+def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int) -> str:
     """The name of the book of one run, or of two that are compared; it is made, or what it lacks is added to it.
 
     Raises:
-        UsageError: there is no test set, there are more than two runs, or nothing is to be judged.
+        UsageError: there are more than two runs, or nothing is to be judged.
     """
     from cranfield.errors import UnknownNameError
     from cranfield.judging.pools.request import PoolRequest
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.settings import BookSettings, Mode, scale_of
-    from cranfield.project.loading import load
     from cranfield.project.pool_runs import pool_of, read_systems
 
-    if testset is None:
-        raise UsageError("run files without a test set", expected="--testset FILE, which has the texts of the queries")
     if len(runs) > 2:
         raise UsageError(
             f"{len(runs)} runs", expected="one, or two", hint="`cranfield pool RUN... --book NAME` pools more"
         )
-    judged, settings = load(testset), BookSettings()
     if len(runs) == 1:
         name = read_systems(runs, judged)[0].name
         pool = pool_of(runs, judged, PoolRequest(depth=depth, name=name)).pool

@@ -179,7 +179,9 @@ def next_items(
     """The next items of this rater, with their texts; those that the rater judged last, oldest first; the progress."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     fetched = {int(each) for each in holding.split(",") if each.strip()}
-    given = store.queue.next_items(book.id, rater, n, holding=fetched)
+    if not n:
+        store.queue.renew(book.id, rater)
+    given = store.queue.next_items(book.id, rater, n, holding=fetched) if n else ()
     rows = store.reading.recent(book.id, rater, recent)[::-1] if recent else ()
     judged = [store.queue.own(book.id, rater, row.item_id) for row in rows]
     return {

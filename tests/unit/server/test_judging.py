@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from cranfield.errors import UsageError
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.preference import preference_result
 from cranfield.judging.settings import BookSettings, Mode
@@ -255,3 +256,52 @@ def test_a_preference_is_saved_for_the_list_and_not_for_the_side(client, store):
     assert (result.n, result.wins_a, result.wins_b, result.ties) == (3, 0, 3, 0)
     assert result.p_value == pytest.approx(0.25)  # 2 * 1/8
     assert (result.ci_low, result.ci_high) == (pytest.approx(0.025 ** (1 / 3)), 1.0)
+
+
+def test_leases_are_renewed_by_a_page_that_needs_no_item(client, store, monkeypatch):
+    fetch(client, n=2)
+    renewed = []
+    real = store.queue.renew
+    monkeypatch.setattr(store.queue, "renew", lambda *given: renewed.append(real(*given)))
+    assert fetch(client, n=0)["items"] == []
+    assert renewed == [4]  # the whole query
+
+
+RUN = "q1 Q0 a 1 2.0 old\nq1 Q0 b 2 1.0 old\nq2 Q0 c 1 1.0 old\n"
+OTHER = "q1 Q0 b 1 2.0 new\nq1 Q0 a 2 1.0 new\nq2 Q0 c 1 1.0 new\n"
+TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n- {id: q1, text: one, need: First, judgments: {b: 1}}\n- {id: q2, text: two, judgments: {x: 0}}\n"
+
+
+def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path):
+    from cranfield.cli.judge import book_of_runs
+    from cranfield.project.loading import load
+
+    runs = []
+    for name, text in {"old": RUN, "new": OTHER}.items():
+        runs.append(str(tmp_path / f"{name}.run"))
+        Path(runs[-1]).write_text(text)
+    (tmp_path / "t.yaml").write_text(TESTSET)
+    testset = load(tmp_path / "t.yaml")
+    for _ in range(2):  # the second time nothing is added
+        name = book_of_runs(store, runs[:1], testset, 10)
+        items = store.reading.items(store.books.get(name).id)
+        assert sorted((item.query, item.doc) for item in items) == [("q1", "a"), ("q2", "c")]
+    name = book_of_runs(store, runs, testset, 10)
+    (item,) = store.reading.items(store.books.get(name).id)
+    assert [[hit["doc"] for hit in item.fields[side]] for side in "ab"] == [["a", "b"], ["b", "a"]]
+    assert (item.query, item.need) == ("q1", "First")
+    with pytest.raises(UsageError):
+        book_of_runs(store, runs * 2, testset, 10)
+
+
+def test_a_run_file_needs_the_texts_of_its_queries(call, tmp_path):
+    (tmp_path / "old.run").write_text(RUN)
+    done = call("judge", tmp_path / "old.run", "--db", tmp_path / "new.db", "--no-open")
+    assert (done.returncode, "--queries FILE" in done.stderr) == (2, True)
+
+
+def test_an_image_is_given_for_an_item_of_the_book_alone(client):
+    item = fetch(client)["items"][0]["item"]
+    assert client.get(f"/api/books/shop/items/{item}/image").status_code == 404  # it has none
+    assert client.get("/api/books/shop/items/9999/image").status_code == 404
+    assert client.get(f"/api/books/ab/items/{item}/image").status_code == 404

@@ -22,6 +22,7 @@ export class View {
     this.labels = new Map(page.choices.map((choice) => [String(choice.value), choice.label]));
     this.shownQuery = null;
     this.layout = "card";
+    this.narrow = matchMedia("(max-width: 56rem)"); // the query is above the document, and was read
   }
 
   /** Build the elements of a card ahead of time, so that showing it is one replacement. */
@@ -78,6 +79,7 @@ export class View {
     $("work").hidden = !card;
     $("finished").hidden = Boolean(card);
     if (!card) return;
+    const isSameQuery = this.shownQuery === card.query.id;
     this.showQuery(card.query);
     const nodes = this.layout === "list" ? queue.ofQuery(card).map((each) => each.node) : [card.node];
     const there = $("cards").children;
@@ -91,6 +93,7 @@ export class View {
     $("flag").setAttribute("aria-pressed", String(Boolean(card.flagged)));
     $("open").hidden = !card.open_url;
     if (this.layout === "list") card.node.scrollIntoView({ block: "nearest" });
+    else if (isSameQuery && this.narrow.matches) $("work").scrollIntoView();
     else scrollTo(0, 0);
   }
 
