@@ -163,6 +163,7 @@ def rate(
     store: Store, book: BookInfo, options: RateOptions, texts: DocumentTexts, budget: Budget, *, is_dry_run: bool
 ) -> None:
     """Rate, or estimate; print the outcome; exit."""
+    from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.judging.models.jobs import dry_run, make_jobs, select
     from cranfield.judging.models.run import rate_book
 
@@ -185,7 +186,8 @@ def rate(
         show_progress(outcome)
 
     try:
-        outcome = rate_book(store, book, options, text_of, budget=budget, progress=keep)
+        with sigterm_interrupts():
+            outcome = rate_book(store, book, options, text_of, budget=budget, progress=keep)
     except KeyboardInterrupt:
         done = sum(each.n_graded + each.n_declined for each in last)
         raise KeyboardInterrupt(
