@@ -40,8 +40,8 @@ assignments are too many, the bounds of either list at its own worst and best gr
 
 MOST_OPEN = 200
 """Unjudged documents of one query: the work grows with their square."""
-MOST_LISTS = 4_000_000
-"""Supposed lists of one analysis."""
+MOST_GRADES = 12_000_000
+"""Grades in all supposed lists of one analysis; that many take a minute."""
 ROWS_AT_A_TIME = 2_000_000
 
 NO_METHOD = "no method for the difference of two lists of {measure}"
@@ -227,8 +227,8 @@ def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence
         tuple(doc_ids),
         np.array(rank, dtype=np.int32).reshape(-1, 2),
     )
-    n_lists = int(pair.n_open @ pair.n_open) * len(grades)
-    return TOO_MUCH.format(n=len(doc_ids)) if n_lists > MOST_LISTS else _only_scored(pair)
+    n_grades = int(pair.n_open @ pair.n_open) * len(grades)
+    return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MOST_GRADES else _only_scored(pair)
 
 
 def _shown(ranking: Ranking, place: int, measure: Measure) -> int:

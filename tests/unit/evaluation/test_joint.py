@@ -198,7 +198,7 @@ def test_hits_that_are_not_kept_and_work_that_is_too_much_are_refused(monkeypatc
     monkeypatch.setattr(joint, "MOST_OPEN", 9)
     assert "more than 9" in open_pair(parse("P@10"), sides, (0.0, 1.0))
     monkeypatch.setattr(joint, "MOST_OPEN", 200)
-    monkeypatch.setattr(joint, "MOST_LISTS", 10)
+    monkeypatch.setattr(joint, "MOST_GRADES", 10)
     assert "too many" in open_pair(parse("P@10"), sides, (0.0, 1.0))
 
 
