@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -48,7 +48,7 @@ GROUPS = frozenset({"baseline", "book", "db", "pool", "testset", "system", "ci",
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""
-HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def _print_version(*, value: bool) -> None:
@@ -132,6 +132,15 @@ class Command(TyperCommand):
 class Commands(TyperGroup):
     """Lists its commands in the order of `COMMANDS`, groups among them, each with the whole of its first sentence."""
 
+    default: ClassVar[str] = ""
+    """The command of arguments that begin with none; empty where one is required."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that begin with no command."""
+        if self.default and args and args[0] not in {*self.commands, *HELP["help_option_names"]}:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature, of its own copy of click
         """A row a command; a sentence that is too long for it goes on below."""
         order = {name: place for place, name in enumerate(COMMANDS)}
@@ -167,7 +176,7 @@ def command_line(*names: str) -> typer.Typer:
         if name in GROUPS:
             module = importlib.import_module(f"cranfield.cli.{name}")
             group = typer.Typer(
-                cls=getattr(module, "GROUP", Commands),
+                cls=type("Commands", (Commands,), {"default": getattr(module, "DEFAULT", "")}),
                 no_args_is_help=True,
                 rich_markup_mode=None,
                 context_settings=HELP,

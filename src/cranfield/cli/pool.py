@@ -1,13 +1,12 @@
-"""Pool the results of several systems for judging: `cranfield pool RUN...`."""
+"""Pool the results of several systems, to be judged."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.option_groups import option_groups
@@ -26,24 +25,12 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
     from cranfield.project.loading import TestSetOptions
 
-SUBCOMMANDS = dict.fromkeys(("build", "check", "export"), __name__)
+SUBCOMMANDS = dict.fromkeys(("build", "check", "export", "estimate"), __name__)
 DEFAULT = "build"
 """The command of `cranfield pool RUN...`."""
 
 
-class PoolCommands(TyperGroup):
-    """A group whose first argument may be a run."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before arguments that name none."""
-        if args and args[0] not in {*SUBCOMMANDS, "-h", "--help"}:
-            args.insert(0, DEFAULT)
-        return super().parse_args(ctx, args)
-
-
-GROUP = PoolCommands
-"""Class of the group."""
-
+PoolArgument = Annotated[Path, typer.Argument(metavar="POOL", help="Pool file.")]
 RunsArgument = Annotated[
     list[str],
     typer.Argument(metavar="[NAME=]RUN...", help="Runs in any format that `cranfield evaluate` reads."),
@@ -107,7 +94,7 @@ def build_command(
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
 ) -> None:
-    """Pool results for judging (the command of `cranfield pool RUN...`): a preview, and with --out or --book the pool."""
+    """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
     from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
     from cranfield.project.pool_runs import pool_of
@@ -150,16 +137,13 @@ def check_command(
     html: HtmlOption = None,
 ) -> None:
     """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
-    from cranfield.errors import UsageError
     from cranfield.judging.pools.check import check_pool
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
     from cranfield.project.pool_runs import read_systems
     from cranfield.reporting.documents.pool import check_document
 
-    judged = _load(testset, testset_format, options)
-    if judged is None:
-        raise UsageError("there is no test set", expected="the judged one: --testset FILE")
+    judged = _load_judged(testset, testset_format, options)
     chosen = parse_all(measures or DEFAULT_MEASURES[:1])
     systems = read_systems(runs, judged, convention)
     checks = check_pool(systems, judged, chosen, convention_named(convention), depth=depth)
@@ -168,7 +152,7 @@ def check_command(
 
 @option_groups
 def export_command(
-    pool: Annotated[Path, typer.Argument(metavar="POOL", help="Pool file.")],
+    pool: PoolArgument,
     *,
     testset: TestSetOption = None,
     testset_format: TestSetFormatOption = None,
@@ -185,6 +169,46 @@ def export_command(
         typer.echo(f"note: {note}", err=True)
     write_qrels(found.testset, out)
     typer.echo(f"wrote {out}: {found.n_judged} judged, {found.n_pooled} in the pool and not judged (-1)")
+
+
+@option_groups
+def estimate_command(
+    pool: PoolArgument,
+    runs: RunsArgument,
+    *,
+    testset: TestSetOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+    cutoff: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--cutoff", metavar="K", help="Cutoff of the precision; repeat for more. Default: the pool's depth."
+        ),
+    ] = None,
+    convention: ConventionOption = "trec",
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Estimate precision, and the number of relevant documents, from a judged sample and its inclusion probabilities."""
+    from cranfield.judging.pools.estimate import estimate_pool
+    from cranfield.judging.pools.pool_io import read_pool
+    from cranfield.project.pool_runs import read_systems
+    from cranfield.reporting.documents.pool import estimate_document
+
+    sampled = read_pool(pool)
+    judged = _load_judged(testset, testset_format, options)
+    cutoffs = tuple(dict.fromkeys(cutoff or [sampled.depth]))
+    found = estimate_pool(sampled, judged, read_systems(runs, judged, convention), cutoffs)
+    deliver(estimate_document(judged, sampled, found), output, html)
+
+
+def _load_judged(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet:
+    from cranfield.errors import UsageError
+
+    judged = _load(testset, testset_format, options)
+    if judged is None:
+        raise UsageError("there is no test set", expected="the judged one: --testset FILE")
+    return judged
 
 
 def _load(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet | None:

@@ -197,3 +197,19 @@ def test_a_pool_names_runs_by_the_digest_that_scoring_reports(cranfield: Command
         testset = load(tmp_path / "web.qrels")
         digests = [evaluate(testset, tmp_path / name).run_digest for name in ("a.run", "b.jsonl")]
         assert [run.digest for run in read_pool("pool.json").runs] == digests
+
+
+def test_estimates_are_made_of_a_pool_its_runs_and_the_judged_set(cranfield: Command, tmp_path: Path) -> None:
+    cranfield("a.run", "b.jsonl", "--depth", "1", "--sample", "2-3:50%", "--out", "pool.json")
+    drawn = [item for item in read_pool("pool.json").items if item.stratum == "2-3"]
+    assert [(item.query, item.inclusion) for item in drawn] == [("q1", 0.5)]  # e or n
+    (tmp_path / "all.qrels").write_text("q1 0 a 1\nq1 0 b 0\nq1 0 n 1\nq1 0 e 1\nq2 0 x 1\nq9 0 z 0\n")
+    code, out, _ = cranfield(
+        "estimate", "pool.json", "a.run", "--testset", "all.qrels", "--cutoff", "1", "--cutoff", "3"
+    )
+    assert code == 0
+    assert "P@1        0.6667  0.0000 to 1.0000       0.6667" in out  # a, x and not z
+    code, out, _ = cranfield("estimate", "pool.json", "a.run", "--testset", "all.qrels", "--format", "json")
+    assert json.loads(out)["precision"][0]["k"] == 1
+    code, _, err = cranfield("estimate", "pool.json", "a.run")
+    assert (code, "there is no test set" in err) == (2, True)

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cranfield.evaluation.values import Summary
 from cranfield.judging.pools.build import BuiltPool
 from cranfield.judging.pools.check import LeftOut, PoolCheck
+from cranfield.judging.pools.estimate import PoolEstimate, PrecisionEstimate
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.pools.summary import Cost, PoolSummary, StratumSummary, SystemShare
 from cranfield.model import TestSet
-from cranfield.numbers import format_average, format_delta, format_duration, format_percent, format_value
+from cranfield.numbers import (
+    Interval,
+    format_average,
+    format_delta,
+    format_duration,
+    format_interval,
+    format_level,
+    format_percent,
+    format_value,
+)
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
     Block,
@@ -42,6 +53,9 @@ FIELDS: Fields = {
     StratumSummary: "ranks n_open n_drawn inclusion.min=least inclusion.max=most",
     Cost: "n_judgments raters seconds_each seconds",
     PoolCheck: "measure depth n_queries mean_change n_moved systems",
+    PoolEstimate: "precision n_relevant n_missing n_outside not_pooled",
+    PrecisionEstimate: "name k estimate judged_only",
+    Summary: "mean ci_low ci_high ci_level n",
     LeftOut: "name n_only n_relevant value without change rank rank_without tau",
 }
 
@@ -178,3 +192,47 @@ def _sentence(check: PoolCheck) -> str:
         f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. {moved}. A run of another "
         "kind than these may find more that is not judged."
     )
+
+
+def estimate_document(testset: TestSet, pool: Pool, found: PoolEstimate) -> Document:
+    """Precision and the number of relevant documents, estimated from a judged sample."""
+    level = format_level(1 - found.n_relevant.ci_level)
+    rows: list[tuple[Cell, ...]] = [
+        (each.name, f"P@{each.k}", *_estimate(each.estimate), each.judged_only) for each in found.precision
+    ]
+    columns = (
+        *(Column("run"), Column("measure"), Column("estimate", "value"), Column(f"{level} CI", "interval")),
+        Column("judged only", "value"),
+    )
+    relevant = found.n_relevant
+    facts = (
+        ("queries", str(relevant.n)),
+        (
+            "relevant documents per query",
+            f"{format_average(relevant.mean)}, {level} CI {format_interval(_estimate(relevant)[1])}",
+        ),
+    )
+    n_missing, n_outside = (n_of(n, "documents") for n in (found.n_missing, found.n_outside))
+    notes = [
+        *([f"{n_missing} of the pool without a grade: estimates are too low"] if found.n_missing else []),
+        *([f"{n_outside} judged and not drawn: estimates are too high"] if found.n_outside else []),
+        *([f"not in the pool: {', '.join(found.not_pooled)}: estimates are too low"] if found.not_pooled else []),
+    ]
+    caption = (
+        "Judged relevant documents weighted by the inverse of their inclusion probability; judged only: without weights"
+    )
+    blocks: list[Block] = [KeyValues(facts), table(caption, columns, rows)]
+    sections = [Section("estimates", "Estimates", (*blocks, *([Bullets(tuple(notes), "warning")] if notes else [])))]
+    tidy = tidy_table(
+        ("run", "k", "estimate", "ci_low", "ci_high", "judged_only"),
+        [
+            (each.name, each.k, each.estimate.mean, each.estimate.ci_low, each.estimate.ci_high, each.judged_only)
+            for each in found.precision
+        ],
+    )
+    payload = {"pool": {"name": pool.name, "method": pool.method, "depth": pool.depth}, **record_of(found, FIELDS)}
+    return testset_document("Estimates from a judged pool", testset, sections, tidy, payload)
+
+
+def _estimate(summary: Summary) -> tuple[float | None, Interval]:
+    return summary.mean, (summary.ci_low, summary.ci_high)
