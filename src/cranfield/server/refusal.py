@@ -60,10 +60,15 @@ def error_response(
     code = code or HTTPStatus(status).phrase.lower().replace(" ", "_")
     if wants_json(request):
         errors = [
-            {"message": each.message, "where": each.path or "", "hint": each.hint or "", "code": code}
+            {
+                "message": each.spelled(each.message),
+                "where": each.path or "",
+                "hint": each.hint_sentence(),
+                "code": code,
+            }
             for each in problems
         ]
-        body = {"ok": False, "error": problems[0].message, "errors": errors, "status": status}
+        body = {"ok": False, "error": problems[0].spelled(problems[0].message), "errors": errors, "status": status}
         return JSONResponse(body, status, headers=headers)
     title = HTTPStatus(status).phrase
     page = render_page(request, "error.html", None, status=status, title=title, problems=problems, http_status=status)
