@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,10 @@ DbOption = Annotated[
         envvar="CRANFIELD_DB",
         help="Database of books: a path, sqlite:PATH or postgresql://...",
     ),
+]
+DocumentsOption = Annotated[
+    Path | None,
+    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
 ]
 ByOption = Annotated[
     str | None,

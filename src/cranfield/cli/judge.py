@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, open_books
 from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ PortOption = Annotated[
         help=f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
     ),
 ]
-TextsOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="Where the texts of documents are; default: the fields of the runs."),
-]
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser of this machine.")]
 
 
@@ -66,7 +62,7 @@ def judge_command(
     db: DbOption = DEFAULT_DATABASE,
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
-    config: TextsOption = None,
+    documents: DocumentsOption = None,
     browser: OpenOption = True,
 ) -> None:
     """Open the judging page of a book in the browser, for one user of this machine.
@@ -77,6 +73,7 @@ def judge_command(
     try:
         from cranfield.server.options import ServerOptions, server_secret
         from cranfield.server.run import run_server
+        from cranfield.server.texts import open_texts
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the judging page", "web") from None
 
@@ -86,11 +83,9 @@ def judge_command(
         name = book_of_runs(store, book, _judged(testset, queries), depth) if from_runs else book[0]
         _show_book(store, name)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
-        texts = _texts(config)
-        with suppress(KeyboardInterrupt):  # the ordinary end
-            run_server(
-                store, options, f"/books/{quote(name, safe='')}/judge", texts=texts, on_ready=_announce(browser=browser)
-            )
+        path = f"/books/{quote(name, safe='')}/judge"
+        with suppress(KeyboardInterrupt), open_texts(documents) as texts:  # Ctrl-C is the ordinary end
+            run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()
 
@@ -117,14 +112,6 @@ def free_port(host: str, *, preferred: bool) -> int:
                 probe.bind((host, port))
                 return int(probe.getsockname()[1])
     raise UsageError(f"cannot listen on {host}", expected="an address of this machine, such as 127.0.0.1")
-
-
-def _texts(config: Path | None) -> object:
-    from cranfield.config.documents import load_workbench
-    from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.server.documents import DocumentPages
-
-    return DocumentPages(DocumentTexts(None if config is None else load_workbench(config)))
 
 
 def _announce(*, browser: bool) -> Callable[[str], None]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, open_books
 from cranfield.errors import MissingExtraError, UsageError
 
 DEFAULT_PORT = 8734
 HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port to listen on.")]
-DocumentsOption = Annotated[
-    Path | None,
-    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
-]
 
 
 def serve_command(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, DocumentsOption, open_books
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.words import first_of, n_of
 
@@ -102,10 +102,6 @@ CharsOption = Annotated[
     int, typer.Option("--max-chars", metavar="N", min=100, help="Characters of a document that are sent.")
 ]
 TimeoutOption = Annotated[float, typer.Option("--timeout", metavar="S", min=0.1, help="Seconds for one call.")]
-DocumentsOption = Annotated[
-    Path | None,
-    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
-]
 
 
 def rate_command(
