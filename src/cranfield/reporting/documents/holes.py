@@ -89,11 +89,14 @@ def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
     now = "no query has a value on both sides" if about.delta is None else format_delta(about.delta)
     interval = format_delta_interval((about.ci_low, about.ci_high))
     level = format_level(analysis.comparison.alpha)
-    yield "verdict now", f"{analysis.verdict.text}: {now} ({level} CI {interval}, n = {about.n})"
     if found.closed is not None:
         closed = found.closed.measures[found.closed.primary]
-        text = f"{found.closed.pooled_code.text}: {format_delta(closed.delta)}"
-        yield "closed world", f"{text}, with what does not match as not relevant"
+        yield (
+            "verdict now",
+            f"{found.closed.pooled_code.text}: {format_delta(closed.delta)}, what does not match counts 0",
+        )
+    label = "verdict now" if found.closed is None else "with every match an item"
+    yield label, f"{analysis.verdict.text}: {now} ({level} CI {interval}, n = {about.n})"
     is_bound = "" if analysis.exact else "; a bound"
     yield "worst case for B", _case(analysis.worst, level) + is_bound
     yield "best case for B", _case(analysis.best, level) + is_bound
