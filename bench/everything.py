@@ -1,4 +1,4 @@
-"""All that `make bench` measures: start-up, judgments, significance, files, memory, parts. `everything.py S M [--resume] [--write]`."""
+"""All that `make bench` measures: start-up, judgments, significance, raters at once, files, memory, parts. `everything.py S M [--resume] [--write]`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def main() -> int:
     failed = call("startup.py", keep="startup.txt")
     failed |= call("judgments.py", keep="judgments.txt")
     failed |= call("significance.py", keep="significance.txt")
+    failed |= call("judging_load.py", keep="judging_load.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:
         failed |= call("memory_door.py", *in_memory, *resume)

@@ -26,6 +26,7 @@ PRINTED = {
     "significance": "Permutation and bootstrap",
     "judgments": "Judgments, format by format",
     "startup": "Start-up",
+    "judging_load": "Raters who judge at once",
 }
 """Programs whose output the page shows as they printed it, each with its heading."""
 VERSIONS = """

@@ -156,17 +156,19 @@ def chromium() -> str:
     pytest.skip("no Chromium here (Debian: apt-get install chromium)")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The address of a PostgreSQL server started here, on a socket in a folder; it runs as another user where we are root."""
-    import psycopg
-
+def postgres_programs() -> Path | None:
+    """The folder of initdb and postgres; None where there is none."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not found and (on_path := shutil.which("postgres")):
         found = [Path(on_path).resolve()]
-    if not found:
-        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
-    programs = found[-1].parent
+    return found[-1].parent if found else None
+
+
+@contextmanager
+def started_postgres(programs: Path) -> Iterator[str]:
+    """Its address; it runs as another user where we are root."""
+    import psycopg
+
     other: dict[str, str] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
     with tempfile.TemporaryDirectory(prefix="cranfield-pg-") as name:
         folder = Path(name)
@@ -191,6 +193,16 @@ def postgres_server() -> Iterator[str]:
         finally:
             process.send_signal(signal.SIGINT)  # closes open connections
             process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL server started here."""
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server here (Debian: apt-get install postgresql)")
+    with started_postgres(programs) as address:
+        yield address
 
 
 PROGRAM = pytest.StashKey[Path]()

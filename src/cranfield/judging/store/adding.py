@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid4
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 from sqlalchemy.orm import Session
 
 from cranfield.errors import ProblemList, UsageError, shorten
@@ -68,6 +68,9 @@ def add_missing(session: Session, book: Book, pool: Pool, now: int) -> int:
     for field, kind in WITHOUT_PERSON.items():
         grades = [(known[queries[item.query], item.doc], getattr(item, field)) for item in pool.items]
         _carry(session, book, kind, [(number, grade) for number, grade in grades if grade is not None], now)
+    if new and session.get_bind().dialect.name == "postgresql":
+        # Until it has counted the rows of new tables, it searches them for each item instead of using their indexes.
+        session.execute(text("ANALYZE book_query, item, slot, event, judgment"))
     return len(new)
 
 

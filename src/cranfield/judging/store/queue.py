@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.errors import UnknownNameError
@@ -155,8 +155,8 @@ class Queue(Part):
 
 
 def _own_leases(rater: _Rater) -> tuple[ColumnElement[bool], ...]:
-    of_book = select(Item.id).where(Item.book_id == rater.book.id)
-    return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, Slot.item_id.in_(of_book))
+    of_book = exists().where(Item.id == Slot.item_id, Item.book_id == rater.book.id).correlate(Slot)
+    return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, of_book)
 
 
 def _renew(rater: _Rater) -> None:
@@ -168,11 +168,13 @@ def _renew(rater: _Rater) -> None:
 
 def _leased_items(rater: _Rater) -> list[Item]:
     """What the rater holds, in order; a slot of an item that is no longer open is given up."""
-    query = select(Item, Slot).join(Slot, Slot.item_id == Item.id).where(*_own_leases(rater))
+    slots = rater.session.scalars(select(Slot).where(*_own_leases(rater))).all()
+    query = select(Item).where(Item.id.in_([slot.item_id for slot in slots]))
+    items = {item.id: item for item in rater.session.scalars(query)} if slots else {}
     open_items = []
-    for item, slot in rater.session.execute(query):
-        if item.state == ItemState.OPEN:
-            open_items.append(item)
+    for slot in slots:
+        if items[slot.item_id].state == ItemState.OPEN:
+            open_items.append(items[slot.item_id])
         else:
             rater.session.delete(slot)
     put_off = _put_off_ids(rater)

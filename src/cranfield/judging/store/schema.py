@@ -244,7 +244,11 @@ class Item(Base):
     """A document of a query, to be judged; in preference mode two lists of a query."""
 
     __tablename__ = "item"
-    __table_args__ = (Index(None, "book_id", "state"), Index(None, "query_id", "doc_id"))
+    __table_args__ = (
+        Index(None, "book_id", "state"),
+        Index(None, "query_id", "doc_id"),
+        Index(None, "book_id", "gold"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     book_id: Mapped[int] = mapped_column(ForeignKey("book.id"))

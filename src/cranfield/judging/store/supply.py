@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import ColumnElement, Select, exists, func, not_, select
+from sqlalchemy import ColumnElement, Select, exists, func, not_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.settings import BookSettings
@@ -79,19 +79,22 @@ def calibration_left(session: Session, book_id: int, settings: BookSettings, acc
 
 def left_for(session: Session, book: Book, settings: BookSettings, account_id: int, now: int) -> dict[int, int]:
     """Query to the number of its items that a rater could get: held, free, or put off and still free."""
-    leased = (
-        Item.book_id == book.id,
-        Item.state == ItemState.OPEN,
-        Slot.account_id == account_id,
-        Slot.state == SlotState.LEASED,
-    )
-    free = (*offered(book.id, account_id, now), not_(judged_by(account_id, Action.GRADE, Action.SKIP, Action.CARRY)))
+    of_book = (Item.book_id == book.id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
+    n_items = func.count(Item.id.distinct())
+    free = select(Item.query_id, n_items).join(Slot, Slot.item_id == Item.id).where(*of_book, is_free(now))
+    # Counted and taken off again: to look for the rater at each item of a book would take many times as long.
+    has_free_slot = exists().where(Slot.item_id == Item.id, is_free(now)).correlate(Item)
+    acted = select(Judgment.item_id).where(Judgment.account_id == account_id, Judgment.action != Action.LATER)
+    has_slot = select(Slot.item_id).where(Slot.account_id == account_id)
+    touched = union(acted, has_slot)
+    own = select(Item.query_id, n_items).where(*of_book, Item.id.in_(touched), has_free_slot)
+    leased = select(Slot.item_id).where(Slot.account_id == account_id, Slot.state == SlotState.LEASED)
+    in_hand = select(Item.query_id, n_items).where(*of_book, Item.id.in_(leased))
     counts: Counter[int] = Counter()
-    for conditions in (leased, free):
-        query = select(Item.query_id, func.count(Item.id.distinct())).join(Slot, Slot.item_id == Item.id)
-        for number, n in session.execute(query.where(*conditions).group_by(Item.query_id)):
-            counts[number] += n
+    for query, sign in ((free, 1), (own, -1), (in_hand, 1)):
+        for number, n in session.execute(query.group_by(Item.query_id)):
+            counts[number] += sign * n
     if room := calibration_left(session, book.id, settings, account_id):
         for item in session.scalars(calibration_items(book.id, account_id).order_by(Item.id).limit(room)):
             counts[item.query_id] += 1
-    return dict(counts)
+    return {number: n for number, n in counts.items() if n}

@@ -1,4 +1,4 @@
-"""Whose judgment a `reopen` withdraws; the effect of a hole; indexes for what a rater holds and has judged."""
+"""Whose judgment a `reopen` withdraws; the effect of a hole; indexes for calibration items, and for what a rater holds and has judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add two columns and two indexes. Earlier `reopen` events have no subject: no version wrote any."""
+    """Add two columns and three indexes. Earlier `reopen` events have no subject: no version wrote any."""
     number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     name = "fk_event_subject_id"
     column = sa.Column("subject_id", number, sa.ForeignKey("account.id", name=name), nullable=True)
@@ -18,3 +18,4 @@ def upgrade() -> None:
     op.add_column("item", sa.Column("effect", sa.Double(), nullable=True))
     op.create_index("ix_slot_account_id", "slot", ["account_id"])
     op.create_index("ix_judgment_account_id", "judgment", ["account_id"])
+    op.create_index("ix_item_book_id_gold", "item", ["book_id", "gold"])
