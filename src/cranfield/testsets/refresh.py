@@ -226,11 +226,14 @@ def _together(plan: Plan, labels: Labels, rule: str) -> TestSet:
         )
     kept = only(old, set(old.query_ids) - set(plan.leaving))
     ratings = {
-        query.id: tuple(
-            Rating(row.doc_id, rater, grade)
-            for row in labels.rows
-            if row.query_id == query.id
-            for rater, grade in zip(labels.raters, row.grades, strict=True)
+        query.id: (
+            *(
+                Rating(row.doc_id, rater, grade)
+                for row in labels.rows
+                if row.query_id == query.id
+                for rater, grade in zip(labels.raters, row.grades, strict=True)
+            ),
+            *labels.adjudicated.get(query.id, ()),
         )
         for query in plan.new
     }

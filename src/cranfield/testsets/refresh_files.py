@@ -19,7 +19,7 @@ from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import opened, shown, write_text
-from cranfield.model import Query
+from cranfield.model import Query, Rating
 from cranfield.testsets.similar import same_form
 
 LOG_HEADINGS = {"query", "text", "query_text", "keyword"}
@@ -138,6 +138,8 @@ class Labels:
     rows: tuple[Row, ...]
     strata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Query id to its strata."""
+    adjudicated: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
+    """Query id to grades by adjudication, of a book."""
 
 
 def write_sheet(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -11,10 +12,13 @@ from cranfield.errors import UsageError
 from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.onto import put_onto
 from cranfield.judging.settings import SCALES, BookSettings, Mode
+from cranfield.model import Meta, Pattern, Query, Rating, TestSet
 from cranfield.project.book_sensitivity import book_sensitivity
 from cranfield.project.loading import load
 from cranfield.project.recipe import evaluate
+from cranfield.testsets.consensus import with_consensus
 
 TODAY = date(2026, 11, 23)
 BOOK = {
@@ -198,3 +202,35 @@ def test_a_verdict_that_one_rater_makes_is_seen():
     verdicts = {row.name: row.verdict.value for row in found.sensitivity.variations}
     assert (verdicts["without ann"], verdicts["without bob"]) == ("worse", "better")
     assert any(reason.startswith("consensus rule majority: ") for reason in found.sensitivity.left_out)  # all tied
+
+
+OLD = TestSet(
+    "shop",
+    (Query("q1", "text of q1"), Query("q9", "nine")),
+    {"q1": {"a": 0.0, "d": 2.0, "z": 1.0}, "q9": {"a": 1.0}},
+    version="v3",
+    meta=Meta(scale=(0.0, 1.0, 2.0, 3.0), review="reviewed"),
+)
+
+
+def test_a_book_put_onto_a_test_set_is_its_next_version_and_loses_no_judgment():
+    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True).testset
+    merged = put_onto(OLD, frozen, TODAY)
+    assert merged.grades == {
+        "q1": {"a": 1, "b": 0, "c": -1, "d": 2, "e": 1, "f": 2, "g": -1, "z": 1},  # d: unjudged in the book
+        "q9": {"a": 1},
+        "q2": {"a": 2},
+    }
+    assert (merged.version, merged.meta.previous, merged.meta.review) == ("v4", OLD.digest, "reviewed")
+    assert merged.meta.judging == frozen.meta.judging
+    assert with_consensus(merged).grades == merged.grades
+
+
+def test_a_truth_by_rule_and_another_consensus_are_refused():
+    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True).testset
+    ruled = replace(OLD, grades={}, targets={"q1": (Pattern("^a$"),)})
+    with pytest.raises(UsageError, match="has targets"):
+        put_onto(ruled, frozen, TODAY)
+    rated = replace(OLD, ratings={"q9": (Rating("a", "ann", 1.0),)}, consensus="mean")
+    with pytest.raises(UsageError, match="became grades by mean"):
+        put_onto(rated, frozen, TODAY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,13 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, deliver
-from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing
+from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
 from cranfield.model.testset_options import RULES, SCALES
 
 if TYPE_CHECKING:
-    from cranfield.judging.book.freeze import FreezeOptions
+    from collections.abc import Sequence
+
+    from cranfield.judging.book.freeze import FreezeOptions, Freezing
     from cranfield.project.inputs import ScoringOptions
 
 EXIT_NO_AGREEMENT = 1
@@ -33,6 +36,10 @@ def freeze_command(
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="Test set to write; its extension selects the format.")
     ],
+    onto: Annotated[
+        Path | None,
+        typer.Option("--onto", metavar="SET", help="Test set whose next version it is: its other judgments stay."),
+    ] = None,
     rule: RuleOption = None,
     allow_partial: Annotated[
         bool, typer.Option("--allow-partial", help="Freeze a book that is not finished: the rest stays unjudged.")
@@ -47,7 +54,7 @@ def freeze_command(
     """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
-    from cranfield.testsets.judging_notes import judging_notes
+    from cranfield.judging.book.onto import put_onto
     from cranfield.testsets.storage import write_new
     from cranfield.words import n_of
 
@@ -66,8 +73,19 @@ def freeze_command(
         except NoAgreementError as error:
             note(f"error: {error}")
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
-        losses = write_new(made.testset, out)
+        if onto is not None:
+            made = replace(made, testset=put_onto(load_set(onto), made.testset, day_of(today)))
+        losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
+    _note_frozen(made, losses)
+    n = n_of(len(made.testset.queries), "queries")
+    note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
+
+
+def _note_frozen(made: Freezing, losses: Sequence[str]) -> None:
+    from cranfield.testsets.judging_notes import judging_notes
+    from cranfield.words import n_of
+
     for sentence in (*losses, *judging_notes(made.testset)):
         note(f"note: {sentence}")
     if made.kappa is not None:
@@ -75,8 +93,6 @@ def freeze_command(
     if made.rated.differences:
         n = n_of(len(made.rated.differences), "grades")
         note(f"note: {n} of other sources differ from those that hold: `cranfield book sensitivity` lists them")
-    n = n_of(len(made.testset.queries), "queries")
-    note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
 
 
 def agreement_command(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.testset.common import (
     ForceOption,
     SetArgument,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.testsets.refresh import Plan, Renewal
+    from cranfield.testsets.refresh_files import Labels
 
 EXIT_NO_AGREEMENT = 1
 
@@ -70,20 +73,28 @@ def refresh_command(
         str, typer.Option("--version", metavar="TEXT", help="Version of the new test set; default: the next version.")
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Step 2: file for the new version.")] = None,
+    book: Annotated[
+        str | None,
+        typer.Option("--book", metavar="NAME", help="Label in this book instead of a sheet: step 1 makes it."),
+    ] = None,
+    db: DbOption = DEFAULT_DATABASE,
     force: ForceOption = False,
     today: TodayOption = None,
 ) -> None:
     """Replace queries with queries from a log, in two steps.
 
     Step 1: --plan SHEET samples the queries and writes a sheet to label. Step 2: --labels SHEET --out NEW writes the next
-    version if the two raters agree.
+    version if the two raters agree. With --book NAME the results are graded in a book: without --out it is made, with
+    --out NEW its grades are read.
     """
     from cranfield.errors import UsageError
     from cranfield.testsets.refresh import plan_refresh, renew
-    from cranfield.testsets.refresh_files import read_query_log, read_sheet
+    from cranfield.testsets.refresh_files import read_query_log
 
-    if (plan is None) == (labels is None):
+    if book is None and (plan is None) == (labels is None):
         raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
+    if book is not None and (plan is not None or labels is not None):
+        raise UsageError("--book takes the place of a sheet", expected="no --plan and no --labels")
     if not -1 <= kappa <= 1:  # nor is it a number
         raise UsageError(f"--kappa is {kappa:g}", expected="a number from -1 to 1")
     _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
@@ -94,20 +105,25 @@ def refresh_command(
     if plan is not None:
         _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
         return
-    if out is None or labels is None:
+    if book is not None and out is None:
+        _make_book(made, book, db, runs or [], depth, (kappa, consensus))
+        _write_queries(made, queries, force=force)
+        return
+    if out is None:
         raise UsageError("no file for the next version", expected="--out NEW")
     if out.resolve() == testset.resolve():
         raise UsageError("the old version is kept", path=str(out), expected="another file than SET")
     refuse_existing(out, force=force)
+    found, limit = _labels(labels, raters, book, db, kappa)
     renewal = renew(
         made,
-        read_sheet(labels, [name.strip() for name in raters.split(",")]),
+        found,
         rule=consensus,
         version=version,
         seed=seed,
         today=day_of(today),
     )
-    _finish(renewal, kappa, testset, out)
+    _finish(renewal, limit, testset, out)
 
 
 def _refuse_same(files: Mapping[str, Path | None]) -> None:
@@ -124,7 +140,6 @@ def _write_plan(
     made: Plan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
 ) -> None:
     from cranfield.errors import UsageError
-    from cranfield.formats.io.files import write_text
     from cranfield.model.query import CLASS
     from cranfield.testsets.drawing import strata_keys
     from cranfield.testsets.refresh_files import N_RATERS, write_sheet
@@ -142,15 +157,66 @@ def _write_plan(
         pools = candidates(made, runs, depth)
     keys = tuple(key for key in strata_keys(made.testset) if key != CLASS)
     rows = write_sheet(plan, made.new, pools, names, keys)
+    _write_queries(made, queries, force=True)
+    _note_plan(made)
+    note(f"wrote {plan}: {n_of(rows, 'rows')} to label")
+    if not runs:
+        note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
+
+
+def _write_queries(made: Plan, queries: Path | None, *, force: bool) -> None:
+    from cranfield.formats.io.files import write_text
+
     if queries is not None:
+        refuse_existing(queries, force=force)
         write_text(queries, [f"{query.id}\t{query.text}\n" for query in made.new])
+
+
+def _note_plan(made: Plan) -> None:
+    from cranfield.words import n_of
+
     note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {n_of(made.n_log, 'queries')} of the log")
     if made.n_known:
         note(f"passed over: {made.n_known} that are in the set, or nearly so")
     note(f"leaving: {', '.join(made.leaving)}")
-    note(f"wrote {plan}: {n_of(rows, 'rows')} to label")
+
+
+def _make_book(made: Plan, book: str, db: str, runs: list[Path], depth: int, rules: tuple[float, str]) -> None:
+    """A book of the results of the new queries, for two raters whose kappa has to be above the limit."""
+    from cranfield.errors import UsageError
+    from cranfield.project.versions import candidates
+    from cranfield.words import n_of
+
     if not runs:
-        note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
+        raise UsageError(
+            "no run was given, so there is nothing to grade",
+            expected="--run RUN",
+            hint="--plan SHEET --queries-out FILE gives the new queries to run the systems on",
+        )
+    from cranfield.judging.book.refresh import refresh_pool, refresh_settings
+
+    pool = refresh_pool(made, candidates(made, runs, depth), depth)
+    with closing(open_books(db, create=True)) as store:
+        info = store.books.create(book, pool, refresh_settings(made, *rules))
+    _note_plan(made)
+    note(
+        f"made book {book}: {n_of(info.n_items, 'documents')} for two raters, whose kappa has to be above {rules[0]:g}"
+    )
+
+
+def _labels(labels: Path | None, raters: str, book: str | None, db: str, kappa: float) -> tuple[Labels, float]:
+    """The labels of a sheet or a book, and the kappa that they must exceed."""
+    from cranfield.testsets.refresh_files import read_sheet
+
+    if labels is not None:
+        return read_sheet(labels, [name.strip() for name in raters.split(",")]), kappa
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.refresh import labels_of
+
+    with closing(open_books(db)) as store:
+        contents = contents_of(store, book or "")
+    limit = contents.info.settings.kappa_limit
+    return labels_of(contents, store.where), kappa if limit is None else limit
 
 
 def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
