@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa, to_table
+from tests.unit.judging.book_contents import book
 
+from cranfield.judging.book.freeze import persons_table
 from cranfield.stats.agreement import agreement
 from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table
@@ -132,3 +134,48 @@ def test_confusion_matrices_and_kappa_at_a_threshold():
         if found is not None:
             theirs = cohen_kappa_score(matrix[:, 0] >= at, matrix[:, 1] >= at)
             assert found == pytest.approx(theirs, abs=CLOSE)
+
+
+def book_ratings(seed):
+    """A book with the ratings of a random table: queries of five documents, a rater a column."""
+    matrix = drawn(seed, missing=True)
+    docs: dict[str, dict[str, dict[str, float]]] = {}
+    for place, row in enumerate(matrix):
+        given = {f"rater{column}": grade for column, grade in enumerate(row.tolist()) if not np.isnan(grade)}
+        docs.setdefault(f"q{place // 5}", {})[f"d{place}"] = given
+    return matrix, persons_table(book(docs))
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_the_ratings_of_a_book(level):
+    compared = 0
+    for seed in SEEDS:
+        matrix, table = book_ratings(seed)
+        found = agreement(table, n_draws=2)
+        alpha = found.coefficients[f"alpha-{level}"].value
+        if alpha is None:
+            continue
+        theirs = krippendorff.alpha(reliability_data=matrix.T, level_of_measurement=level)
+        assert alpha == pytest.approx(theirs, abs=CLOSE)
+        compared += 1
+    assert compared > 20
+
+
+def test_each_pair_of_raters_of_a_book():
+    compared = 0
+    for seed in SEEDS:
+        matrix, table = book_ratings(seed)
+        for pair in agreement(table, n_draws=2).pairs:
+            both = matrix[:, [int(name.removeprefix("rater")) for name in (pair.first, pair.second)]]
+            both = both[~np.isnan(both).any(axis=1)].astype(int)
+            kappa = pair.coefficients[1].value
+            if kappa is None:
+                continue
+            assert kappa == pytest.approx(cohen_kappa_score(*both.T), abs=CLOSE)
+            counts, bins = to_table(both)
+            if len(bins) > 1:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)
+                    assert kappa == pytest.approx(cohens_kappa(counts).kappa, abs=CLOSE)
+            compared += 1
+    assert compared > 40

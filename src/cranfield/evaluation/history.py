@@ -39,6 +39,8 @@ class HistoryPoint:
     system: str
     convention: str
     measures: Mapping[str, Score]
+    guidelines: str | None = None
+    """Digests of the guidelines by which the test set was judged; None where they are not known."""
     commit: str | None = None
     """Full id; None outside of a repository."""
     dirty: bool = False

@@ -105,6 +105,8 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
     identity = record_of(evaluation, IDENTITY)
     testset = evaluation.testset
     rules = () if testset.id_rules is None else [rule for rule in testset.id_rules.names if rule != testset.meta.ids]
+    if testset.meta.judging is not None and testset.meta.judging.guideline:
+        identity["testset"]["guidelines"] = testset.meta.judging.guideline
     if rules:
         identity["testset"]["same"] = {rule: under_rule(testset, rule).digest for rule in rules}
     return identity
@@ -321,6 +323,7 @@ def _past(record: object) -> HistoryPoint:
         testset=_required(testset, "name", str),
         version=_required(testset, "version", str),
         digest=_required(testset, "digest", str),
+        guidelines=_text(testset, "guidelines"),
         system=_required(record, "system", str),
         convention=_required(record, "convention", str),
         measures={name: _score(_required(scores, name, dict)) for name in scores},

@@ -211,7 +211,9 @@ def _what_changed(before: HistoryPoint | None, point: HistoryPoint) -> Iterator[
     if before.digest != point.digest:
         version = point.version if point.version and point.version != before.version else ""
         full = f"new test set {version} {point.digest[:DIGEST_SHOWN]}".replace("  ", " ")
-        yield f"test set {version or point.digest.partition(':')[2][:6]}", full
+        judged = {before.guidelines, point.guidelines}
+        by = ", judged by different guidelines" if None not in judged and len(judged) > 1 else ""
+        yield f"test set {version or point.digest.partition(':')[2][:6]}", full + by
     if before.convention != point.convention:
         yield point.convention, f"convention {point.convention}"
     if before.config_digest != point.config_digest:
