@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from cranfield.agents.pydantic_ai_backend import Provider, PydanticAiBackend
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import UsageError
 
+pytestmark = pytest.mark.slow  # importing the library alone takes two seconds
 KEY = "sk-secret-4711"
 
 
@@ -33,17 +35,26 @@ READ = Tool("read", "Reads a file.", {"type": "object", "properties": {"path": {
 GOOD = '{"grade": 2, "reason": "x"}'
 
 
-@pytest.fixture
-def ask(model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The answer to a request that the server replies to, and what it received."""
-    monkeypatch.setenv("MODEL_KEY", KEY)
+@pytest.fixture(scope="module")
+def connected(model_server: Any) -> Iterator[Any]:
+    """A server and a backend that calls it: clients are slow to make."""
+    with pytest.MonkeyPatch.context() as patched, model_server.ModelServer() as server:
+        patched.setenv("MODEL_KEY", KEY)
+        backend = PydanticAiBackend(Provider("openai", server.url, "MODEL_KEY"))
+        yield server, backend
+        event_loop().run(backend.close())
 
-    def call(reply: Any, request: Request = REQUEST, provider: str = "openai") -> Any:
-        with model_server.ModelServer(lambda _: reply) as server:
-            backend = PydanticAiBackend(Provider(provider, server.url, "MODEL_KEY"))
-            answer = event_loop().run(backend.ask(request))
-            event_loop().run(backend.close())
-            return answer, server
+
+@pytest.fixture
+def ask(connected: Any) -> Any:
+    """The answer to a request that the server replies to, and what it received."""
+    server, backend = connected
+
+    def call(reply: Any, request: Request = REQUEST) -> Any:
+        server.script = lambda _: reply
+        server.requests.clear()
+        server.headers.clear()
+        return event_loop().run(backend.ask(request)), server
 
     return call
 

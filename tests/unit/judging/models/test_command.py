@@ -63,8 +63,14 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     ],
 )
 def test_mistakes_of_the_call_are_named(
-    recorded: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
 ) -> None:
-    assert recorded
+    monkeypatch.setenv("CRANFIELD_DB", str(tmp_path / "books.db"))
+    assert store.books.get("demo")
     assert call("rate", "demo", *arguments) == 2
     assert message in capsys.readouterr().err
