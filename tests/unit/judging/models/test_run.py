@@ -284,7 +284,7 @@ def test_a_document_without_a_text_is_left_out_and_named(store: Store, options: 
 
     def texts(item: Any) -> DocumentText:
         empty = DocumentText(item.doc, item.doc, "", "", "text", "")
-        return replace(empty, problem=problem) if item.query == "lock" else replace(empty, text="text", digest="d")
+        return replace(empty, problem=problem) if item.query == "lock" else replace(empty, text=item.doc, digest="d")
 
     outcome, source = rate(store, options, texts, by_words)
     assert len(source.requests) == 2
