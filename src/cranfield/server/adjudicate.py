@@ -10,6 +10,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from cranfield.judging.selection import person_grades, waiting_items
+from cranfield.judging.settings import Level, Mode
 from cranfield.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
 from cranfield.server.pages import see_other
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
 
 router = APIRouter()
+
+SIDES = (
+    Level(grade=0, label="Tie"),
+    Level(grade=1, label="List A is better"),
+    Level(grade=2, label="List B is better"),
+)
+"""Final grades of a preference."""
 
 
 @router.get("/books/{book}/adjudicate")
@@ -38,7 +46,8 @@ def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, 
             "text": shown_text(request, found),
             "after": later[0] if later else None,
         }
-    values |= {"n": len(open_to), "n_own": len(queue) - len(open_to), "levels": book.settings.scale.levels}
+    levels = SIDES if book.settings.mode is Mode.PREFERENCE else book.settings.scale.levels
+    values |= {"n": len(open_to), "n_own": len(queue) - len(open_to), "levels": levels}
     return book_page(
         request, "adjudicate.html", caller, http_status=200, item=found, key=secrets.token_urlsafe(16), **values
     )

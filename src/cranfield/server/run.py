@@ -13,6 +13,7 @@ import uvicorn
 
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
+from cranfield.server.passwords import no_password
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
@@ -81,6 +82,8 @@ def run_server(
         UsageError: the address is taken.
     """
     app = create_app(store, options, texts=texts)
+    if options.accounts:
+        no_password()  # so that the first wrong name takes no longer than the next
     sock = bind(options)
     config = uvicorn.Config(
         app,

@@ -242,3 +242,28 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     assert version.headers["content-disposition"] == "attachment; filename*=UTF-8''shop-1.yaml"
     assert version.text.startswith("cranfield_testset: 1")
     assert team.browser("vic").get("/books/shop/frozen/2").status_code == 404
+
+
+def test_a_book_without_items_and_one_of_preferences_have_a_dashboard(team, team_books) -> None:
+    empty = team_books.pool("none", 1).model_copy(update={"items": ()})
+    team.store.books.create("none", empty, BookSettings())
+    pair = {"a": [{"doc": "x", "title": "X"}], "b": [{"doc": "y", "title": "Y"}]}
+    pool = team_books.pool("sides", 1)
+    items = tuple(item.model_copy(update={"fields": pair}) for item in pool.items)
+    settings = BookSettings(mode="preference", raters_per_item=2)
+    book = team.store.books.create("sides", pool.model_copy(update={"items": items}), settings)
+    item = team.store.reading.items(book.id)[0]
+    for name, grade in (("ann", 1.0), ("bob", 2.0)):
+        account = team.store.people.get(name).id
+        team.store.people.join(book.id, account)
+        team.store.log.save(SaveRequest(book.id, item.id, account, Action.GRADE, "k", grade=grade))
+    for name in ("none", "sides"):
+        for path in ("", "/items", "/adjudicate", "/settings", "/calls"):
+            assert team.browser("lee").get(f"/books/{name}{path}").status_code == 200, (name, path)
+    assert "cranfield book preference" in team.browser("lee").get("/books/sides").text
+    page = team.browser("lee").get(f"/books/sides/adjudicate?item={item.id}").text
+    assert "List B is better" in page
+    assert "<li>Y</li>" in page
+    fields = {"grade": 2, "reason": "fuller", "key": "a key of the form"}
+    assert team.post("lee", f"/books/sides/adjudicate/{item.id}", **fields).status_code == 303
+    assert team.store.reading.item(item.id).final == 2.0
