@@ -130,7 +130,11 @@ def _as_list(value: object) -> list[object]:
 def _documents(book: BookInfo, item: Assignment) -> list[Shown]:
     if not _is_pair(book):
         return [Shown(item.doc, item.fields)]
-    return [Shown(str(each.get("doc", "")), each) for side in pair(item) for each in side]
+    return [Shown(str(each.get("doc", "")), _without_id(each)) for side in pair(item) for each in side]
+
+
+def _without_id(record: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in record.items() if name != "doc"}
 
 
 def _card(item: Assignment) -> dict[str, object]:

@@ -242,6 +242,7 @@ def test_a_preference_is_saved_for_the_list_and_not_for_the_side(client, store):
     found = fetch(client, "ab", n=3)["items"]
     sides = {card["item"]: ["Old" in side for side in card["sides"]] for card in found}
     assert {each.count(True) for each in sides.values()} == {1}
+    assert "doc:" not in json.dumps(found)  # the id is no text
     assert "SECRET" not in json.dumps(found)
     for card in found:  # always the list of the second run
         choice = "right" if sides[card["item"]][0] else "left"
