@@ -67,7 +67,6 @@ def judge_all(database: Path, book: str) -> dict[str, dict[str, int]]:
     return given
 
 
-@pytest.mark.filterwarnings("ignore:The Result.tuples:DeprecationWarning")
 def test_three_systems_are_pooled_judged_frozen_and_scored(demo: Path, tmp_path: Path) -> None:
     runs = {name: read_run(demo / "runs" / f"{name}.jsonl") for name in ("fields", "plain")}
     runs["fused"] = fused(runs["fields"], runs["plain"])

@@ -162,7 +162,6 @@ def test_help_names_the_commands(cranfield: Command) -> None:
         assert name in out
 
 
-@pytest.mark.filterwarnings("ignore:The Result.tuples:DeprecationWarning")
 def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
     from cranfield.judging.store.database import open_store
 
