@@ -1,0 +1,114 @@
+"""`cranfield book` and `cranfield db`, as commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cranfield.cli.main import command_line
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Action
+from cranfield.judging.store.values import SaveRequest
+
+POOL = {
+    "cranfield_pool": 1,
+    "name": "p",
+    "method": "depth",
+    "depth": 2,
+    "runs": [],
+    "queries": [{"id": "q1", "text": "wool socks"}],
+    "items": [{"query": "q1", "doc": "a"}, {"query": "q1", "doc": "b", "judged": 0}],
+}
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run a command in a folder with a pool."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CRANFIELD_DB", raising=False)
+    (tmp_path / "pool.json").write_text(json.dumps(POOL))
+
+    def run(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(command_line(*words[:2]), words)
+        assert done.exit_code == code, done.output
+        return done.output
+
+    return run
+
+
+def test_a_book_from_its_pool_to_its_log(call) -> None:
+    assert "2 documents of 1 query" in call("book", "create", "shop", "--pool", "pool.json", "--scale", "binary")
+    assert "item 3: document c of query q1" in call("book", "add-item", "shop", "q1", "c", "--field", "title=Hat")
+    with closing(open_store("cranfield-books.db")) as store:
+        ann = store.people.add("ann").id
+        store.people.join(1, ann)
+        store.log.save(SaveRequest(1, 1, ann, Action.GRADE, "k", 1))
+    Path("new.md").write_text("Be strict")
+    assert "version 2 holds" in call("book", "guideline", "shop", "new.md")
+    assert "has this text already" in call("book", "guideline", "shop", "new.md")
+    assert call("book", "guideline", "shop") == "Be strict\n"
+    again = ("book", "reopen", "shop", "--before-guideline", "2", "--reason", "new guidelines")
+    assert "1 item would be open again" in call(*again, "--dry-run")
+    shown = json.loads(call("book", "show", "shop", "--format", "json"))
+    assert (shown["judged_lowest"], shown["judged_higher"], shown["unjudged"]) == (1, 1, 1)
+    assert shown["raters"][0]["n_done"] == 1
+    assert "1 item open again" in call(*again)
+    assert [json.loads(line)["action"] for line in call("book", "log", "shop").splitlines()] == [
+        "carry",
+        "grade",
+        "reopen",
+    ]
+    assert call("book", "log", "shop", "--after", "3") == ""
+    call("book", "close", "shop")
+    assert "closed" in call("book", "list")
+    call("book", "open", "shop")
+    assert "Book shop" in call("book", "show", "shop")
+
+
+def test_calibration_items_of_a_file(call) -> None:
+    call("book", "create", "shop", "--pool", "pool.json")
+    Path("gold.csv").write_text("query,doc,grade,reason\nq1,a,3,clear\nq1,z,0,\n")
+    assert "2 calibration items" in call("book", "calibrate", "shop", "gold.csv")
+    Path("bad.csv").write_text("query,doc,grade\nq1,a,x\n,b,1\n")
+    problems = call("book", "calibrate", "shop", "bad.csv", code=2)
+    assert "bad.csv:2: the grade is no number; got 'x'" in problems
+    assert "bad.csv:3: a line needs a query and a document" in problems
+    Path("none.csv").write_text("a,b\n")
+    assert "no column query, doc, grade" in call("book", "calibrate", "shop", "none.csv", code=2)
+
+
+def test_an_own_scale(call) -> None:
+    Path("scale.yaml").write_text("name: yes-no\nlevels:\n- {grade: 0, label: no}\n- {grade: 5, label: yes}\n")
+    call("book", "create", "shop", "--pool", "pool.json", "--scale", "scale.yaml")
+    assert "scale yes-no (0, 5)" in call("book", "show", "shop")
+    assert "did you mean graded" in call("book", "create", "two", "--pool", "pool.json", "--scale", "grade", code=2)
+
+
+REFUSED = [
+    (("book", "show", "shop"), "there is no database of books here"),
+    (("book", "create", "shop", "--pool", "none.json"), "none.json"),
+    (("book", "create", "shop", "--pool", "pool.json", "--consensus", "medan"), "did you mean median"),
+    (("book", "reopen", "shop"), "nothing says which items"),
+    (("book", "reopen", "shop", "--state", "don"), "did you mean done"),
+    (("book", "add-item", "shop", "q1", "c", "--field", "title"), "expected NAME=TEXT"),
+    (("db", "upgrade"), "there is no database of books here"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_what_is_refused_says_why(call, words, message) -> None:
+    assert message in call(*words, code=2)
+
+
+def test_the_revision_of_a_database(call) -> None:
+    assert call("db", "revision").splitlines()[0] == "database: none"
+    call("book", "create", "shop", "--pool", "pool.json")
+    assert call("db", "revision").splitlines()[0] != "database: none"
+    assert "the latest" in call("db", "upgrade")
+    assert "there is no account 'eve'" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
