@@ -33,6 +33,8 @@ class BookSensitivity:
     comparison: Comparison
     sensitivity: Sensitivity
     """Each rule, the declared one among them, and each rater left out."""
+    means: tuple[tuple[float | None, float | None], ...]
+    """Means of baseline and candidate in each variation, in its order."""
 
     @property
     def line(self) -> str:
@@ -90,15 +92,16 @@ def book_sensitivity(
     rated = rated_book(contents, rule=rule, models=models)
     comparison = compared(rated.testset)
     found = list(_repeated(contents, compared, rated.testset.consensus, models=models))
-    variations = tuple(item for item in found if isinstance(item, Variation))
+    means = tuple(item[1] for item in found if not isinstance(item, str))
+    variations = tuple(item[0] for item in found if not isinstance(item, str))
     left_out = tuple(item for item in found if isinstance(item, str))
     varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
-    return BookSensitivity(rated, comparison, varied)
+    return BookSensitivity(rated, comparison, varied, means)
 
 
 def _repeated(
     contents: BookContents, compared: Callable[[TestSet], Comparison], declared: str, *, models: bool
-) -> Iterator[Variation | str]:
+) -> Iterator[tuple[Variation, tuple[float | None, float | None]] | str]:
     """Each alternative, or why it is not applicable."""
     for family, name, changes in _alternatives(contents, declared, persons_table(contents).raters):
         try:
@@ -112,7 +115,8 @@ def _repeated(
             continue
         result = changed.measures[changed.primary]
         ends = (result.ci_low, result.ci_high)
-        yield Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code)
+        variation = Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code)
+        yield variation, (result.baseline.mean, result.candidate.mean)
 
 
 class _Changes(TypedDict, total=False):

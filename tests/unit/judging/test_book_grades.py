@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from math import log2
 
 import pytest
 from tests.unit.judging.book_contents import SOURCE, book
@@ -201,6 +202,9 @@ def test_a_verdict_that_one_rater_makes_is_seen():
     assert found.comparison.verdict.name == "no significant difference"
     verdicts = {row.name: row.verdict.value for row in found.sensitivity.variations}
     assert (verdicts["without ann"], verdicts["without bob"]) == ("worse", "better")
+    means = dict(zip((row.name for row in found.sensitivity.variations), found.means, strict=True))
+    assert means["without bob"] == (pytest.approx(1 / log2(3)), 1)
+    assert means["without ann"] == (1, pytest.approx(1 / log2(3)))
     assert any(reason.startswith("consensus rule majority: ") for reason in found.sensitivity.left_out)  # all tied
 
 

@@ -163,6 +163,6 @@ def sensitivity_command(
         contents, (baseline, candidate), primary=measure, rule=rule, options=options, scoring=scoring, models=models
     )
     document = book_sensitivity_document(
-        found.rated.testset, found.comparison, found.sensitivity, found.line, found.rated.differences
+        found.rated.testset, found.comparison, found.sensitivity, found.means, found.line, found.rated.differences
     )
     deliver(document, output, html)

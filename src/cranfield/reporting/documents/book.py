@@ -17,11 +17,18 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
 
 SHOWN_DIFFERENCES = 20
+Means = Sequence[tuple[float | None, float | None]]
+"""Of baseline and candidate in each variation."""
 TIDY = ("setting", "value", "verdict", "delta", "ci_low", "ci_high", "n")
 
 
 def book_sensitivity_document(
-    testset: TestSet, comparison: Comparison, found: Sensitivity, line: str, differences: Sequence[SourceDifference]
+    testset: TestSet,
+    comparison: Comparison,
+    found: Sensitivity,
+    means: Means,
+    line: str,
+    differences: Sequence[SourceDifference],
 ) -> Document:
     """The declared verdict, the line of how many analyses agree, the table of them, and where the sources differ."""
     names = f"A: {comparison.baseline.name}, B: {comparison.candidate.name}; {comparison.primary}; grades by {testset.consensus}"
@@ -29,14 +36,24 @@ def book_sensitivity_document(
         Section("verdict", "Verdict", (Paragraph(comparison.verdict.sentence), Paragraph(f"{names}."))),
         Section("sensitivity", "Sensitivity to rules and raters", tuple(sensitivity_blocks(found, f"{line}."))),
     ]
+    if means:
+        sections.append(_means(comparison, found, means))
     if differences:
         sections.append(_differences(differences))
     if notes := tuple(dict.fromkeys(str(note) for note in testset.notes)):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     tidy = tidy_table(TIDY, [_row(row) for row in found.variations])
     return testset_document(
-        "Sensitivity of a book", testset, sections, tidy, _payload(comparison, found, line, differences)
+        "Sensitivity of a book", testset, sections, tidy, _payload(comparison, found, means, line, differences)
     )
+
+
+def _means(comparison: Comparison, found: Sensitivity, means: Means) -> Section:
+    columns = (Column("setting"), Column("value"), Column("A", "value"), Column("B", "value"), Column("n", "count"))
+    rows: list[tuple[Cell, ...]] = [
+        (row.family, row.name, *pair, row.n) for row, pair in zip(found.variations, means, strict=True)
+    ]
+    return Section("means", "Means", (table(f"Mean {comparison.primary}", columns, rows),))
 
 
 def _differences(differences: Sequence[SourceDifference]) -> Section:
@@ -60,7 +77,7 @@ FIELDS: Fields = {Variation: "setting=family value=name verdict=verdict.value de
 
 
 def _payload(
-    comparison: Comparison, found: Sensitivity, line: str, differences: Sequence[SourceDifference]
+    comparison: Comparison, found: Sensitivity, means: Means, line: str, differences: Sequence[SourceDifference]
 ) -> dict[str, Any]:
     return {
         "baseline": comparison.baseline.name,
@@ -71,7 +88,10 @@ def _payload(
         "line": line,
         "n_unchanged": found.n_agree,
         "n": len(found.variations),
-        "analyses": [record_of(row, FIELDS) for row in found.variations],
+        "analyses": [
+            record_of(row, FIELDS) | {"baseline": first, "candidate": second}
+            for row, (first, second) in zip(found.variations, means, strict=True)
+        ],
         "not_applicable": list(found.left_out),
         "differences": [record_of(row) for row in differences],
     }
