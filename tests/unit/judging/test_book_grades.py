@@ -111,6 +111,15 @@ def test_a_half_graded_book_is_frozen_only_when_that_is_allowed():
     assert (judging.pool.method, judging.pool.depth, judging.pool.runs) == ("depth", 10, {"bm25": "sha256:1"})
 
 
+def test_a_book_without_persons_is_frozen_and_compared():
+    contents = book({f"q{place}": {"a": {"rule": 1}, "b": {"carried": 0}} for place in range(6)})
+    frozen = freeze(contents, today=TODAY).testset
+    assert frozen.grades["q0"] == {"a": 1, "b": 0}
+    assert frozen.meta.judging.agreement == ()
+    runs = ({q: ["b", "a"] for q in frozen.query_ids}, {q: ["a", "b"] for q in frozen.query_ids})
+    assert book_sensitivity(contents, runs).line == "Verdict unchanged under 5 of 5 (5 consensus rules)"
+
+
 def test_nothing_graded_is_no_test_set():
     with pytest.raises(UsageError, match="holds no grade"):
         freeze(book({"q": {"a": {}, "b": {"ann": "broken"}}}), today=TODAY, allow_partial=True)

@@ -27,7 +27,7 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.stats.agreement import Agreement, agreement
-from cranfield.stats.consensus import SlotTable
+from cranfield.stats.consensus import SlotTable, slot_table
 from cranfield.testsets.consensus import rated_pairs
 from cranfield.testsets.edit import recorded
 from cranfield.testsets.rater_kappa import RaterKappa
@@ -185,7 +185,8 @@ def _closest(table: SlotTable, seed: int) -> RaterKappa | None:
 
 def persons_table(contents: BookContents) -> SlotTable:
     """The grades of persons as slots, those that adjudication overruled among them; calibration and repeats are not."""
-    return rated_pairs(persons_testset(contents)).table
+    testset = persons_testset(contents)
+    return rated_pairs(testset).table if any(testset.ratings.values()) else slot_table([])
 
 
 def persons_testset(contents: BookContents) -> TestSet:
