@@ -47,6 +47,7 @@ def test_every_link_of_the_pages_is_answered(team) -> None:
     assert len(seen) > 20
 
 
+@pytest.mark.slow
 def test_judged_0_unjudged_and_the_number_of_judgments(team) -> None:
     coverage = book_quality(team.store, team.store.books.get("shop")).coverage
     assert coverage.n_items == 120
@@ -75,6 +76,7 @@ def test_the_figures_of_the_raters(team) -> None:
     assert "cas does not fit the others" in team.browser("lee").get("/books/shop").text
 
 
+@pytest.mark.slow
 def test_the_agreement_is_that_of_cranfield_agreement(team) -> None:
     """The same numbers as the table of ratings gives by `krippendorff`, an independent implementation."""
     import krippendorff
@@ -93,6 +95,7 @@ def test_the_agreement_is_that_of_cranfield_agreement(team) -> None:
     assert found == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_few_pairs_are_too_few_to_say(team, team_books) -> None:
     store = team.store
     book = store.books.create("small", team_books.pool("small", 2), BookSettings(raters_per_item=2))
@@ -113,6 +116,7 @@ def test_an_empty_book_has_no_agreement_and_only_null_queries(team) -> None:
     assert "whose measures are null: 6" in page
 
 
+@pytest.mark.slow
 def test_two_raters_have_a_kappa(team, team_books) -> None:
     store = team.store
     book = store.books.create("pair", team_books.pool("pair", 10), BookSettings(raters_per_item=2, most_raters=2))
@@ -177,6 +181,7 @@ def test_reopening_withdraws_what_was_previewed(team) -> None:
     assert len(team.store.log.events(book)) > 150  # the log has them still
 
 
+@pytest.mark.slow
 def test_reopening_one_rater_leaves_the_judgments_of_the_others(team) -> None:
     client = team.browser("lee")
     assert "those of other raters stay" in client.get("/books/shop/reopen?rater=cas").text
@@ -187,6 +192,7 @@ def test_reopening_one_rater_leaves_the_judgments_of_the_others(team) -> None:
     assert (lines["ann"], lines["bob"]) == (62, 62)
 
 
+@pytest.mark.slow
 def test_guideline_members_links_and_state(team) -> None:
     assert team.post("lee", "/books/shop/guideline", text="Grade\r\nwell").status_code == 303
     assert team.store.books.get("shop").guideline == "Grade\nwell"
@@ -232,6 +238,7 @@ def test_names_that_are_html_are_text(team) -> None:
     assert "<img" not in team.browser("alex").get("/people").text
 
 
+@pytest.mark.slow
 def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     refused = team.post("lee", "/books/shop/freeze")
     assert refused.status_code == 422
@@ -244,6 +251,7 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     assert team.browser("vic").get("/books/shop/frozen/2").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_book_without_items_and_one_of_preferences_have_a_dashboard(team, team_books) -> None:
     empty = team_books.pool("none", 1).model_copy(update={"items": ()})
     team.store.books.create("none", empty, BookSettings())

@@ -54,6 +54,7 @@ def test_sign_in_gives_a_new_signed_cookie_that_scripts_cannot_read(team, team_b
     assert client.cookies[name] != first
 
 
+@pytest.mark.slow
 def test_over_https_cookies_are_secure_and_bound_to_the_host(team, team_books) -> None:
     options = ServerOptions(accounts=True, url="https://judge.example.org")
     address = "https://judge.example.org"
@@ -97,6 +98,7 @@ def test_too_many_failures_wait_also_with_the_right_password(team, team_books) -
     assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 303
 
 
+@pytest.mark.slow
 def test_an_address_that_tries_many_names_waits_too(team, team_books) -> None:
     client = team.new()
     csrf = team.csrf(client, "/sign-in")
