@@ -104,8 +104,13 @@ def judge(port: int, token: str, seed: int, until: float, think: float) -> Rater
     def call(method: str, path: str, body: object = None) -> dict:
         content = None if body is None else json.dumps(body)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        connection.request(method, f"/api/books/{BOOK}/{path}", content, headers)
-        answer = connection.getresponse()
+        try:
+            connection.request(method, f"/api/books/{BOOK}/{path}", content, headers)
+            answer = connection.getresponse()
+        except (ConnectionError, http.client.RemoteDisconnected):  # closed by the server in a long pause: send it again
+            connection.close()
+            connection.request(method, f"/api/books/{BOOK}/{path}", content, headers)
+            answer = connection.getresponse()
         text = answer.read().decode()
         if answer.status != 200:
             rater.problems[f"{answer.status} {text[:200]}"] += 1
