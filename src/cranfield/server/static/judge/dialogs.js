@@ -4,7 +4,7 @@ const $ = (id) => document.getElementById(id);
 
 export class Dialogs {
   constructor(page, settings, api) {
-    Object.assign(this, { page, settings, api });
+    Object.assign(this, { page, settings, api, pending: new Map() });
     $("skip-dialog").addEventListener("keydown", (event) => {
       const button = $("skip-dialog").querySelectorAll("button[value]")[Number(event.key) - 1];
       if (/^[1-9]$/.test(event.key) && button && !event.ctrlKey && !event.altKey && !event.metaKey) {
@@ -22,12 +22,15 @@ export class Dialogs {
     const dialog = $(id);
     dialog.returnValue = "";
     dialog.showModal();
+    this.pending.get(id)?.(""); // closed by Escape, and opened again before the event of that
     return new Promise((resolve) => {
-      const closed = () => {
-        if (dialog.open) return; // the event of an earlier closing, which comes late
+      const end = (value) => {
         dialog.removeEventListener("close", closed);
-        resolve(dialog.returnValue);
+        this.pending.delete(id);
+        resolve(value);
       };
+      const closed = () => dialog.open || end(dialog.returnValue);
+      this.pending.set(id, end);
       dialog.addEventListener("close", closed);
     });
   }
