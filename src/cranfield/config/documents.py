@@ -271,7 +271,7 @@ class CorpusFile(RecordNames):
     """A file of records, one per document."""
 
     path: str
-    """File, relative to this file: JSONL or CSV, also compressed with gzip (`.gz`)."""
+    """File, relative to this file: JSONL, also compressed with gzip (`.gz`)."""
     id: Text = "id"
     """Name of the id."""
 
@@ -299,8 +299,6 @@ class Images(Strict):
 
     hosts: list[Host] = Field(default_factory=list)
     """Hosts that images are fetched from: `cdn.example.org`, `*.example.org`."""
-    folder: str | None = None
-    """Folder of images, relative to this file, for images that are paths."""
     allow: list[Host] = Field(default_factory=list)
     """Hosts and networks that are requested though their addresses are private."""
     max_bytes: Bytes = 4_000_000
@@ -365,8 +363,6 @@ def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
                 kind, _, name = source.sql.database.partition(":")
                 if kind != "env" and not (folder / name).is_file():
                     yield (*place, "sql", "database"), Problem("no such file", got=shorten(name))
-    if config.images.folder is not None:
-        yield from _missing_folder(folder, config.images.folder, ("images", "folder"))
 
 
 def _missing_folder(folder: Path, name: str, place: Loc) -> Iterator[Finding]:

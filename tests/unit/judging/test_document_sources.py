@@ -41,9 +41,8 @@ def kind_of(document):
 # Programs
 
 
-@pytest.mark.parametrize(
-    ("command", "doc_id", "argv"),
-    [
+def test_an_id_is_a_part_of_one_argument_and_no_option():
+    for command, doc_id, argv in [
         (["p", "{id}"], "a b; rm -rf $HOME", ["p", "a b; rm -rf $HOME"]),
         (["p", "--id={id}"], "-x", ["p", "--id=-x"]),
         (["p", "--", "{id}"], "-x", ["p", "--", "-x"]),
@@ -53,25 +52,17 @@ def kind_of(document):
         (["p", "{id}{id}"], "-", None),
         (["p", "{id}", "--"], "-x", None),
         (["p", "{id}"], "{id}", ["p", "{id}"]),
-    ],
-)
-def test_arguments(command, doc_id, argv):
-    if argv is None:
-        with pytest.raises(DocumentError, match="begins like an option"):
-            filled_arguments(command, {"id": doc_id})
-    else:
-        assert filled_arguments(command, {"id": doc_id}) == argv
-
-
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-def test_an_id_is_never_more_than_a_part_of_one_argument(doc_id):
-    try:
-        argv = filled_arguments(["p", "{id}", "end"], {"id": doc_id})
-    except DocumentError:
-        assert doc_id.startswith("-")
-    else:
-        assert argv == ["p", doc_id, "end"]
-        assert not argv[1].startswith("-")
+        (["p", "{id}"], "a\n-x\t'\"", ["p", "a\n-x\t'\""]),
+        (["p", "docs/{id}.md"], "../../etc/passwd", None),
+        (["p", "--", "{id}"], "a/..", None),
+        (["p", "docs/.{id}"], "./x", None),
+        (["p", "../docs/{id}"], "a..b/...", ["p", "../docs/a..b/..."]),
+    ]:
+        if argv is None:
+            with pytest.raises(DocumentError):
+                pytest.fail(str(filled_arguments(command, {"id": doc_id})))
+        else:
+            assert filled_arguments(command, {"id": doc_id}) == argv
 
 
 def test_a_program_has_few_variables_of_the_environment(texts_of, monkeypatch):
@@ -84,22 +75,20 @@ def test_a_program_has_few_variables_of_the_environment(texts_of, monkeypatch):
     assert text.endswith("d1\n")
 
 
-@pytest.mark.parametrize(
-    ("script", "kind"),
-    [
+def test_a_program_that_gives_no_text(texts_of):
+    for script, kind in [
         ("exit 3", "failed"),
         ("exit 0", "not_found"),
         ("kill -9 $$", "failed"),
         ("head -c 2001 /dev/zero | tr '\\0' x", "too_large"),
         ("sleep 60", "timed_out"),
-    ],
-)
-def test_a_program_that_gives_no_text(texts_of, script, kind):
-    line = json.dumps(["sh", "-c", script, "{id}"])
-    texts = texts_of(f"documents: [{{command: {line}, max_bytes: 2000, timeout_s: 0.5}}]")
-    document = texts.get("d1")
-    assert kind_of(document) == kind
-    assert document.problem.message.endswith(".")
+    ]:
+        line = json.dumps(["sh", "-c", script, "{id}"])
+        seconds = 0.2 if kind == "timed_out" else 20
+        texts = texts_of(f"documents: [{{command: {line}, max_bytes: 2000, timeout_s: {seconds}}}]")
+        document = texts.get("d1")
+        assert (script, kind_of(document)) == (script, kind)
+        assert document.problem.message.endswith(".")
 
 
 def test_a_program_that_is_not_there(texts_of):
@@ -136,9 +125,9 @@ def folder(tmp_path):
 FILES = "documents: [{file: {root: docs}, max_bytes: 2000}]"
 
 
-@pytest.mark.parametrize(
-    ("doc_id", "text", "first_line"),
-    [
+def test_lines_of_a_file(texts_of, folder):
+    texts = texts_of(FILES)
+    for doc_id, text, first_line in [
         ("src/a.py:10-12", "line 10\nline 11\nline 12", 10),
         ("src/a.py#L2-L3", "line 2\nline 3", 2),
         ("src/a.py:30", "line 30", 30),
@@ -147,16 +136,14 @@ FILES = "documents: [{file: {root: docs}, max_bytes: 2000}]"
         ("b.md", "# B\n", 1),
         ("inside", "# B\n", 1),
         ("-x", "dash", 1),
-    ],
-)
-def test_lines_of_a_file(texts_of, folder, doc_id, text, first_line):
-    document = texts_of(FILES).get(doc_id)
-    assert (document.text, document.first_line, document.problem) == (text, first_line, None)
+    ]:
+        document = texts.get(doc_id)
+        assert (document.text, document.first_line, document.problem) == (text, first_line, None)
 
 
-@pytest.mark.parametrize(
-    ("doc_id", "kind"),
-    [
+def test_a_path_that_is_no_document(texts_of, folder):
+    texts = texts_of(FILES)
+    for doc_id, kind in [
         ("../secret.txt", "refused"),
         ("src/../../secret.txt", "refused"),
         ("/etc/passwd", "refused"),
@@ -180,13 +167,11 @@ def test_lines_of_a_file(texts_of, folder, doc_id, text, first_line):
         ("x" * 1_000, "not_found"),
         ("large.txt", "too_large"),
         ("binary.txt", "failed"),
-    ],
-)
-def test_a_path_that_is_no_document(texts_of, folder, doc_id, kind):
-    document = texts_of(FILES).get(doc_id)
-    assert kind_of(document) == kind
-    assert "s3cret" not in str(document)
-    assert str(folder) not in document.problem.message
+    ]:
+        document = texts.get(doc_id)
+        assert (doc_id, kind_of(document)) == (doc_id, kind)
+        assert "s3cret" not in str(document)
+        assert str(folder) not in document.problem.message
 
 
 PATHS = st.text("./\\~ab:#L1-", max_size=20) | st.lists(
@@ -197,7 +182,8 @@ PATHS = st.text("./\\~ab:#L1-", max_size=20) | st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PATHS)
 def test_no_path_leads_out(texts_of, folder, path):
-    (folder.parent / "workbench.yaml").write_text(FILES)
+    if not (folder.parent / "workbench.yaml").exists():
+        texts_of(FILES)
     document = DocumentTexts(load_workbench(folder.parent / "workbench.yaml")).get(path)
     assert "s3cret" not in document.text
 
@@ -294,7 +280,7 @@ def test_a_number_is_compared_as_one(texts_of, database):
 
 def test_a_statement_without_end(texts_of, database):
     query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS text FROM n WHERE 'x' = :id OR i > 0"
-    texts = texts_of(f"documents: [{{sql: {{database: '{database}', query: \"{query}\"}}, timeout_s: 0.3}}]")
+    texts = texts_of(f"documents: [{{sql: {{database: '{database}', query: \"{query}\"}}, timeout_s: 0.2}}]")
     assert kind_of(texts.get("7")) == "timed_out"
 
 
@@ -324,16 +310,6 @@ def test_a_corpus_of_json_lines(texts_of, tmp_path, suffix):
     assert kind_of(texts.get("no id")) == "not_found"
 
 
-def test_a_corpus_as_csv(texts_of, tmp_path):
-    (tmp_path / "docs.csv").write_text(
-        '\ufeffid,title,text\r\nd1,"A ""quoted""","two\r\nlines"\r\nd2,B,"b, c"\r\n', newline=""
-    )
-    texts = texts_of("documents: [{corpus: {path: docs.csv}}]")
-    assert (texts.get("d1").title, texts.get("d1").text) == ('A "quoted"', "two\r\nlines")
-    assert texts.get("d2").text == "b, c"
-    assert kind_of(texts.get("id")) == "not_found"
-
-
 def test_a_corpus_that_changes_is_read_again(texts_of, tmp_path):
     path = tmp_path / "docs.jsonl"
     path.write_text('{"id": "a", "text": "before"}\n')
@@ -361,7 +337,7 @@ def test_a_corpus_that_is_removed(texts_of, tmp_path):
 
 def test_a_gzip_bomb_is_not_unpacked_without_end(texts_of, tmp_path, monkeypatch):
     monkeypatch.setattr("cranfield.judging.documents.corpus.MOST_UNPACKED", 2_000_000)
-    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(b" " * 10_000_000))
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(b" " * 3_000_000))
     assert kind_of(texts_of("documents: [{corpus: {path: bomb.jsonl.gz}}]").get("a")) == "failed"
 
 

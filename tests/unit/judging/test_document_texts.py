@@ -30,7 +30,7 @@ def texts_of(tmp_path):
 
 @pytest.fixture
 def short_wait(monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.limits.WAIT_S", 0.3)
+    monkeypatch.setattr("cranfield.judging.documents.limits.WAIT_S", 0.1)
     monkeypatch.setattr("cranfield.judging.documents.limits.GRACE_S", 0.1)
 
 
@@ -57,9 +57,9 @@ def test_no_field_tells_a_rater_the_rank_or_the_system():
     assert dict(DocumentTexts().get("d1", fields).values) == {"name": "Lock"}
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://", "http://[", "//x", 7, None, "data:text/html,x"])
-def test_an_address_that_no_browser_should_open_is_left_out(url):
-    assert DocumentTexts().get("d1", {"text": "x", "url": url}).url == ""
+def test_an_address_that_no_browser_should_open_is_left_out():
+    for url in ("javascript:alert(1)", "https://", "http://[", "//x", 7, None, "data:text/html,x"):
+        assert DocumentTexts().get("d1", {"text": "x", "url": url}).url == ""
 
 
 def test_the_first_source_that_matches_and_has_it_is_used(texts_of, tmp_path):
@@ -81,7 +81,7 @@ def test_a_match_is_of_the_whole_id_and_may_have_flags(texts_of):
 
 
 def test_a_match_without_end_is_a_problem_of_its_document_alone(texts_of, monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.texts._MATCH_S", 0.3)
+    monkeypatch.setattr("cranfield.judging.documents.texts._MATCH_S", 0.2)
     texts = texts_of("documents: [{match: '(a+)+', command: [echo, '{id}']}]")
     assert kind_of(texts.get("a" * 60 + "b")) == "failed"
     assert texts.get("aa").text == "aa\n"
@@ -91,11 +91,11 @@ NAMES = st.sampled_from(["title", "text", "snippet", "url", "image", "price"])
 HOSTILE = ["", "\0", "a\0b", "a\nb", "\x1b[31m", "\x7f", "\x85", "x" * 2_001, "\ud800"]
 
 
-@pytest.mark.parametrize("doc_id", HOSTILE)
-def test_no_source_is_read_for_an_id_that_none_can_have(texts_of, doc_id):
+def test_no_source_is_read_for_an_id_that_none_can_have(texts_of):
     texts = texts_of("documents: [{command: [echo, '{id}']}]")
-    assert kind_of(texts.get(doc_id)) == "refused"
-    assert texts.get(doc_id, {"text": "of the run"}).text == "of the run"
+    for doc_id in HOSTILE:
+        assert kind_of(texts.get(doc_id)) == "refused"
+        assert texts.get(doc_id, {"text": "of the run"}).text == "of the run"
 
 
 def test_what_no_page_can_hold_is_replaced():
@@ -160,7 +160,7 @@ def test_a_slow_source_delays_no_other(texts_of, short_wait):
     """Its documents are read one at a time; those that would wait for longer are busy."""
     texts = texts_of("""
         documents:
-        - {match: slow.*, command: [sh, -c, 'sleep 60', '{id}'], timeout_s: 0.5, concurrency: 1}
+        - {match: slow.*, command: [sh, -c, 'sleep 60', '{id}'], timeout_s: 0.2, concurrency: 1}
         - {match: quick, command: [echo, '{id}']}
     """)
     found = {}

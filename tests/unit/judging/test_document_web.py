@@ -30,6 +30,8 @@ NAMES = {
     "odd.test": ["not an address"],
     "local.test": ["127.0.0.1"],
     "localhost": ["127.0.0.1"],
+    "nat64.test": ["64:ff9b::a9fe:a9fe"],
+    "zone.test": ["fe80::1%lo"],
 }
 
 
@@ -65,22 +67,22 @@ PRIVATE = [
     *("[2001:0:7f00:1::]", "[fec0::1]", "[fe80::1%25eth0]", "[0:0:0:0:0:ffff:0a00:0001]", "[64:ff9b:1::1]"),
     *("2130706433", "0x7f000001", "0177.0.0.1", "017700000001", "127.1", "0x7f.1", "127.0.0.1.", "0", "0x0", "127.0.1"),
     *("localhost", "LOCALHOST", "private.test", "mixed.test", "mapped.test", "local.test", "private.test:8080"),
+    *("192.0.0.192", "192.88.99.1", "168.63.129.16", "[3fff::1]", "[::ffff:0:7f00:1]", "[2001:db8::1]", "nat64.test"),
+    *("zone.test", "127.0.0.1%00", "[::1%25lo]", "[v1.fe80::a]", "169.254.169.254.", "0xA9.0xFE.0xA9.0xFE"),
     *("127.0.0.1:22", "1\u30022\u30023\u30024", "\u2460\u2461\u2466.0.0.1", "127\uff0e0.0.1", "loc\u00adalhost"),
 ]
 
 
-@pytest.mark.parametrize("host", PRIVATE)
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_private_address_is_refused(scheme, host):
-    with pytest.raises(DocumentError) as caught:
-        Guard(resolver=resolve).checked(f"{scheme}://{host}/x")
-    assert caught.value.problem.kind.value in {"refused", "failed"}
-    assert "10.0.0.1" not in caught.value.problem.message
+def test_a_private_address_is_refused():
+    for address in [f"{scheme}://{host}/x" for host in PRIVATE for scheme in ("http", "https")]:
+        with pytest.raises(DocumentError) as caught:
+            pytest.fail(f"{address}: {Guard(resolver=resolve).checked(address)}")
+        assert caught.value.problem.kind.value in {"refused", "failed"}
+        assert "10.0.0.1" not in caught.value.problem.message
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_address_that_is_none_of_http_is_refused():
+    urls = [
         *(
             "ftp://public.test/",
             "file:///etc/passwd",
@@ -104,11 +106,10 @@ def test_a_private_address_is_refused(scheme, host):
             "jar:http://public.test!/",
         ),
         *("http:///x", "http://?x", "http://.test/", "http://public..\0test/", "http://-x/", "http://odd.test/", ""),
-    ],
-)
-def test_an_address_that_is_none_of_http_is_refused(url):
-    with pytest.raises(DocumentError):
-        Guard(resolver=resolve).checked(url)
+    ]
+    for url in urls:
+        with pytest.raises(DocumentError):
+            pytest.fail(f"{url}: {Guard(resolver=resolve).checked(url)}")
 
 
 @given(st.text(":/@#?[]\\.%0x127localhost", max_size=30))
@@ -132,9 +133,8 @@ def test_a_public_address_is_resolved_once():
     assert calls == [("public.test", 443)]
 
 
-@pytest.mark.parametrize(
-    ("allow", "url", "is_allowed"),
-    [
+def test_what_the_operator_allows():
+    for allow, url, is_allowed in [
         ("10.0.0.0/8", "http://private.test/", True),
         ("10.0.0.0/8", "http://10.9.9.9/", True),
         ("10.0.0.0/8", "http://mixed.test/", False),
@@ -146,20 +146,17 @@ def test_a_public_address_is_resolved_once():
         ("*.test", "http://test/", False),
         ("*.test", "http://eviltest/", False),
         ("::1", "http://[::1]/", True),
-    ],
-)
-def test_what_the_operator_allows(allow, url, is_allowed):
-    guard = Guard([allow], resolve)
-    if is_allowed:
-        guard.checked(url)
-    else:
-        with pytest.raises(DocumentError):
+    ]:
+        guard = Guard([allow], resolve)
+        if is_allowed:
             guard.checked(url)
+        else:
+            with pytest.raises(DocumentError):
+                pytest.fail(f"{allow} {url}: {guard.checked(url)}")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "doc_id", "url"),
-    [
+def test_the_address_of_a_document():
+    for pattern, doc_id, url in [
         ("https://x.test/{id}", "a/b?c#d&e", "https://x.test/a%2Fb%3Fc%23d%26e"),
         ("https://x.test/{+id}", "a/b?c", "https://x.test/a/b%3Fc"),
         ("https://x.test/?q={id}", "a&b=c é", "https://x.test/?q=a%26b%3Dc%20%C3%A9"),
@@ -169,14 +166,12 @@ def test_what_the_operator_allows(allow, url, is_allowed):
         ("https://x.test/docs/{+id}", "../admin", None),
         ("https://x.test/docs/{+id}", "a/./b", None),
         ("https://x.test/{+id}", "/evil.test", "https://x.test//evil.test"),
-    ],
-)
-def test_the_address_of_a_document(pattern, doc_id, url):
-    if url is None:
-        with pytest.raises(DocumentError):
-            document_url(pattern, {"id": doc_id})
-    else:
-        assert document_url(pattern, {"id": doc_id}) == url
+    ]:
+        if url is None:
+            with pytest.raises(DocumentError):
+                pytest.fail(document_url(pattern, {"id": doc_id}))
+        else:
+            assert document_url(pattern, {"id": doc_id}) == url
 
 
 # A server on this machine
@@ -209,9 +204,9 @@ class Handler(BaseHTTPRequestHandler):
             ),
             "pdf": lambda: self.reply(b"%PDF", kind="application/pdf"),
             "large": lambda: self.reply(b"x" * 5000),
-            "bomb": lambda: self.reply(gzip.compress(b"x" * 3_000_000), Content_Encoding="gzip"),
+            "bomb": lambda: self.reply(gzip.compress(b"x" * 500_000), Content_Encoding="gzip"),
             "double-bomb": lambda: self.reply(
-                gzip.compress(gzip.compress(b"\0" * 50_000_000)), Content_Encoding="gzip, gzip"
+                gzip.compress(gzip.compress(b"\0" * 20_000_000)), Content_Encoding="gzip, gzip"
             ),
             "zip": lambda: self.reply(gzip.compress(b"packed"), Content_Encoding="gzip"),
             "deflate": lambda: self.reply(zlib.compress(b"x"), Content_Encoding="br"),
@@ -279,9 +274,8 @@ def test_a_page_of_a_server(server):
     assert not {"Cookie", "Authorization", "Referer"} & set(headers)
 
 
-@pytest.mark.parametrize(
-    ("doc_id", "kind"),
-    [
+def test_what_a_server_may_answer(server):
+    for doc_id, kind in [
         *(("plain", None), ("zip", None), ("to-plain", None), ("cookie", None)),
         *(("none", "not_found"), ("gone", "not_found"), ("error", "failed"), ("pdf", "failed"), ("deflate", "failed")),
         *(
@@ -293,12 +287,10 @@ def test_a_page_of_a_server(server):
         ),
         *(("to-metadata", "refused"), ("to-private", "refused"), ("to-local", "refused"), ("to-file", "refused")),
         *(("to-user", "refused"), ("to-odd", "failed"), ("loop", "failed"), ("..", "refused")),
-    ],
-)
-def test_what_a_server_may_answer(server, doc_id, kind):
-    document = texts_of(server, timeout_s=0.4 if doc_id == "slow" else 10.0).get(doc_id)
-    assert (document.problem and document.problem.kind.value) == kind
-    assert "secret" not in str(document)
+    ]:
+        document = texts_of(server, timeout_s=0.2 if doc_id == "slow" else 10.0).get(doc_id)
+        assert (doc_id, document.problem and document.problem.kind.value) == (doc_id, kind)
+        assert "secret" not in str(document)
     assert not any("Cookie" in headers for _, headers in server.seen)
 
 
@@ -323,18 +315,15 @@ def test_a_server_that_is_not_there():
     assert (problem.kind.value, problem.message) == ("failed", "The web server of this document cannot be reached.")
 
 
-@pytest.mark.parametrize(
-    ("content_type", "data", "text"),
-    [
+def test_the_charset_of_a_page():
+    for content_type, data, text in [
         ("text/html", "é".encode(), "é"),
         ("text/html", "<meta charset=iso-8859-2>ő".encode("iso-8859-2"), "ő"),
         ("text/html", "<meta content='text/html; charset=windows-1251'>Ж".encode("windows-1251"), "Ж"),
         ("text/html", "\u201ca\u201d".encode("windows-1252"), "\u201ca\u201d"),
         ("text/html; charset=latin-1", "é".encode("latin-1"), "é"),
-    ],
-)
-def test_the_charset_of_a_page(content_type, data, text):
-    assert decode_text(data, web.with_charset(content_type, data)).endswith(text)
+    ]:
+        assert decode_text(data, web.with_charset(content_type, data)).endswith(text)
 
 
 # Images
@@ -365,30 +354,19 @@ def test_an_image_of_a_host_that_the_operator_names(server):
     assert image_of(f"{address}/png").problem.kind.value == "refused"
 
 
-def test_images_in_a_folder(tmp_path):
-    (tmp_path / "a.png").write_bytes(PNG)
-    (tmp_path / "b.svg").write_text("<svg/>")
-    assert image_of("a.png", folder=str(tmp_path)).data == PNG
-    kinds = [image_of(name, folder=str(tmp_path)).problem.kind.value for name in ("b.svg", "../a.png", "none.png")]
-    assert kinds == ["refused", "refused", "not_found"]
-    assert image_of("a.png").problem.kind.value == "no_source"
-
-
-@pytest.mark.parametrize(
-    ("reference", "kind"),
-    [
+def test_what_is_no_image():
+    for reference, kind in [
         ("data:image/png,raw", "refused"),
         ("data:image/png;base64,%%%", "failed"),
         ("data:image/png;base64," + "A" * 6_000_000, "too_large"),
         (data_url(b"<svg/>", "image/svg+xml"), "refused"),
-        ("javascript:alert(1)", "no_source"),
+        *(("javascript:alert(1)", "refused"), ("/etc/passwd", "refused"), ("file:///etc/passwd", "refused")),
         ("", "no_source"),
-    ],
-)
-def test_what_is_no_image(reference, kind):
-    assert image_of(reference).problem.kind.value == kind
+    ]:
+        assert image_of(reference).problem.kind.value == kind
 
 
+@pytest.mark.slow
 def test_a_certificate_must_be_that_of_the_name(tmp_path, monkeypatch):
     """The connection goes to the checked address, and the certificate is checked for the name."""
     import httpx2

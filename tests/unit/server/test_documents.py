@@ -89,14 +89,14 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("content", HOSTILE, ids=lambda content: content[:30].encode("unicode-escape").decode())
 @pytest.mark.parametrize("kind", ["html", "markdown", "text", "code"])
-def test_nothing_of_a_hostile_document_is_left(content, kind):
-    page = rendered(
-        document(content, kind, template="<h1>{{ title }}</h1>{{ body }}{{ text[:100] }}"), "alert script img 1 x"
-    )
-    check_safe(page.html)
-    assert page.problem is None
+def test_nothing_of_a_hostile_document_is_left(kind):
+    for content in HOSTILE:
+        page = rendered(
+            document(content, kind, template="<h1>{{ title }}</h1>{{ body }}{{ text[:100] }}"), "alert script img 1 x"
+        )
+        check_safe(page.html)
+        assert page.problem is None
 
 
 DEEP = [
@@ -105,16 +105,16 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("size", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("part", DEEP)
-def test_a_document_that_is_slow_to_parse(part, size):
+@pytest.mark.parametrize("size", [1_500, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_document_that_is_slow_to_parse(size):
     """The larger ones take minutes where the depth of a document is not limited."""
-    page = rendered(document(part * (size // len(part)), "html", template="{{ body }}"), "alert")
-    check_safe(page.html)
+    for part in DEEP:
+        page = rendered(document(part * (size // len(part)), "html", template="{{ body }}"), "alert")
+        check_safe(page.html)
 
 
 def test_a_document_of_normal_depth_is_not_cut():
-    content = "<div>" * 250 + "<p>x<br><p>y" * 5_000 + "</div>" * 250 + "<p>end"
+    content = "<div>" * 250 + "<p>x<br><p>y" * 500 + "</div>" * 250 + "<p>end"
     assert "<p>end</p>" in rendered(document(content)).html
 
 
@@ -132,9 +132,9 @@ MARKDOWN = [
 ]
 
 
-@pytest.mark.parametrize("content", MARKDOWN, ids=lambda content: content[:20])
-def test_markdown_is_sanitised_too(content):
-    check_safe(rendered(document(content, "markdown"), "alert").html)
+def test_markdown_is_sanitised_too():
+    for content in MARKDOWN:
+        check_safe(rendered(document(content, "markdown"), "alert").html)
 
 
 @given(st.text(st.sampled_from("<>/=\"' &;abscript:xonl!-[]()#*`\n\té"), max_size=60), st.text(max_size=12))
@@ -189,9 +189,8 @@ def test_a_document_that_cannot_be_shown_is_a_problem():
 # Marks
 
 
-@pytest.mark.parametrize(
-    ("text", "query", "marked"),
-    [
+def test_terms_are_marked():
+    for text, query, marked in [
         ("How to LOCK a file, unlock it", "lock files", ["LOCK"]),
         ("Café, cafe\u0301 and cafeteria", "CAFE", ["Café", "cafe\u0301"]),
         ("straße STRASSE", "Straße", ["straße", "STRASSE"]),
@@ -205,11 +204,9 @@ def test_a_document_that_cannot_be_shown_is_a_problem():
         ("C++ and C#", "c++", ["C", "C"]),
         ("nothing", "", []),
         ("nothing", "?!", []),
-    ],
-)
-def test_terms_are_marked(text, query, marked):
-    shown = str(rendered(document(text, "text"), query).html)
-    assert [Audit(found).text for found in re.findall("<mark>(.*?)</mark>", shown)] == marked
+    ]:
+        shown = str(rendered(document(text, "text"), query).html)
+        assert [Audit(found).text for found in re.findall("<mark>(.*?)</mark>", shown)] == marked
 
 
 def test_attributes_and_tags_are_not_marked():
@@ -238,9 +235,8 @@ def test_a_template():
     )
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
+def test_a_template_cannot_leave_its_sandbox():
+    for template in [
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
         "{{ fields.__init__.__globals__ }}",
         "{{ body.__class__ }}",
@@ -254,16 +250,15 @@ def test_a_template():
         "{{ '{0.__class__.__mro__}'.format(title) }}",
         "<script>{{ title }}</script><p onclick={{ title }}>",
         "{{ text | safe }}",
-    ],
-)
-def test_a_template_cannot_leave_its_sandbox(template):
-    shown = shown_by(template, title="t", text="<script>alert(1)</script>safe text")
-    check_safe(shown)
-    assert not re.search("class '|root:|builtins|uid=", shown)
+    ]:
+        shown = shown_by(template, title="t", text="<script>alert(1)</script>safe text")
+        check_safe(shown)
+        assert not re.search("class '|root:|builtins|uid=", shown)
 
 
-def test_what_a_template_gives_has_a_limit():
-    assert len(shown_by("{% for i in range(90000) %}<p>{{ text }}</p>{% endfor %}", text="x" * 100)) < 2_000_000
+def test_what_a_template_gives_has_a_limit(monkeypatch):
+    monkeypatch.setattr("cranfield.server.documents.MOST_CHARS", 1_000)
+    assert len(shown_by("{% for i in range(90000) %}<p>{{ text }}</p>{% endfor %}", text="x" * 100)) < 10_000
 
 
 def test_sanitised_html_stays_as_it_is():

@@ -1,13 +1,11 @@
-"""A corpus in one file: JSON Lines or CSV. Where each record begins is remembered; the records stay in the file.
+"""A corpus in one file of JSON Lines. Where each record begins is remembered; the records stay in the file.
 
 A compressed file is unpacked to a temporary file first, which has no name.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import shutil
 import tempfile
@@ -15,7 +13,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,10 +23,7 @@ from cranfield.judging.documents.values import Content, DocumentError, FailureKi
 
 MOST_UNPACKED = 20 * 1024**3
 """Bytes that a compressed corpus may unpack to."""
-_CSV_SUFFIXES = {".csv": ",", ".tsv": "\t"}
 _BLOCK = 1024 * 1024
-_LONGEST_ROW = 16_000_000
-"""Bytes of one row of CSV."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,6 @@ class _Index:
     stream: BinaryIO
     starts: Mapping[str, tuple[int, int]]
     """Id to first byte and length."""
-    columns: list[str] = field(default_factory=list)
 
 
 class CorpusReader:
@@ -49,9 +43,6 @@ class CorpusReader:
     def __init__(self, config: CorpusSource, folder: Path) -> None:
         self._config = config
         self._path = folder / config.corpus.path
-        name = self._path.name.removesuffix(".gz")
-        self._is_packed = name != self._path.name
-        self._separator = _CSV_SUFFIXES.get(Path(name).suffix.lower())
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -66,7 +57,7 @@ class CorpusReader:
                 message = f"The document is larger than {self._config.max_bytes:,} bytes."
                 raise DocumentError(FailureKind.TOO_LARGE, message)
             index.stream.seek(start)
-            record = self._record(index.stream.read(length), index.columns)
+            record = _record(index.stream.read(length))
         if record is None or as_text(record.get(self._config.corpus.id)) != doc_id:
             raise DocumentError(FailureKind.FAILED, "The corpus was changed while it was read.")
         return record_content(record, self._config.corpus)
@@ -87,44 +78,34 @@ class CorpusReader:
                     self._index.stream.close()
                     self._index = None
                 self._index = self._made(stamp)
-        except (OSError, EOFError, zlib.error, csv.Error, ValueError):
+        except (OSError, EOFError, zlib.error, ValueError):
             raise DocumentError(FailureKind.FAILED, "The corpus of this source cannot be read.") from None
         return self._index
 
     def _made(self, stamp: tuple[int, int, int]) -> _Index:
         with ExitStack() as on_failure:
             stream: BinaryIO
-            if self._is_packed:
+            if self._path.suffix == ".gz":
                 stream = on_failure.enter_context(tempfile.TemporaryFile())
                 _unpack(self._path, stream)
             else:
                 stream = on_failure.enter_context(self._path.open("rb"))
             starts: dict[str, tuple[int, int]] = {}
-            columns: list[str] = []
-            for start, data in _rows(stream) if self._separator else _lines(stream):
-                if self._separator and not columns:
-                    columns = next(self._cells(data), [])
-                    continue
-                record = self._record(data, columns)
+            for start, data in _lines(stream):
+                record = _record(data)
                 if record is not None and (name := as_text(record.get(self._config.corpus.id))):
                     starts.setdefault(name, (start, len(data)))
             on_failure.pop_all()
-            return _Index(stamp, stream, starts, columns)
+            return _Index(stamp, stream, starts)
 
-    def _record(self, data: bytes, columns: list[str]) -> dict[str, object] | None:
-        """A record; None where it is none."""
-        if self._separator:
-            cells = next(self._cells(data), None)
-            return None if cells is None else dict(zip(columns, cells, strict=False))
-        try:
-            record = json.loads(data)
-        except (ValueError, RecursionError):
-            return None
-        return record if isinstance(record, dict) else None
 
-    def _cells(self, data: bytes) -> Iterator[list[str]]:
-        text = io.StringIO(data.decode("utf-8-sig", "replace"), newline="")
-        return csv.reader(text, delimiter=self._separator or ",")
+def _record(data: bytes) -> dict[str, object] | None:
+    """A record; None where it is none."""
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def _unpack(path: Path, unpacked: BinaryIO) -> None:
@@ -144,22 +125,3 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         if line.strip():
             yield start, line
         start += len(line)
-
-
-def _rows(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """First byte and bytes of each row of CSV: a line end inside of quotes ends none."""
-    start = n_bytes = n_quotes = 0
-    row: list[bytes] = []
-    for line in stream:
-        row.append(line)
-        n_bytes += len(line)
-        n_quotes += line.count(b'"')
-        if n_bytes > _LONGEST_ROW:
-            raise ValueError("a row without an end")
-        if n_quotes % 2 == 0:
-            data = b"".join(row)
-            if data.strip():
-                yield start, data
-            start, n_bytes, n_quotes, row = start + n_bytes, 0, 0, []
-    if data := b"".join(row):
-        yield start, data

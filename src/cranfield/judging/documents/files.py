@@ -87,7 +87,8 @@ def filled_arguments(command: list[str], values: Mapping[str, str]) -> list[str]
     """A command with its placeholders filled in.
 
     Raises:
-        DocumentError: an argument would begin with `-` because of the id, and `--` does not stand before it.
+        DocumentError: because of the id an argument would begin with `-`, and `--` does not stand before it; or a path in it would
+            have `..`.
     """
     argv: list[str] = []
     for argument in command:
@@ -99,6 +100,8 @@ def filled_arguments(command: list[str], values: Mapping[str, str]) -> list[str]
             and "--" not in command[: len(argv)]
         ):
             raise DocumentError(FailureKind.REFUSED, "The id begins like an option of a command.")
+        if filled.split("/").count("..") > argument.split("/").count(".."):
+            raise DocumentError(FailureKind.REFUSED, _OUTSIDE)
         argv.append(filled)
     return argv
 

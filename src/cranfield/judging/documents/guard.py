@@ -22,8 +22,14 @@ _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.?",
 """A host that some library reads as an address: `2130706433`, `0x7f.1`, `0177.0.0.1`."""
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-_CARRIERS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
-"""Networks in it whose addresses stand for an IPv4 address: 6to4, Teredo."""
+_NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        ("2002::/16", "2001::/32", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"),
+    )
+)
+"""Networks that are no part of the public internet, whatever the version of Python says: 6to4 and Teredo (each address stands for
+an IPv4 address), documentation, assignments of protocols, relays of 6to4, the service of Azure for its virtual machines."""
 
 
 def system_resolver(host: str, port: int) -> list[str]:
@@ -105,11 +111,9 @@ def as_address(text: str) -> IPAddress | None:
 
 def is_public(address: IPAddress) -> bool:
     """Whether an address is one of the public internet. The shared, metadata and multicast ranges are not."""
-    if isinstance(address, ipaddress.IPv6Address) and (
-        address.scope_id is not None
-        or address not in _GLOBAL_UNICAST
-        or any(address in network for network in _CARRIERS)
-    ):
+    if isinstance(address, ipaddress.IPv6Address) and (address.scope_id is not None or address not in _GLOBAL_UNICAST):
+        return False
+    if any(address.version == network.version and address in network for network in _NOT_PUBLIC):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 

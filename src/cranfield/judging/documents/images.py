@@ -1,13 +1,11 @@
-"""Images of documents: part of a record, a file in the operator's folder, or on a host that the operator's file names."""
+"""Images of documents: part of a record, or on a host that the operator's file names."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from pathlib import Path
 
 from cranfield.config.documents import Images
-from cranfield.judging.documents.files import check_path, read_file
 from cranfield.judging.documents.guard import Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, FailureKind, Image
 from cranfield.judging.documents.web import WebClient
@@ -21,13 +19,12 @@ _KINDS = {
 """First bytes to content type. No SVG: it can hold scripts."""
 
 
-def read_image(reference: str, config: Images, folder: Path, resolver: Resolver = system_resolver) -> Image:
+def read_image(reference: str, config: Images, resolver: Resolver = system_resolver) -> Image:
     """The image that a document names.
 
     Args:
-        reference: a `data:` address, a path in the operator's folder, or an address.
+        reference: a `data:` address, or one of http or https.
         config: the operator's.
-        folder: of the operator's file.
         resolver: of host names.
 
     Raises:
@@ -44,11 +41,8 @@ def read_image(reference: str, config: Images, folder: Path, resolver: Resolver 
             resolver=resolver,
         )
         data = client.get(reference, "image/png, image/jpeg, image/webp, image/gif").body
-    elif config.folder is None:
-        raise DocumentError(FailureKind.NO_SOURCE, "No folder of images is configured.")
     else:
-        check_path(reference)
-        data = read_file(folder / config.folder, reference, config.max_bytes)
+        raise DocumentError(FailureKind.REFUSED, "The image is neither part of the record nor on the web.")
     return Image(data, image_type(data))
 
 

@@ -163,12 +163,12 @@ class DocumentTexts:
         if document.problem is not None or not document.image:
             none = DocumentProblem(FailureKind.NO_SOURCE, "The document has no image.")
             return Image(problem=document.problem or none)
-        reference, config = document.image, self._config
+        reference, config = document.image, self._config.images
         key = ("", reference)
         if (kept := self._kept_images.get(key)) is not None:
             return kept
         try:
-            image = self._images.run(lambda: read_image(reference, config.images, config.folder, self._resolver))
+            image = self._images.run(lambda: read_image(reference, config, self._resolver))
         except DocumentError as error:
             return Image(problem=error.problem)
         except Exception:  # noqa: BLE001  an image of any content must not stop the page of a rater
