@@ -42,7 +42,7 @@ FILE_NAME = re.compile(r"`(?P<name>[\w./-]+)`:\s*\Z")
 EXPECTED_OUTPUT = re.compile(r"^[ \t]*# > ?(.*)$", re.MULTILINE)
 COMMAND_S = 120
 UPDATES = "__updates__"
-LANGUAGES = "console|python|yaml|json|text|trec|sh"
+LANGUAGES = "console|python|yaml|json|text|sh"
 
 
 def parse_page(document: Document) -> Iterator[Region]:
