@@ -33,7 +33,7 @@ def serve_command(
 ) -> None:
     """Serve all books of a database to a team, until interrupted."""
     try:
-        from cranfield.server.options import ServerOptions, server_secret
+        from cranfield.server.options import ServerOptions, is_loopback, server_secret
         from cranfield.server.run import run_server
         from cranfield.server.texts import open_texts
     except ModuleNotFoundError:
@@ -53,6 +53,12 @@ def serve_command(
         )
     if accounts and not options.secure and options.public.hostname not in {"127.0.0.1", "localhost", "::1"}:
         typer.echo("Warning: passwords cross the network unencrypted. Put a proxy with TLS in front of it.", err=True)
+    if accounts and not trust_proxy and not is_loopback(options.public.hostname or "") and is_loopback(host):
+        typer.echo(
+            "Warning: all sign-ins come from the proxy's address and share one limit of failures. Name the proxy with "
+            "--trust-proxy.",
+            err=True,
+        )
     with open_texts(documents) as texts:
         run_server(store, options, texts=texts, on_ready=lambda address: typer.echo(f"Serving at {address}"))
     store.close()

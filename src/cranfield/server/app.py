@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -40,6 +41,7 @@ def create_app(store: Store, options: ServerOptions, *, texts: object = None) ->
     app.state.texts = texts
     app.state.stopping = asyncio.Event()
     app.state.reports = {}
+    app.state.streams = Counter[int]()
     for router in routers():
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name=STATIC)

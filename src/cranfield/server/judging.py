@@ -33,6 +33,10 @@ LOG = logging.getLogger("cranfield.server")
 MOST_ITEMS = 50
 MOST_ENTRIES = 200
 MOST_RECENT = 50
+NO_NULL = r"^[^\x00]*$"
+"""PostgreSQL holds no null character."""
+MOST_DIGITS = 19
+"""Of an id: longer numbers are none."""
 WAIT_S = 60.0
 """Longest wait for one text."""
 SKIPS = {
@@ -55,18 +59,18 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    key: Annotated[str, StringConstraints(min_length=1, max_length=80)]
-    item: int
+    key: Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=NO_NULL)]
+    item: Annotated[int, Field(ge=0, lt=2**63)]
     action: Literal["grade", "skip", "later", "flag", "unflag", "undo"]
     grade: float | None = None
     choice: Literal["left", "right", "tie"] | None = None
     skip_reason: SkipReason | None = None
-    reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    reason: Annotated[str, StringConstraints(max_length=10_000, pattern=NO_NULL)] = ""
     duration_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     order_seen: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    guideline_version: Annotated[int, Field(ge=1)] | None = None
+    guideline_version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     method: Literal["key", "click", "api"] = "api"
-    doc_digest: Annotated[str, StringConstraints(max_length=80)] | None = None
+    doc_digest: Annotated[str, StringConstraints(max_length=80, pattern=NO_NULL)] | None = None
 
 
 class Batch(BaseModel):
@@ -178,7 +182,7 @@ def next_items(
 ) -> dict[str, object]:
     """The next items of this rater, with their texts; those that the rater judged last, oldest first; the progress."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
-    fetched = {int(each) for each in holding.split(",") if each.strip()}
+    fetched = {int(each) for each in holding.replace(",", " ").split() if len(each) < MOST_DIGITS}
     if not n:
         store.queue.renew(book.id, rater)
     given = store.queue.next_items(book.id, rater, n, holding=fetched) if n else ()
@@ -237,9 +241,9 @@ def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, o
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
         raise RefusedError(409, "this page is of another book or account: load it again", code="other_book")
-    results, waiting = [], set[object]()
+    results, waiting = [], set[str]()
     for entry in batch.entries:
-        item = entry.get("item")
+        item = str(entry.get("item"))
         if item in waiting:
             result: dict[str, object] = {"ok": False, "retry": True, "error": "an earlier judgment of the item waits"}
         else:

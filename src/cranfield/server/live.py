@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,11 +21,14 @@ from cranfield.server.refusal import RefusedError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import BookInfo
 
 router = APIRouter()
 
 SECONDS = 1.0
 """Between two looks at the log."""
+MOST_STREAMS = 30
+"""Of an account at a time: each looks at the log every second."""
 LOOKS_PER_CHECK = 30
 """After so many looks the stream checks that the session still holds."""
 
@@ -32,9 +36,22 @@ LOOKS_PER_CHECK = 30
 @router.get("/books/{book}/live", response_class=EventSourceResponse)
 async def live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
     """Send the number of the last event whenever it has changed; end with the server, the session or the browser."""
+    open_of: Counter[int] = request.app.state.streams
+    if open_of[caller.account.id] >= MOST_STREAMS:
+        yield ServerSentEvent(comment="too many streams of this account", retry=60_000)
+        return
+    open_of[caller.account.id] += 1
+    try:
+        async for event in _events(request, book_of(caller)):
+            yield event
+    finally:
+        open_of[caller.account.id] -= 1
+
+
+async def _events(request: Request, book: BookInfo) -> AsyncIterator[ServerSentEvent]:
     store: Store = request.app.state.store
     stopping: asyncio.Event = request.app.state.stopping
-    book, last, looks = book_of(caller), -1, 0
+    last, looks = -1, 0
     while not stopping.is_set():
         now = await run_in_threadpool(store.reading.last_event_id, book.id)
         if now != last:

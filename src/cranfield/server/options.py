@@ -59,6 +59,13 @@ class ServerOptions:
             )
         if self.public.scheme not in {"http", "https"} or not self.public.hostname:
             raise UsageError(f"--url {self.url} is not an address of a web server", expected="https://NAME[:PORT]")
+        parts = urlsplit(self.url)
+        if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+            raise UsageError(
+                "--url is more than a scheme, a host and a port",
+                expected="https://NAME[:PORT]",
+                hint="the server needs a host name or a port of its own: its pages begin at /",
+            )
         if ip_address_unspecified(self.host) and not self.url:
             raise UsageError(
                 f"browsers cannot use the address {self.host}",
@@ -71,7 +78,9 @@ class ServerOptions:
         """The address that browsers use."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         parts = urlsplit(self.url or f"http://{host}:{self.port}")
-        return Address(parts.scheme, parts.netloc.lower(), parts.hostname)
+        # Browsers leave out the port of a scheme.
+        netloc = parts.netloc.lower().removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ":"))
+        return Address(parts.scheme, netloc, parts.hostname)
 
     @property
     def origins(self) -> frozenset[str]:
@@ -83,7 +92,8 @@ class ServerOptions:
         """What the header `Host` may be."""
         names = {self.public.netloc}
         if not self.url and is_loopback(self.host):
-            names |= {f"{name}:{self.port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+            port = "" if self.port == 80 else f":{self.port}"
+            names |= {f"{name}{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
         return frozenset(names)
 
     @property

@@ -109,6 +109,11 @@ def _http(request: Request, error: Exception) -> Response:
     return error_response(request, error.status_code, [Problem(message)], headers=error.headers)
 
 
+def _too_large(request: Request, _: Exception) -> Response:
+    """A number that the database cannot hold: there is nothing of this number."""
+    return error_response(request, 404, [Problem("there is no such number")])
+
+
 def unexpected(request: Request, error: Exception) -> Response:
     """Answer after a bug: the reason is in the log of the server, under a number that the page shows."""
     number = secrets.token_hex(4)
@@ -123,4 +128,5 @@ def add_handlers(app: FastAPI) -> ASGIApp:
     app.add_exception_handler(CranfieldError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(OverflowError, _too_large)
     return app

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 from hmac import compare_digest
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.judging.store.schema import Role
 from cranfield.server.access import Caller, require
+from cranfield.server.books import book_path
 from cranfield.server.pages import local_path, render_page, see_other
 from cranfield.server.passwords import hash_password, is_password
 from cranfield.server.refusal import RefusedError, not_found
@@ -26,19 +26,32 @@ Visitor = Annotated[Caller | None, Depends(require("public"))]
 Self = Annotated[Caller, Depends(require("account"))]
 
 WINDOW_MS = 15 * 60_000
-FAILURES = {"name": 10, "address": 30}
-"""Failed sign-ins within the window after which the next are refused."""
+FAILURES = {"pair": 10, "address": 30, "name": 100}
+"""Failed sign-ins within the window after which the next are refused: of a name from an address, from an address, of a name. One
+address cannot make the holder of a name wait who signs in from another."""
+_NETWORK_BITS = 64
+"""Of an IPv6 address: one customer has all addresses of such a network."""
 TOKEN_DAYS = 90
+
+
+def failure_keys(name: str, address: str) -> dict[str, str]:
+    """What failed sign-ins are counted by."""
+    name = name.casefold()[:200]
+    try:
+        network = str(ip_network(f"{address}/{_NETWORK_BITS}", strict=False)) if ":" in address else address
+    except ValueError:  # a proxy sent something else
+        network = address
+    return {"pair": f"pair:{network} {name}", "address": f"address:{network}", "name": f"name:{name}"}
 
 
 def check_password(store: Store, name: str, password: str, address: str) -> AccountInfo | None:
     """The account of a name and password; None where they are not right.
 
     Raises:
-        RefusedError: 429 after too many failures of this name, or from this address.
+        RefusedError: 429 after too many failures.
     """
     since = store.clock() - WINDOW_MS
-    keys = {"name": f"name:{name.casefold()[:200]}", "address": f"address:{address}"}
+    keys = failure_keys(name, address)
     if any(store.people.failures(keys[kind], since) >= most for kind, most in FAILURES.items()):
         minutes = WINDOW_MS // 60_000
         raise RefusedError(
@@ -54,7 +67,8 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
         for key in keys.values():
             store.people.record_failure(key)
         return None
-    store.people.clear_failures(keys["name"])
+    for kind in ("pair", "name"):
+        store.people.clear_failures(keys[kind])
     return account
 
 
@@ -66,6 +80,10 @@ def signed_in(request: Request, account: AccountInfo, path: str, caller: Caller 
     response = see_other(local_path(path))
     set_session(request, response, store.people.start_session(account.id, SESSION_SECONDS * 1000))
     return response
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _accounts_only(request: Request) -> None:
@@ -86,8 +104,11 @@ def start(request: Request, caller: Visitor, token: str = "", next: str = "/") -
         raise RefusedError(
             403, "the address is of an earlier start", "open the one that the server printed at its last start", "token"
         )
-    name = getpass.getuser()
-    account = store.people.find(name) or store.people.add(name, Role.ADMIN)
+    account = store.people.local()
+    if not account.active:
+        raise RefusedError(
+            403, f"the account {account.name} may not sign in", f"`cranfield people activate {account.name}` lets it in"
+        )
     return signed_in(request, account, next, caller)
 
 
@@ -113,8 +134,7 @@ def sign_in(
 ) -> Response:
     """Sign in with name and password."""
     _accounts_only(request)
-    address = request.client.host if request.client else ""
-    account = check_password(request.app.state.store, name.strip(), password, address)
+    account = check_password(request.app.state.store, name.strip(), password, _address(request))
     if account is None:
         problem = "The name or the password is wrong."
         return render_page(
@@ -162,7 +182,7 @@ def join(
     if link is None:
         raise RefusedError(404, "the link is used up or out of date", "ask for another one", "link")
     book = store.books.get(link.book_id)
-    path = f"/books/{book.name}/judge"
+    path = book_path(book, "judge")
     if caller:
         store.people.use_link_as(raw, caller.account.id)
         return see_other(path)
@@ -202,7 +222,11 @@ def reset(request: Request, token: str, caller: Visitor, password: Annotated[str
         return render_page(
             request, "reset.html", caller, http_status=422, name=account.name, token=token, problem=str(error)
         )
-    request.app.state.store.people.set_password(account.id, hashed)
+    people = request.app.state.store.people
+    people.set_password(account.id, hashed)
+    keys = failure_keys(account.name, _address(request))
+    for kind in ("pair", "name"):
+        people.clear_failures(keys[kind])
     return see_other("/sign-in", done="reset")
 
 
@@ -229,8 +253,7 @@ def change_password(
     """Change the password: all sessions end, and this browser gets a new one."""
     _accounts_only(request)
     store: Store = request.app.state.store
-    address = request.client.host if request.client else ""
-    if check_password(store, caller.account.name, old, address) is None:
+    if check_password(store, caller.account.name, old, _address(request)) is None:
         return _account_again(request, caller, 403, problem="The present password is wrong.")
     try:
         store.people.set_password(caller.account.id, hash_password(password))

@@ -72,6 +72,13 @@ def test_behind_a_proxy_only_the_public_name_is_answered() -> None:
     assert TEAM.cookie("session").startswith("__Host-")
 
 
+def test_browsers_leave_out_the_port_of_the_scheme() -> None:
+    assert ServerOptions(port=80).hosts == {"127.0.0.1", "localhost", "[::1]"}
+    assert "http://127.0.0.1" in ServerOptions(port=80).origins
+    assert ServerOptions(accounts=True, url="https://x.example:443").hosts == {"x.example"}
+    assert ServerOptions(accounts=True, url="http://x.example:443").hosts == {"x.example:443"}
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -81,6 +88,8 @@ def test_behind_a_proxy_only_the_public_name_is_answered() -> None:
         {"url": "https://judge.example.org"},
         {"host": "0.0.0.0", "accounts": True},
         {"url": "judge.example.org", "accounts": True},
+        {"url": "https://judge.example.org/books", "accounts": True},
+        {"url": "https://me@judge.example.org", "accounts": True},
     ],
 )
 def test_an_address_that_others_reach_needs_accounts_and_a_name(options: dict[str, object]) -> None:

@@ -94,8 +94,37 @@ def test_too_many_failures_wait_also_with_the_right_password(team, team_books) -
     assert int(answer.headers["retry-after"]) == 900
     assert "try again in 15 minutes" in answer.text.lower()
     assert sign_in_as(team, "vic", team_books.PASSWORD)[1].status_code == 303  # of another name
+    assert sign_in_as(team, "lee", team_books.PASSWORD, elsewhere(team))[1].status_code == 303
+    client.headers["x-forwarded-for"] = "10.9.9.9"  # of no proxy that is trusted
+    assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 429
     team.now[0] += 901_000
     assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 303
+
+
+def elsewhere(team) -> TestClient:
+    """A browser with another address."""
+    headers = dict(team.new().headers)
+    base = str(team.new().base_url)
+    return TestClient(team.app, base_url=base, headers=headers, follow_redirects=False, client=("10.9.9.9", 5))
+
+
+def test_a_reset_link_ends_the_wait_of_a_name_that_many_addresses_tried(team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sign_in.FAILURES, "name", 3)
+    for _ in range(3):
+        sign_in_as(team, "bob", "wrong")
+    client = elsewhere(team)
+    assert sign_in_as(team, "bob", "wrong", client)[1].status_code == 429
+    path = reset_link(team.app.state.options, team.store.people.get("bob"))
+    client.post(path, data={"csrf": team.csrf(client, path), "password": "quite a new one"})
+    assert sign_in_as(team, "bob", "quite a new one", client)[1].status_code == 303
+
+
+def test_the_addresses_of_one_network_are_one() -> None:
+    keys = sign_in.failure_keys
+    assert keys("Lee", "2001:db8::1") == keys("lee", "2001:db8::ffff:2")
+    assert keys("lee", "2001:db8::1") != keys("lee", "2001:db8:0:1::1")
+    assert keys("lee", "10.0.0.1")["address"] != keys("lee", "10.0.0.2")["address"]
+    assert keys("lee", "unix:")["name"] == keys("lee", "fe80::1%eth0")["name"]
 
 
 @pytest.mark.slow
@@ -141,6 +170,16 @@ def test_a_join_link_makes_a_rater_of_one_book_and_is_used_up(team) -> None:
     assert client.get("/books/shop").status_code == 403
     assert client.get("/books/other/judge").status_code == 404
     assert team.new().get(path).status_code == 404
+
+
+def test_no_name_that_looks_like_another_is_joined_by_and_a_refusal_spends_no_use(team) -> None:
+    raw = team.store.people.add_link(team.store.books.get("shop").id, 60_000, 1)
+    client = team.new()
+    fields = {"csrf": team.csrf(client, f"/join/{raw}"), "password": "a long sentence"}
+    for name in ("", "Lee", "\uff2c\uff25\uff25", "lee\u200b", "x\x1b[2J", "a\nb", "a\u202eb", "x" * 201):
+        assert client.post(f"/join/{raw}", data={**fields, "name": name}).status_code == 422
+    assert team.post("vic", f"/join/{raw}").status_code == 422  # a viewer cannot judge
+    assert team.store.people.link(raw).uses_left == 1
 
 
 def test_an_account_joins_by_a_link_and_keeps_its_role(team) -> None:

@@ -14,7 +14,7 @@ from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source
 from cranfield.judging.store.engine import Part
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
-from cranfield.judging.store.rows import account_row, book_row, guideline_version, item_row, settings_of
+from cranfield.judging.store.rows import account_row, book_row, checked_name, guideline_version, item_row, settings_of
 from cranfield.judging.store.schema import (
     Account,
     Action,
@@ -47,12 +47,12 @@ class Books(Part):
         `raters_per_item` persons, and the rest one.
 
         Raises:
-            UsageError: the name is taken, or the pool is inconsistent; all problems at once.
+            UsageError: the name is taken or is none, or the pool is inconsistent; all problems at once.
         """
+        name = checked_name(name, refused="/\\")
         with self._database.write() as session:
-            if not name.strip() or session.scalar(select(Book.id).where(Book.name == name)) is not None:
-                problem = f"there is a book {name} already" if name.strip() else "a book needs a name"
-                raise UsageError(problem, hint="choose another name")
+            if session.scalar(select(Book.id).where(Book.name == name)) is not None:
+                raise UsageError(f"there is a book {name} already", hint="choose another name")
             now = self._clock()
             book = Book(
                 name=name,

@@ -8,7 +8,7 @@ from dataclasses import fields
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
-from cranfield.errors import Problem, ProblemList, UsageError
+from cranfield.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.engine import Part
 from cranfield.judging.store.rows import account_row, book_row, guideline_version, item_row, settings_of
@@ -64,7 +64,7 @@ class Log(Part):
         """
         with self._database.write() as session:
             book = book_row(session, request.book_id, lock=True)
-            if (first := _first(session, request.account_id, request.client_key)) is not None:
+            if (first := _first(session, request.account_id, request.client_key, request.item_id)) is not None:
                 return first
             account, settings = account_row(session, request.account_id), settings_of(book)
             item = item_row(session, request.item_id, book.id)
@@ -88,7 +88,7 @@ class Log(Part):
         """
         with self._database.write() as session:
             book = book_row(session, item_row(session, item_id).book_id, lock=True)
-            if (first := _first(session, account_id, client_key)) is not None:
+            if (first := _first(session, account_id, client_key, item_id)) is not None:
                 return first
             item, settings = item_row(session, item_id), settings_of(book)
             account_row(session, account_id)
@@ -150,12 +150,18 @@ class Log(Part):
             return tuple(_event_row(*row) for row in session.execute(query))
 
 
-def _first(session: Session, account_id: int, client_key: str) -> Saved | None:
-    """What the key was saved as before."""
+def _first(session: Session, account_id: int, client_key: str, item_id: int) -> Saved | None:
+    """What the key was saved as before.
+
+    Raises:
+        UsageError: that was for another item.
+    """
     query = select(Event).where(Event.account_id == account_id, Event.client_key == client_key)
     event = session.scalar(query)
     if event is None:
         return None
+    if event.item_id != item_id:
+        raise UsageError(f"the key {shorten(client_key)} was used for another item", hint="give each save its own key")
     return Saved(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from getpass import getuser
 from hashlib import sha256
 from secrets import token_urlsafe
+from unicodedata import normalize
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
@@ -11,7 +13,7 @@ from sqlalchemy.orm import Session
 from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.store.accounts import AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.rows import account_info, account_row, book_row
+from cranfield.judging.store.rows import account_info, account_row, book_row, checked_name
 from cranfield.judging.store.schema import (
     Account,
     Item,
@@ -36,7 +38,7 @@ SCOPES = {
 """Scope of a token to the roles that may have it."""
 BEGINNING = "cranfield_"
 """Of a token: scanners for secrets find it by this."""
-NAME_CHARS, KEY_CHARS = 200, 300
+KEY_CHARS = 300
 KEPT_FAILURES_MS = 86_400_000
 USED_EVERY_MS = 60_000
 """The last use of a token is noted once a minute: a request that reads should not write."""
@@ -58,10 +60,9 @@ class People(Part):
         Raises:
             UsageError: the name is empty, or taken.
         """
-        if not name.strip() or len(name) > NAME_CHARS:
-            raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+        name = checked_name(name)
         with self._database.write() as session:
-            return account_info(self._new(session, name.strip(), role, kind, password_hash, settings or {}))
+            return account_info(self._new(session, name, role, kind, password_hash, settings or {}))
 
     def get(self, account: str | int) -> AccountInfo:
         """An account by name or id.
@@ -77,6 +78,14 @@ class People(Part):
         with self._database.read() as session:
             row = session.scalar(select(Account).where(Account.name == name))
             return None if row is None else account_info(row)
+
+    def local(self) -> AccountInfo:
+        """The account of the user of this machine; where there is none it is made, as an administrator."""
+        try:
+            name = getuser()
+        except (ImportError, KeyError, OSError):  # a container whose user has no name
+            name = "local"
+        return self.find(name) or self.add(name, Role.ADMIN)
 
     def all(self) -> tuple[AccountInfo, ...]:
         """All accounts, by name."""
@@ -271,9 +280,10 @@ class People(Part):
         """
         with self._database.write() as session:
             link = self._spend(session, raw)
-            if not name.strip() or len(name) > NAME_CHARS:
-                raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
-            account = self._new(session, name.strip(), Role.RATER, RaterKind.PERSON, password_hash, {})
+            name = checked_name(name)
+            if _alike(name) in {_alike(known) for known in session.scalars(select(Account.name))}:
+                raise UsageError(f"the name {shorten(name)} is taken", path="name", hint="choose another name")
+            account = self._new(session, name, Role.RATER, RaterKind.PERSON, password_hash, {})
             session.add(Member(book_id=link.book_id, account_id=account.id))
             return account_info(account)
 
@@ -281,14 +291,15 @@ class People(Part):
         """Make an existing account a member of the link's book; the book. A use is spent where it was none before.
 
         Raises:
-            NotAllowedError: the link is unknown, has expired or is used up.
+            NotAllowedError: the link is unknown, has expired or is used up, or the account is a viewer.
         """
         with self._database.write() as session:
+            if account_row(session, account_id).role == Role.VIEWER:
+                raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
             known = self._link(session, raw)
             if known is not None and session.get(Member, (known.book_id, account_id)) is not None:
                 return known.book_id
             link = self._spend(session, raw)
-            account_row(session, account_id)
             session.add(Member(book_id=link.book_id, account_id=account_id))
             return link.book_id
 
@@ -338,6 +349,10 @@ class People(Part):
             raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
         link.uses_left -= 1
         return link
+
+
+def _alike(name: str) -> str:
+    return normalize("NFKC", name).casefold()
 
 
 def _hash(raw: str) -> str:

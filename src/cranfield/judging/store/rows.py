@@ -7,10 +7,31 @@ from hashlib import blake2b
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cranfield.errors import UnknownNameError, shorten
+from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Account, Book, Item, RaterKind, Role
+
+NAME_CHARS = 200
+
+
+def checked_name(name: str, refused: str = "") -> str:
+    """The name of an account or a book, without spaces around it.
+
+    Args:
+        name: as it was given.
+        refused: characters that it may not have.
+
+    Raises:
+        UsageError: it is empty, too long, or has characters that nobody sees, or that change what is next to them.
+    """
+    name = name.strip()
+    if not 0 < len(name) <= NAME_CHARS:
+        raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+    if not name.isprintable() or set(name) & set(refused) or name in {".", ".."}:
+        others = f", without {' '.join(refused)}" if refused else ""
+        raise UsageError("not a name", path="name", expected=f"visible characters{others}", got=shorten(name))
+    return name
 
 
 def seeded(seed: int, *parts: object) -> int:

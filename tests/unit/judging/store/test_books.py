@@ -56,8 +56,18 @@ def test_a_name_is_used_once(store) -> None:
     store.books.create("shop", pool_of(), BookSettings())
     with pytest.raises(UsageError, match="there is a book shop already"):
         store.books.create("shop", pool_of(), BookSettings())
-    with pytest.raises(UsageError, match="needs a name"):
-        store.books.create(" ", pool_of(), BookSettings())
+    for name in (
+        " ",
+        "a/b",
+        "a\\b",
+        "..",
+        "a\nb",
+        "a\x1b[2J",
+        "a\u202eb",
+        "x" * 201,
+    ):  # the path of a page is made of it
+        with pytest.raises(UsageError, match="name"):
+            store.books.create(name, pool_of(), BookSettings())
     with pytest.raises(UnknownNameError, match="did you mean shop"):
         store.books.get("shp")
     with pytest.raises(UnknownNameError, match="no book 99"):
