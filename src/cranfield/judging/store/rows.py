@@ -23,7 +23,7 @@ def checked_name(name: str, refused: str = "") -> str:
         refused: characters that it may not have.
 
     Raises:
-        UsageError: it is empty, too long, or has characters that nobody sees, or that change what is next to them.
+        UsageError: it is empty, too long, or has characters that are not visible, or change what is next to them.
     """
     name = name.strip()
     if not 0 < len(name) <= NAME_CHARS:
