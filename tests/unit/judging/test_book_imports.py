@@ -58,7 +58,7 @@ def book(store, lead, tmp_path_factory):
     done = import_judgments(store, "shop", read_testset(path), path, by=lead)
     assert (done.n_new, done.n_known, done.n_final) == (4, 0, 1)
     again = import_judgments(store, "shop", read_testset(path), path, by=lead)
-    assert (again.n_new, again.n_known) == (0, 4)
+    assert (again.n_new, again.n_known, again.n_final) == (0, 5, 0)
     return contents_of(store, "shop")
 
 

@@ -12,6 +12,7 @@ from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
 from cranfield.project.loading import load
 
+pytestmark = pytest.mark.slow
 SET = """cranfield_testset: 1
 name: clinic
 version: v1
@@ -55,7 +56,6 @@ def grade(folder, differing):
     store.close()
 
 
-@pytest.mark.slow
 def test_a_refresh_is_graded_in_a_book(folder):
     made = command("--book", "round 2", "--run", "new.run")
     assert made.returncode == 0, made.stderr

@@ -38,7 +38,7 @@ class Imported:
 
     n_new: int
     n_known: int
-    """Judgments that an earlier import recorded."""
+    """Judgments and adjudicated grades that an earlier import recorded."""
     n_added: int
     """Documents that the book did not have."""
     skipped: tuple[str, ...]
@@ -86,17 +86,13 @@ def import_judgments(
         known |= {(query, doc): store.books.add_item(info.id, query, doc, {}, by) for query, doc in missing}
     kept = [row for row in judged if (row.query, row.doc) in known]
     accounts = _accounts(store, kept)
-    rows = [_row(info.id, row, known, accounts[row.rater]) for row in kept if not row.rating.final]
-    n_new = store.log.import_many(info.id, rows)
-    final = [row for row in kept if row.rating.final]
-    for row in final:
-        reason = row.rating.reason or WITHOUT_REASON
-        grade = row.rating.grade or 0.0
-        store.log.adjudicate(known[row.query, row.doc], accounts[row.rater].id, grade, reason, _key(info.id, row))
+    rows = [_row(info.id, row, known, accounts[row.rater]) for row in kept]
+    new = store.log.import_many(info.id, rows)
+    n_final = sum(row.action is Action.ADJUDICATE for row in new)
     skipped = [] if unknown != "skip" else [query.id for query in testset.queries if query.id not in names]
     skipped += [f"{query} {doc}" for query, doc in missing] if unknown == "skip" else []
     n_added = len(missing) if unknown == "add" else 0
-    return Imported(n_new, len(rows) - n_new, n_added, tuple(skipped), len(final))
+    return Imported(len(new) - n_final, len(rows) - len(new), n_added, tuple(skipped), n_final)
 
 
 def _problems(
@@ -184,13 +180,14 @@ def _accounts(store: Store, judged: list[_Judged]) -> dict[str, AccountInfo]:
 
 
 def _row(book_id: int, row: _Judged, items: Mapping[tuple[str, str], int], account: AccountInfo) -> ImportedJudgment:
+    carried = account.kind in {RaterKind.CARRIED, RaterKind.RULE}
     return ImportedJudgment(
         items[row.query, row.doc],
         account.id,
         _key(book_id, row),
         row.rating.grade,
-        Action.CARRY if account.kind in {RaterKind.CARRIED, RaterKind.RULE} else Action.GRADE,
-        reason=row.rating.reason,
+        Action.ADJUDICATE if row.rating.final else Action.CARRY if carried else Action.GRADE,
+        reason=row.rating.reason or (WITHOUT_REASON if row.rating.final else ""),
         at=row.rating.at,
         guideline_version=NO_GUIDELINE,
     )

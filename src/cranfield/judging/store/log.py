@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
@@ -24,12 +23,11 @@ from cranfield.judging.store.schema import (
     RaterKind,
     SkipReason,
 )
-from cranfield.judging.store.standing import apply, update_state
+from cranfield.judging.store.standing import apply, apply_many, refuse_own, update_state
 from cranfield.judging.store.values import (
     BookClosedError,
     EventRow,
     ImportedJudgment,
-    NotAllowedError,
     Saved,
     SaveRequest,
 )
@@ -37,9 +35,8 @@ from cranfield.judging.store.values import (
 RATER_ACTIONS = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.FLAG, Action.UNFLAG, Action.UNDO})
 PREFERENCES = (0, 1, 2)
 """Tie, list `a` is better, list `b` is better."""
-_OF_BOTH = tuple(
-    field.name for field in fields(SaveRequest) if field.name in {field.name for field in fields(ImportedJudgment)}
-)
+BATCH = 500
+"""Imported judgments that are recorded by the same statements."""
 
 
 def grades_of(settings: BookSettings) -> tuple[int, ...]:
@@ -96,16 +93,14 @@ class Log(Part):
                 book.id, item_id, account_id, Action.ADJUDICATE, client_key, grade, reason=reason.strip(), method="lead"
             )
             _check(request, settings)
-            own = session.get(Judgment, (item_id, account_id))
-            if own is not None and own.action in (Action.GRADE, Action.CARRY):
-                raise NotAllowedError("a rater of an item cannot adjudicate it", hint="another lead can")
+            refuse_own(session.get(Judgment, (item_id, account_id)))
             event = _event(session, book.id, request, self._clock())
             item.final = grade
             update_state(session, item, settings, self._clock())
             return Saved(event.id, duplicate=False, item_state=ItemState(item.state))
 
-    def import_many(self, book_id: int, judgments: Iterable[ImportedJudgment]) -> int:
-        """Record judgments that were made elsewhere, all or none; how many are new.
+    def import_many(self, book_id: int, judgments: Iterable[ImportedJudgment]) -> tuple[ImportedJudgment, ...]:
+        """Record judgments and final grades that were made elsewhere, all or none; those that are new.
 
         Raises:
             UsageError: an item that the book does not have, or a grade that is not of the scale; all problems at once.
@@ -115,22 +110,21 @@ class Log(Part):
             book = book_row(session, book_id, lock=True)
             settings, now = settings_of(book), self._clock()
             items = {item.id: item for item in session.scalars(select(Item).where(Item.book_id == book_id))}
-            raters = {row.id: row for row in session.scalars(select(Account))}
+            raters = set(session.scalars(select(Account.id)))
             problems = ProblemList(UsageError)
             for row in rows:
                 problems.problems += _import_problems(row, settings, items, raters)
             problems.raise_if_any()
             keys = select(Event.account_id, Event.client_key).where(Event.book_id == book_id)
             seen = {(account, key) for account, key in session.execute(keys)}
-            new = 0
-            for row in rows:
-                if (row.account_id, row.client_key) in seen:
-                    continue
-                seen.add((row.account_id, row.client_key))
-                shared = {name: getattr(row, name) for name in _OF_BOTH}
-                _event(session, book_id, SaveRequest(book_id=book_id, **shared), now if row.at is None else row.at)
-                apply(session, items[row.item_id], raters[row.account_id], row.action, settings, now)
-                new += 1
+            given = {(row.account_id, row.client_key): row for row in reversed(rows)}
+            new = tuple(row for key, row in reversed(given.items()) if key not in seen)
+            version = guideline_version(session, book_id)
+            for start in range(0, len(new), BATCH):
+                events = [_imported_event(row, book_id, version, now) for row in new[start : start + BATCH]]
+                session.add_all(events)
+                session.flush()
+                apply_many(session, events, items, settings, now)
             return new
 
     def events(self, book_id: int, after: int = 0, limit: int | None = None) -> tuple[EventRow, ...]:
@@ -189,7 +183,7 @@ def _grade_problems(action: Action, grade: float | None, settings: BookSettings)
 
 
 def _import_problems(
-    row: ImportedJudgment, settings: BookSettings, items: dict[int, Item], raters: dict[int, Account]
+    row: ImportedJudgment, settings: BookSettings, items: dict[int, Item], raters: set[int]
 ) -> list[Problem]:
     found = _grade_problems(row.action, row.grade, settings)
     if row.item_id not in items:
@@ -201,7 +195,19 @@ def _import_problems(
 
 def _event(session: Session, book_id: int, request: SaveRequest, at: int) -> Event:
     version = request.guideline_version
-    event = Event(
+    event = _event_of(request, book_id, guideline_version(session, book_id) if version is None else version, at)
+    session.add(event)
+    session.flush()
+    return event
+
+
+def _imported_event(row: ImportedJudgment, book_id: int, version: int, now: int) -> Event:
+    at = now if row.at is None else row.at
+    return _event_of(row, book_id, version if row.guideline_version is None else row.guideline_version, at)
+
+
+def _event_of(request: SaveRequest | ImportedJudgment, book_id: int, version: int, at: int) -> Event:
+    return Event(
         book_id=book_id,
         item_id=request.item_id,
         account_id=request.account_id,
@@ -212,14 +218,11 @@ def _event(session: Session, book_id: int, request: SaveRequest, at: int) -> Eve
         at=at,
         duration_ms=request.duration_ms,
         order_seen=request.order_seen,
-        guideline_version=guideline_version(session, book_id) if version is None else version,
+        guideline_version=version,
         method=request.method,
         client_key=request.client_key,
         doc_digest=request.doc_digest,
     )
-    session.add(event)
-    session.flush()
-    return event
 
 
 def _event_row(event: Event, account: str, kind: str, query: str, doc: str, subject: str | None) -> EventRow:

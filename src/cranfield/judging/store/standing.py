@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select
 from sqlalchemy.orm import Session
@@ -21,6 +22,7 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
+from cranfield.judging.store.values import NotAllowedError
 
 JUDGES = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.CARRY})
 """Actions that are a judgment until they are withdrawn or replaced."""
@@ -95,27 +97,52 @@ def _range(settings: BookSettings, grades: Sequence[float]) -> float:
 
 def update_state(session: Session, item: Item, settings: BookSettings, now: int) -> None:
     """Make state and free slots of an item what its judgments say."""
+    _update_states(session, [item], _slots_of(session, [item.id]), settings, now)
+
+
+def _slots_of(session: Session, item_ids: Collection[int], *, lock: bool = False) -> dict[int, list[Slot]]:
+    """Item to its slots, in their order; with `lock`, no queue leases them meanwhile."""
+    session.flush()
+    found: dict[int, list[Slot]] = {item_id: [] for item_id in item_ids}
+    query = select(Slot).where(Slot.item_id.in_(item_ids)).order_by(Slot.item_id, Slot.number)
+    for slot in session.scalars(query.with_for_update() if lock else query):
+        found[slot.item_id].append(slot)
+    return found
+
+
+def _update_states(
+    session: Session, items: Collection[Item], slots: Mapping[int, list[Slot]], settings: BookSettings, now: int
+) -> None:
     session.flush()
     rows = session.execute(
-        select(Judgment.action, Judgment.grade, Event.skip_reason)
+        select(Judgment.item_id, Judgment.action, Judgment.grade, Event.skip_reason)
         .join(Event, Event.id == Judgment.event_id)
         .join(Account, Account.id == Judgment.account_id)
-        .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON)
+        .where(Judgment.item_id.in_([item.id for item in items]), Account.kind == RaterKind.PERSON)
     ).all()
-    grades = [row.grade for row in rows if row.action == Action.GRADE and row.grade is not None]
-    if item.origin == Origin.REPEAT or item.gold is not None:  # of every rater, or of one: no slots
-        item.state, missing = ItemState.DONE if grades else ItemState.OPEN, 0
-    elif item.final is not None:
-        item.state, missing = ItemState.ADJUDICATED, 0
-    else:
-        experts = sum(row.skip_reason == SkipReason.EXPERT for row in rows if row.action == Action.SKIP)
-        item.state, missing = outcome(settings, item.wanted, grades, experts)
-    _offer(session, item, missing, now)
+    grades: defaultdict[int, list[float]] = defaultdict(list)
+    experts: Counter[int] = Counter()
+    for item_id, action, grade, skip_reason in rows:
+        if action == Action.GRADE and grade is not None:
+            grades[item_id].append(grade)
+        experts[item_id] += action == Action.SKIP and skip_reason == SkipReason.EXPERT
+    for item in items:
+        if _is_without_slots(item):
+            item.state, missing = ItemState.DONE if grades[item.id] else ItemState.OPEN, 0
+        elif item.final is not None:
+            item.state, missing = ItemState.ADJUDICATED, 0
+        else:
+            item.state, missing = outcome(settings, item.wanted, grades[item.id], experts[item.id])
+        _offer(session, item, slots[item.id], missing, now)
 
 
-def _offer(session: Session, item: Item, missing: int, now: int) -> None:
+def _is_without_slots(item: Item) -> bool:
+    """Whether the item is of every rater, or of one."""
+    return item.origin == Origin.REPEAT or item.gold is not None
+
+
+def _offer(session: Session, item: Item, slots: Sequence[Slot], missing: int, now: int) -> None:
     """Have as many slots that are free or leased as grades are missing; a lease that runs is not taken away."""
-    slots = session.scalars(select(Slot).where(Slot.item_id == item.id).order_by(Slot.number)).all()
     waiting = [slot for slot in slots if slot.state != SlotState.DONE]
     last = max((slot.number for slot in slots), default=0)
     for number in range(last + 1, last + 1 + missing - len(waiting)):
@@ -177,11 +204,10 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
         return False
     session.flush()
     holds = derive_judgment(session, item, account.id)
-    takes_slots = item.origin != Origin.REPEAT and item.gold is None
     if account.kind != RaterKind.PERSON:
         return False
     extra = False
-    if takes_slots:
+    if not _is_without_slots(item):
         if holds is not None and holds.action == Action.GRADE:
             extra = not fill_slot(session, item, account.id, now)
         elif holds is None and action is Action.UNDO and item.final is None:
@@ -190,3 +216,55 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
             give_back(session, item, account.id)
     update_state(session, item, settings, now)
     return extra
+
+
+def apply_many(
+    session: Session, events: Sequence[Event], items: Mapping[int, Item], settings: BookSettings, now: int
+) -> None:
+    """Make everything follow from judgments and final grades that were just recorded, as `apply` does for one event.
+
+    A few statements for all: the last event of a rater and an item holds.
+
+    Raises:
+        NotAllowedError: a final grade by a rater of the item.
+    """
+    ids = {event.item_id for event in events}
+    slots = _slots_of(session, ids, lock=True)
+    held = {
+        (row.item_id, row.account_id): row for row in session.scalars(select(Judgment).where(Judgment.item_id.in_(ids)))
+    }
+    query = select(Account.id).where(Account.id.in_({event.account_id for event in events}))
+    persons = set(session.scalars(query.where(Account.kind == RaterKind.PERSON)))
+    last = {(event.item_id, event.account_id): event for event in events if event.action in JUDGES}
+    for (item_id, account_id), event in last.items():
+        item = items[item_id]
+        row = held.get((item_id, account_id))
+        if row is None:
+            row = held[item_id, account_id] = Judgment(item_id=item_id, account_id=account_id)
+            session.add(row)
+        row.event_id, row.action, row.grade, row.stale = event.id, event.action, event.grade, is_stale(event, item)
+        if account_id in persons and not _is_without_slots(item):
+            _place(slots[item_id], account_id, event, now)
+    final = [event for event in events if event.action == Action.ADJUDICATE]
+    for event in final:
+        refuse_own(held.get((event.item_id, event.account_id)))
+        items[event.item_id].final = event.grade
+    touched = {item_id for item_id, account_id in last if account_id in persons} | {event.item_id for event in final}
+    _update_states(session, [items[item_id] for item_id in sorted(touched)], slots, settings, now)
+
+
+def _place(slots: Sequence[Slot], account_id: int, event: Event, now: int) -> None:
+    """Fill a slot of the item with a grade, or give back the one that the rater has."""
+    own = next((slot for slot in slots if slot.account_id == account_id), None)
+    if event.action == Action.GRADE:
+        slot = own or next((slot for slot in slots if _is_free(slot, now)), None)
+        if slot is not None:
+            slot.account_id, slot.state, slot.leased_until = account_id, SlotState.DONE, None
+    elif own is not None:
+        own.account_id, own.state, own.leased_until = None, SlotState.OPEN, None
+
+
+def refuse_own(own: Judgment | None) -> None:
+    """Refuse a final grade by a rater who has graded the item."""
+    if own is not None and own.action in (Action.GRADE, Action.CARRY):
+        raise NotAllowedError("a rater of an item cannot adjudicate it", hint="another lead can")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -12,15 +13,16 @@ from sqlalchemy import select
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, Item, ItemState, RaterKind, SkipReason, Slot, SlotState
 from cranfield.judging.store.standing import outcome
-from cranfield.judging.store.values import EventRow, ItemFilter
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import EventRow, ImportedJudgment, ItemFilter
 
-from .conftest import NAMES, Desk, pool_of
+from .conftest import NAMES, Desk, HandClock, pool_of
 
 RATERS = ("ann", "bob", "cas", "dan")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["grade", "grade", "grade", "skip", "expert", "later", "undo", "flag", "next", "wait"])
-        | st.sampled_from(["adjudicate", "reopen", "reopen stale", "reopen rater", "digest", "model"]),
+        | st.sampled_from(["adjudicate", "reopen", "reopen stale", "reopen rater", "digest", "model", "import"]),
         st.sampled_from(RATERS),
         st.integers(0, 1),
         st.integers(0, 3),
@@ -49,8 +51,23 @@ def take(desk: Desk, lead: int, step: str, rater: str, item: int, number: int) -
         "reopen rater": lambda: desk.store.books.reopen(desk.book.id, ItemFilter(rater=rater), lead),
         "digest": lambda: desk.store.books.set_digest(item, digest),
         "model": lambda: desk.grade("model", item, number),
+        "import": lambda: desk.store.log.import_many(desk.book.id, imported(desk, lead, rater, item, number)),
     }
     simple[step]()
+
+
+def imported(desk: Desk, lead: int, rater: str, item: int, number: int) -> list[ImportedJudgment]:
+    """Rows of one file: several of one item, of which the last of a rater holds."""
+    own, model = desk.rater(rater), desk.raters["model"].id
+    rows: list[tuple[int, float | None, Action, SkipReason | None]] = [
+        (own, number, Action.GRADE, None),
+        (own, None, Action.SKIP, SkipReason.EXPERT),
+        (own, 3 - number, Action.CARRY if number == 1 else Action.GRADE, None),
+        (model, number, Action.CARRY, None),
+        (lead, number, Action.ADJUDICATE, None),
+    ]
+    key = next(NAMES)
+    return [ImportedJudgment(item, row[0], f"i{key}.{place}", *row[1:]) for place, row in enumerate(rows[number:])]
 
 
 def rebuilt(events: tuple[EventRow, ...]) -> tuple[Standing, dict[int, float], dict[int, bool]]:
@@ -113,9 +130,7 @@ def check_slots(desk: Desk, item: int, missing: int, graders: set[int]) -> None:
     assert missing <= waiting <= max(missing, len(leased)), (missing, slots, wanted)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(steps=STEPS, raters=st.integers(1, 2), most=st.integers(1, 4))
-def test_everything_follows_from_the_log(store, clock, steps, raters, most) -> None:
+def play(store: Store, clock: HandClock, steps: list[tuple[str, str, int, int]], raters: int, most: int) -> None:
     book_settings = BookSettings(raters_per_item=raters, most_raters=most, lease_seconds=300)
     book = store.books.create(f"book {next(NAMES)}", pool_of(1, 2), book_settings)
     desk = Desk(store, clock, book)
@@ -127,3 +142,20 @@ def test_everything_follows_from_the_log(store, clock, steps, raters, most) -> N
     for step, rater, place, number in steps:
         take(desk, lead, step, rater, items[place], number)
     check(desk)
+
+
+CASES = given(steps=STEPS, raters=st.integers(1, 2), most=st.integers(1, 4))
+SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@settings(SETTINGS, max_examples=8)
+@CASES
+def test_everything_follows_from_the_log(store, clock, steps, raters, most) -> None:
+    play(store, clock, steps, raters, most)
+
+
+@pytest.mark.slow
+@settings(SETTINGS, max_examples=150)
+@CASES
+def test_everything_follows_from_the_log_in_many_cases(store, clock, steps, raters, most) -> None:
+    play(store, clock, steps, raters, most)
