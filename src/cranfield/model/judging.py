@@ -57,11 +57,8 @@ class JudgingPool:
     """Name of a run to its digest."""
     testset: str = ""
     """Digest of the test set that it was made for."""
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether documents were chosen by what they do to the results of the runs, so that the judged ones are no sample."""
-        return self.method in {"budget", "holes"}
+    complete_to: int = 0
+    """Rank down to which every result of every run is in it."""
 
 
 @dataclass(frozen=True)

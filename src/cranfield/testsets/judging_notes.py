@@ -32,8 +32,8 @@ def _notes(judging: Judging) -> Iterator[str]:
     listed = [f"{n} by {kind}" for kind, n in others.items() if n]
     if listed:
         yield f"grades that no person gave: {and_list(listed)}"
-    if judging.pool is not None and judging.pool.is_biased:
-        yield biased_pool(judging.pool)
+    if judging.pool is not None and (note := pool_note(judging.pool)):
+        yield note
     if guidelines := mixed_guidelines(judging):
         yield guidelines
 
@@ -47,13 +47,30 @@ def _agreement(judging: Judging) -> str:
     return f"; {title} {format_value(found.value)}{interval}, n={found.n}"
 
 
-def biased_pool(pool: JudgingPool) -> str:
-    """Why the judged documents of such a pool are no sample."""
+def pool_note(pool: JudgingPool) -> str:
+    """What the judged documents may be used for; empty for a fixed depth."""
+    note = method_note(pool.method, pool.depth, pool.complete_to)
     runs = f" of {and_list(list(pool.runs))}" if pool.runs else ""
-    return (
-        f"the judged documents are no random sample: the pool ({pool.method}) took those with the largest effect on the "
-        f"results{runs}; figures of other systems may be biased"
-    )
+    return f"the judged documents are a pool{runs}, {note}; figures of other systems may be biased" if note else ""
+
+
+def method_note(method: str, depth: int, complete_to: int) -> str:
+    """What the way a pool was chosen means for figures made of its judgments; empty for a fixed depth."""
+    match method:
+        case "budget":
+            return (
+                f"chosen by budget: complete to rank {complete_to} of {depth}; below, the documents that most systems "
+                "return were taken first, which favours systems that agree with the others"
+            )
+        case "stratified":
+            return (
+                f"complete to rank {complete_to}; deeper ranks are a sample, whose inclusion probabilities are in the "
+                "pool: a mean over its judged documents alone is not an estimate"
+            )
+        case "holes":
+            return "chosen by effect on one comparison: not a sample, and no base for other comparisons"
+        case _:
+            return ""
 
 
 def mixed_guidelines(judging: Judging) -> str:

@@ -280,7 +280,7 @@ JUDGING = Judging(
     (JudgingAgreement("alpha-ordinal", 0.5, 0.25, 0.75, 3), JudgingAgreement("cohen", None, None, None, 0, "why")),
     {"pooled": 5, "judged": 3},
     {"expert": 1},
-    JudgingPool("depth", 10, 7, {"bm25": "sha256:3"}, "sha256:4"),
+    JudgingPool("budget", 10, 7, {"bm25": "sha256:3"}, "sha256:4", 5),
 )
 
 

@@ -154,10 +154,19 @@ def test_a_majority_on_the_detail_scale_is_read_back(tmp_path):
     assert load(tmp_path / "set.yaml").grades == frozen.grades
 
 
-def test_what_limits_the_judgments_is_said(tmp_path):
+POOLS = {
+    "depth": "",
+    "budget": "chosen by budget: complete to rank 3 of 10; below",
+    "stratified": "complete to rank 3; deeper ranks are a sample",
+    "holes": "chosen by effect on one comparison: not a sample",
+}
+
+
+@pytest.mark.parametrize("method", POOLS)
+def test_what_limits_the_judgments_is_said(tmp_path, method):
     contents = book(
         BOOK,
-        source={**SOURCE, "method": "budget"},
+        source={**SOURCE, "method": method, "complete_to": 3},
         guidelines=("Old.", "New."),
         versions={("q1", "b"): 2},
     )
@@ -166,7 +175,8 @@ def test_what_limits_the_judgments_is_said(tmp_path):
     assert any(
         note.startswith("judgments of the book shop, version 1: 5 of 8 pooled documents judged") for note in notes
     )
-    assert any("no random sample: the pool (budget)" in note for note in notes)
+    of_pool = [note for note in notes if note.startswith("the judged documents are a pool of bm25, ")]
+    assert [POOLS[method] in note for note in of_pool] == ([True] if POOLS[method] else [])
     assert "grades that no person gave: 1 by carried and 1 by rule" in notes
     assert any("version 1 (3 grades) and version 2 (2 grades)" in note for note in notes)
 

@@ -19,7 +19,7 @@ from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.pools.pool_io import read_pool, write_pool
 from cranfield.judging.pools.request import PoolRequest, SampledRanks, parse_samples
 from cranfield.judging.pools.results import SystemResults, with_names
-from cranfield.judging.pools.summary import method_note, summarise_pool
+from cranfield.judging.pools.summary import summarise_pool
 from cranfield.judging.settings import SCALES, scale_of
 from cranfield.model import Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet
 
@@ -209,15 +209,6 @@ def test_a_budget_spends_nothing_on_what_is_judged() -> None:
     pool = build_pool([A, B], SET, PoolRequest(4, budget=2, include_judged=True)).pool
     assert Counter(item.judged is None for item in pool.items) == {True: 2, False: 2}
     assert {(item.query, item.doc) for item in pool.items if item.judged is None} == {("q1", "b"), ("q2", "x")}
-
-
-def test_every_method_but_a_fixed_depth_says_what_it_means() -> None:
-    assert [bool(method_note(method, 10, 3)) for method in ("depth", "stratified", "budget", "holes")] == [
-        False,
-        True,
-        True,
-        True,
-    ]
 
 
 def test_a_preview_counts_overlap_unique_contributions_and_cost() -> None:

@@ -65,6 +65,8 @@ class PoolModel(Strict):
     """Name of a run to its digest."""
     testset: Text = ""
     """Digest of the test set that the pool was made for."""
+    complete_to: Annotated[int, Field(ge=0)] = 0
+    """Rank down to which every result of every run is in it."""
 
 
 class JudgingModel(Strict):

@@ -319,14 +319,16 @@ def _skips(contents: BookContents) -> Counter[str]:
 
 def _pool(contents: BookContents) -> JudgingPool | None:
     source = contents.info.source
-    method, depth, seed = source.get("method"), source.get("depth"), source.get("seed")
+    method, depth = source.get("method"), source.get("depth")
+    seed, complete_to = (found if isinstance(found := source.get(key), int) else 0 for key in ("seed", "complete_to"))
     if not isinstance(method, str) or not isinstance(depth, int):
         return None
     runs = cast("Sequence[Mapping[str, object]]", source.get("runs") or ())
     return JudgingPool(
         method,
         depth,
-        seed if isinstance(seed, int) else 0,
+        seed,
         {str(run["name"]): str(run["digest"]) for run in runs},
         str(source.get("testset_digest") or ""),
+        complete_to,
     )

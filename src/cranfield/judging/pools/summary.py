@@ -10,7 +10,8 @@ from statistics import median
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.pools.build import BuiltPool
 from cranfield.judging.pools.candidates import Candidate, found_by, only_by
-from cranfield.judging.pools.pool_file import PooledItem, PoolMethod
+from cranfield.judging.pools.pool_file import PooledItem
+from cranfield.testsets.judging_notes import method_note
 from cranfield.words import and_list, first_of, n_of
 
 
@@ -120,25 +121,6 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
 def is_open(item: PooledItem) -> bool:
     """Whether an item is still to be judged by a person."""
     return item.judged is None and item.prefilled is None
-
-
-def method_note(method: PoolMethod, depth: int, complete_to: int) -> str:
-    """What the way a pool was chosen means for figures made of its judgments; empty for a fixed depth."""
-    match method:
-        case "budget":
-            return (
-                f"chosen by budget: complete to rank {complete_to} of {depth}; below, the documents that most systems "
-                "return were taken first, which favours systems that agree with the others"
-            )
-        case "stratified":
-            return (
-                f"complete to rank {complete_to}; deeper ranks are a sample, whose inclusion probabilities are in the "
-                "pool: a mean over its judged documents alone is not an estimate"
-            )
-        case "holes":
-            return "chosen by effect on one comparison: not a sample, and no base for other comparisons"
-        case "depth":
-            return ""
 
 
 def _key(candidate: Candidate) -> tuple[str, str]:

@@ -230,7 +230,7 @@ def apply_many(
     """
     ids = {event.item_id for event in events}
     slots = _slots_of(session, ids, lock=True)
-    held = {
+    judgments = {
         (row.item_id, row.account_id): row for row in session.scalars(select(Judgment).where(Judgment.item_id.in_(ids)))
     }
     query = select(Account.id).where(Account.id.in_({event.account_id for event in events}))
@@ -238,16 +238,16 @@ def apply_many(
     last = {(event.item_id, event.account_id): event for event in events if event.action in JUDGES}
     for (item_id, account_id), event in last.items():
         item = items[item_id]
-        row = held.get((item_id, account_id))
+        row = judgments.get((item_id, account_id))
         if row is None:
-            row = held[item_id, account_id] = Judgment(item_id=item_id, account_id=account_id)
+            row = judgments[item_id, account_id] = Judgment(item_id=item_id, account_id=account_id)
             session.add(row)
         row.event_id, row.action, row.grade, row.stale = event.id, event.action, event.grade, is_stale(event, item)
         if account_id in persons and not _is_without_slots(item):
             _place(slots[item_id], account_id, event, now)
     final = [event for event in events if event.action == Action.ADJUDICATE]
     for event in final:
-        refuse_own(held.get((event.item_id, event.account_id)))
+        refuse_own(judgments.get((event.item_id, event.account_id)))
         items[event.item_id].final = event.grade
     touched = {item_id for item_id, account_id in last if account_id in persons} | {event.item_id for event in final}
     _update_states(session, [items[item_id] for item_id in sorted(touched)], slots, settings, now)
