@@ -5,11 +5,15 @@
     │   ├── TestSetError               a test set or qrels file
     │   ├── RunFormatError             a run file
     │   ├── ConfigError                cranfield.yaml
-    │   └── NoCommonQueryError         test set and run share no query
+    │   ├── NoCommonQueryError         test set and run share no query
+    │   └── BookFileError              a file of a whole book
     ├── UsageError                 2   something in your call
     │   ├── UnknownNameError           an unknown measure, test, convention or system
     │   ├── MeasureError               a measure whose parameters, or data, do not allow it
-    │   └── MissingExtraError          an optional library that is not installed
+    │   ├── MissingExtraError          an optional library that is not installed
+    │   ├── BookClosedError            a judgment for a book that is closed
+    │   ├── NotAllowedError            an account may not do this
+    │   └── NoAgreementError           raters who agree less than their book asks for
     ├── SystemUnderTestError       3   the program being measured
     │   └── PreflightError             a check before the first query failed
     └── InternalError              70  a bug in Cranfield; please report it
