@@ -111,6 +111,7 @@ class Budget:
 
     tokens: int | None = None
     money: float | None = None
+    """A model without a price is not called where money is limited."""
     requests: int | None = None
     prices: PriceList = field(default_factory=PriceList)
     spent: Spent = field(default_factory=Spent)
@@ -127,7 +128,11 @@ class Budget:
         Waits where it would fit if requests under way turned out cheaper.
         """
         upper = estimate(request)
-        amount = upper.input + upper.output, self.prices.cost(request.model, upper.usage) or 0.0
+        cost = self.prices.cost(request.model, upper.usage)
+        if cost is None and self.money is not None:
+            self.reached = "money"
+            return None
+        amount = upper.input + upper.output, cost or 0.0
         while (limit := self._exceeded(amount)) is not None:
             if not self._in_flight:
                 self.reached = limit

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from cranfield.agents.budget import Budget, Budgeted
 from cranfield.agents.protocol import Backend
@@ -27,6 +28,12 @@ class Connection:
     backoff_s: float = DEFAULT_BACKOFF_S
     record: Path | None = None
     replay: Path | None = None
+
+    @property
+    def place(self) -> str:
+        """The base URL without a user, a password or parameters."""
+        parts = urlsplit(self.base_url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
     def __post_init__(self) -> None:
         split_model(self.model)

@@ -16,6 +16,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from cranfield.words import printable
+
 Role = Literal["user", "assistant", "tool"]
 OutputMode = Literal["native", "tool", "prompted"]
 """How a typed output is requested: by the schema of the response, as the argument of a tool, or in words."""
@@ -121,7 +123,9 @@ class FailureKind(StrEnum):
     TRUNCATED = "truncated"
     """The answer reached its maximum length."""
     BAD_OUTPUT = "bad_output"
-    """The answer does not fit the schema, or is no answer of the protocol."""
+    """The answer does not fit the schema."""
+    PROTOCOL = "protocol"
+    """What came back is no answer of a model: another kind of server, or a faulty one."""
     BUDGET = "budget"
     """Not sent: it could exceed the budget."""
     NOT_RECORDED = "not_recorded"
@@ -223,7 +227,7 @@ def with_output(answer: Answer, request: Request) -> Answer:
         return replace(answer, output=request.output.model_validate_json(unfenced(answer.text)))
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'answer'}: {each['msg']}"
+            printable(f"{'.'.join(map(str, each['loc'])) or 'answer'}: {each['msg']}")
             for each in error.errors(include_url=False)[:5]
         )
         return replace(

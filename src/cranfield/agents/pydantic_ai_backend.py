@@ -13,6 +13,7 @@ from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Req
 from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.systems.calls.redact import Redactor
+from cranfield.words import printable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
@@ -27,6 +28,8 @@ NO_KEY = "none"
 """Sent to servers that need no key: the client requires one."""
 MESSAGE_CHARS = 500
 """Of an error of a provider."""
+ANSWER_CHARS = 2_000_000
+"""A longer answer is refused: no model writes so much in one call."""
 _UNUSED = Usage(input=0, output=0)
 _UNKNOWN = Usage(unmeasured=1)
 
@@ -92,7 +95,8 @@ class PydanticAiBackend:
                 )
         except UserError as error:
             raise UsageError(f"{request.model}: {self._redactor.redact(str(error))}") from None
-        except (AgentRunError, TimeoutError, OSError) as error:
+        except (AgentRunError, TimeoutError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+            # The library reads some malformed answers without a check: no choices are its IndexError.
             answer = self._redacted(_failed(error, request))
         else:
             answer = self._redacted(_answer(response, request))
@@ -110,7 +114,7 @@ class PydanticAiBackend:
     def _redacted(self, answer: Answer) -> Answer:
         redact, failure = self._redactor.redact, answer.failure
         if failure is not None:
-            failure = replace(failure, message=redact(failure.message)[:MESSAGE_CHARS])
+            failure = replace(failure, message=printable(redact(failure.message))[:MESSAGE_CHARS])
         calls = tuple(replace(call, arguments=redact(call.arguments)) for call in answer.tool_calls)
         return replace(answer, text=redact(answer.text), tool_calls=calls, failure=failure)
 
@@ -225,6 +229,9 @@ def _answer(response: ModelResponse, request: Request) -> Answer:
     )
     text = typed[0] if request.output_mode == "tool" and typed else "".join(texts)
     answer = Answer(text=text, tool_calls=other, usage=_usage(response), model=response.model_name)
+    if len(text) > ANSWER_CHARS:
+        message = f"the answer has {len(text):,} characters; {ANSWER_CHARS:,} are accepted"
+        return replace(answer, text=text[:MESSAGE_CHARS], failure=Failure(FailureKind.BAD_OUTPUT, message))
     if response.finish_reason == "content_filter":
         return replace(answer, failure=Failure(FailureKind.FILTERED, "the model or its provider refused to answer"))
     if response.finish_reason == "length":
@@ -257,7 +264,6 @@ def _failed(error: Exception, request: Request) -> Answer:
 
     status = getattr(error, "status_code", None)
     retry_after_s = getattr(error, "retry_after", None)
-    message = str(error)
     if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
         failure = Failure(FailureKind.TIMEOUT, f"no answer in {request.timeout_s:g} s")
         return Answer(failure=failure, usage=_UNKNOWN)
@@ -265,12 +271,20 @@ def _failed(error: Exception, request: Request) -> Answer:
         kind = FailureKind.REJECTED
         if is_transient(status):
             kind = FailureKind.RATE_LIMITED if status == TOO_MANY_REQUESTS else FailureKind.UNAVAILABLE
-        return Answer(failure=Failure(kind, message, status, retry_after_s), usage=_UNUSED)
+        return Answer(failure=Failure(kind, _http_message(error, status), status, retry_after_s), usage=_UNUSED)
     if isinstance(error, exceptions.ModelConnectionError):
         cause = _first_cause(error)
         failure = Failure(FailureKind.CONNECTION, f"no connection: {cause or type(cause).__name__}")
         return Answer(failure=failure, usage=_UNUSED if _never_sent(error) else _UNKNOWN)
-    return Answer(failure=Failure(FailureKind.BAD_OUTPUT, f"not an answer of the protocol: {message}"), usage=_UNKNOWN)
+    message = f"not an answer of a model: {str(error) or type(error).__name__}"
+    return Answer(failure=Failure(FailureKind.PROTOCOL, message), usage=_UNKNOWN)
+
+
+def _http_message(error: Exception, status: int) -> str:
+    """The status, and what the provider says."""
+    body = getattr(error, "body", None)
+    text = body.get("message") if isinstance(body, dict) else body
+    return f"HTTP {status}: {text}" if text else f"HTTP {status}"
 
 
 def _first_cause(error: BaseException) -> BaseException:

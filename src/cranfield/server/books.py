@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -27,6 +29,7 @@ router = APIRouter()
 Reader = Annotated[Caller, Depends(require("read"))]
 Lead = Annotated[Caller, Depends(require("manage"))]
 
+CallOutcome = Literal["ok", "bad_answer", "error", "cached"]
 PAGE = 50
 LINK_DAYS = 14
 _MEASURING = Lock()
@@ -272,16 +275,28 @@ def calls(
     caller: Reader,
     after: Annotated[int, Query(ge=0)] = 0,
     call: Annotated[int | None, Query()] = None,
+    outcome: CallOutcome | None = None,
 ) -> HTMLResponse:
     """Browse the calls of models, or show one with everything that was sent and received."""
     book, store = book_of(caller), request.app.state.store
     shown = store.calls.get(call) if call is not None else None
     if call is not None and (shown is None or shown.book_id != book.id):
         raise not_found("call")
-    found = () if shown else store.calls.all(book.id, after=after, limit=PAGE + 1)
-    names = {account.id: account.name for account in store.people.all()}
-    more = found[PAGE - 1].id if len(found) > PAGE else None
-    return book_page(request, "calls.html", caller, calls=found[:PAGE], shown=shown, names=names, more=more)
+    found = () if shown else store.calls.all(book.id, outcome=outcome, after=after, limit=PAGE + 1)
+    values = {
+        "names": {account.id: account.name for account in store.people.all()},
+        "more": found[PAGE - 1].id if len(found) > PAGE else None,
+        "outcome": outcome,
+        "outcomes": ("all", *get_args(CallOutcome)),
+        "rest": _json_without(shown.request, "system", "messages") if shown else "",
+        "other": _json_without(shown.response, "text") if shown else "",
+    }
+    return book_page(request, "calls.html", caller, calls=found[:PAGE], shown=shown, **values)
+
+
+def _json_without(record: Mapping[str, object], *shown: str) -> str:
+    rest = {name: value for name, value in record.items() if name not in shown}
+    return json.dumps(rest, indent=2, ensure_ascii=False)
 
 
 @router.post("/books/{book}/freeze")

@@ -12,6 +12,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from cranfield.server.signing import add_form_token, form_token, new_form_token
+from cranfield.words import printable_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,6 +35,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
     )
     made.filters |= {"when": when, "grade": grade_text, "figure": figure, "share": share, "segment": segment}
+    made.filters["lines"] = printable_lines
     return made
 
 

@@ -32,6 +32,7 @@ REQUEST = Request(
     "openai:m", "You grade.", (Message("user", "hello"),), Grade, sampling=Sampling(0.0, seed=7, max_tokens=50)
 )
 READ = Tool("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+NO_CHOICES = b'{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
 GOOD = '{"grade": 2, "reason": "x"}'
 
 
@@ -84,8 +85,10 @@ def test_a_typed_answer_comes_back_by_each_mode(ask: Any, model_server: Any, mod
         ({"status": 400}, FailureKind.REJECTED, Usage(input=0, output=0)),
         ({"status": 401}, FailureKind.REJECTED, Usage(input=0, output=0)),
         ({"drop": True}, FailureKind.CONNECTION, Usage(unmeasured=1)),
-        ({"raw": b"<html>"}, FailureKind.BAD_OUTPUT, Usage(unmeasured=1)),
-        ({"raw": b'{"choices": []}'}, FailureKind.BAD_OUTPUT, Usage(unmeasured=1)),
+        ({"raw": b"<html>"}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
+        ({"raw": b'{"choices": []}'}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
+        ({"raw": NO_CHOICES}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
+        ({"text": "x" * 2_000_001}, FailureKind.BAD_OUTPUT, None),
         ({"text": "I think it is a 2."}, FailureKind.BAD_OUTPUT, None),
         ({"text": '{"grade": 9, "reason": ""}'}, FailureKind.BAD_OUTPUT, None),
         ({"text": '{"grade": 2.5, "reason": ""}'}, FailureKind.BAD_OUTPUT, None),
@@ -140,7 +143,7 @@ def test_the_key_is_neither_in_failures_nor_in_answers_nor_logged(
     with caplog.at_level(logging.DEBUG):
         refused, _ = ask(model_server.Reply(status=401, text=f"wrong key {KEY}"))
         echoed, _ = ask(model_server.Reply(json.dumps({"grade": 1, "reason": KEY})))
-    assert "wrong key ${MODEL_KEY}" in refused.failure.message
+    assert refused.failure.message == "HTTP 401: wrong key ${MODEL_KEY}"
     assert KEY not in repr(echoed)
     assert KEY not in caplog.text
 

@@ -210,6 +210,13 @@ def test_limits_of_money_and_requests() -> None:
         assert budget.reached == reached
 
 
+def test_a_model_without_a_price_is_not_called_within_a_budget_of_money() -> None:
+    model, budget = script(GOOD), Budget(money=1_000.0)
+    answer = ask(Budgeted(model, budget))
+    assert answer.failure is not None
+    assert (answer.failure.kind, budget.reached, model.requests) == (FailureKind.BUDGET, "money", [])
+
+
 def test_an_interrupted_request_is_charged_in_full() -> None:
     class Hanging:
         async def ask(self, _: Request) -> Answer:

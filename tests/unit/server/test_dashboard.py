@@ -222,14 +222,20 @@ def test_calls_of_models_are_shown_as_text(team) -> None:
     item = store.reading.items(book)[0].id
     call = store.calls.add(
         CallRow(
-            book, store.people.get("gpt-x").id, "sha256:1", (item,), {"prompt": "<script>alert(1)</script>"}, {"grade": 2},
+            book, store.people.get("gpt-x").id, "sha256:1", (item,),
+            {"system": "Two\nlines", "messages": [{"role": "user", "text": "<script>alert(1)</script>\u202e"}], "tools": []},
+            {"text": "</pre><img src=x>", "usage": {}},
             "ok", "", 100, 5, 0.001, 900,
         )
     )  # fmt: skip
     assert f"/books/shop/calls?call={call}" in team.browser("lee").get("/books/shop/calls").text
     page = team.browser("lee").get(f"/books/shop/calls?call={call}").text
     assert "<script>alert" not in page
-    assert "alert(1)" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "Two\nlines" in page  # as it was sent, not as JSON
+    assert ("\u202e" in page, "<img" in page) == (False, False)
+    assert "No call has this outcome" in team.browser("lee").get("/books/shop/calls?outcome=error").text
+    assert team.browser("lee").get("/books/shop/calls?outcome=other").status_code == 422
     assert team.browser("lee").get(f"/books/other/calls?call={call}").status_code == 404
 
 

@@ -238,7 +238,7 @@ def estimate_text(found: DryRun) -> str:
     lines = [
         f"{n_of(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {n_of(found.n_calls, 'calls')}",
         f"input about {found.input_tokens:,} tokens, output at most {found.output_tokens:,}",
-        f"cost {money_text(found.cost, found.currency, 'about {} at most')}",
+        f"cost {money_text(found.cost, found.currency, 'at most about {}')}",
         *_text_lines(chosen),
     ]
     return "\n".join(lines)

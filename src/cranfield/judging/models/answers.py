@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
 
 from cranfield.agents.protocol import Answer
+from cranfield.words import printable_lines
 
 REASON_CHARS = 1_000
 """Of a reason that is stored."""
@@ -73,12 +74,16 @@ def read_grades(answer: Answer, n: int) -> Mapping[int, Graded | BadAnswer]:
         return dict.fromkeys(range(n), BadAnswer(message))
     output: Any = answer.output
     if not hasattr(output, "grades"):
-        return {0: Graded(output.grade, output.reason[:REASON_CHARS])}
+        return {0: Graded(output.grade, _shown(output.reason))}
     found: dict[int, list[Graded]] = {}
     for entry in output.grades:
         if entry is not None:
-            found.setdefault(entry.number - 1, []).append(Graded(entry.grade, entry.reason[:REASON_CHARS]))
+            found.setdefault(entry.number - 1, []).append(Graded(entry.grade, _shown(entry.reason)))
     return {place: _only(found.get(place, [])) for place in range(n)}
+
+
+def _shown(reason: str) -> str:
+    return printable_lines(reason[:REASON_CHARS])
 
 
 def _only(grades: list[Graded]) -> Graded | BadAnswer:

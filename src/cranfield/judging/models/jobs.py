@@ -59,7 +59,7 @@ class Job:
     documents: tuple[DocumentText, ...]
     request: Request
     key: str
-    """Of the cache: everything that was sent."""
+    """Of the cache: everything that was sent, and where to."""
 
 
 @dataclass
@@ -143,7 +143,8 @@ def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options
         timeout_s=options.timeout_s,
     )
     items, documents = zip(*pairs, strict=True)
-    return Job(tuple(items), tuple(documents), request, request.digest)
+    key = hashlib.sha256(f"{options.connection.place} {request.digest}".encode()).hexdigest()
+    return Job(tuple(items), tuple(documents), request, key)
 
 
 def _shown(document: DocumentText, max_chars: int) -> str:

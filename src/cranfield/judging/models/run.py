@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.connect import connected
@@ -27,6 +26,8 @@ FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""
 HOPELESS = frozenset({401, 403, 404})
 """HTTP status that every other call would have."""
+OF_THE_ITEM = frozenset({FailureKind.BAD_OUTPUT, FailureKind.FILTERED})
+"""Failures that say nothing of the other calls."""
 SHOWN_FAILURES = 5
 Result = TypeVar("Result")
 
@@ -74,15 +75,22 @@ def model_account(store: Store, options: RateOptions) -> AccountInfo:
     """The account of the rater, made where it is not there yet.
 
     Raises:
-        UsageError: the name is that of a rater of another kind.
+        UsageError: the name is that of a rater of another kind, or of another model or prompt.
     """
     account = store.people.find(options.rater) or store.people.add(options.rater, Role.RATER, RaterKind.MODEL)
     if account.kind is not RaterKind.MODEL:
         raise UsageError(f"the rater {options.rater!r} is a {account.kind}, not a model", hint="give another --name")
-    parts = urlsplit(options.connection.base_url)
-    place = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
-    about: dict[str, object] = {"model": options.connection.model, "base_url": place}
-    about |= {"prompt": options.prompt.label, "prompt_digest": options.prompt.digest}
+    about: dict[str, object] = {"model": options.connection.model, "prompt": options.prompt.label}
+    about["prompt_digest"] = options.prompt.digest
+    for key, value in about.items():
+        if account.settings.get(key, value) != value:
+            raise UsageError(
+                f"the rater {options.rater!r} has another {key.replace('_', ' ')}",
+                got=str(value),
+                expected=str(account.settings[key]),
+                hint="give another --name; a prompt that was edited needs a new version",
+            )
+    about["base_url"] = options.connection.place
     if {name: account.settings.get(name) for name in about} != about:
         store.people.set_settings(account.id, {**account.settings, **about})
     return account
@@ -148,6 +156,8 @@ class _Run:
         self.jobs = jobs
         self.progress = progress
         self._next = asyncio.Lock()
+        self._same: dict[str, asyncio.Lock] = {}
+        """One for each key: of two documents with the same text, the second takes the answer of the first."""
         self._failures = 0
 
     async def all(self, source: Backend | None) -> None:
@@ -167,15 +177,19 @@ class _Run:
                 job = await _in_thread(partial(next, self.jobs, None))
             if job is None:
                 return
-            call = await _in_thread(partial(self.store.calls.answered, self.book.id, job.key))
-            if call is not None:
-                with suppress(KeyError, TypeError, ValueError):  # a call of another version of the program
-                    answer = read_answer(call.response, job.request)
-                    await finish(_in_thread(partial(self._keep, job, answer, is_cached=True)))
-                    continue
-            answer = await backend.ask(job.request)
-            if answer.failure is not None and self._stops(answer.failure):
+            async with self._same.setdefault(job.key, asyncio.Lock()):
+                await self._answer(backend, job)
+
+    async def _answer(self, backend: Backend, job: Job) -> None:
+        """Take the answer of the cache, or ask."""
+        call = await _in_thread(partial(self.store.calls.answered, self.book.id, job.key))
+        if call is not None:
+            with suppress(KeyError, TypeError, ValueError):  # a call of another version of the program
+                answer = read_answer(call.response, job.request)
+                await finish(_in_thread(partial(self._keep, job, answer, is_cached=True)))
                 return
+        answer = await backend.ask(job.request)
+        if answer.failure is None or not self._stops(answer.failure):
             await finish(_in_thread(partial(self._keep, job, answer)))
 
     def _stops(self, failure: Failure) -> bool:
@@ -249,7 +263,7 @@ class _Run:
         bad = list(_bad(grades))
         if failure is not None and failure.kind is not FailureKind.BAD_OUTPUT:
             outcome.n_failed += len(bad)
-            self._failures += 1
+            self._failures += failure.kind not in OF_THE_ITEM
             if failure.status in HOPELESS or self._failures >= FAILURES_IN_A_ROW:
                 outcome.stopped, outcome.reason = Stop.FAILING, failure.message
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.documents.values import DocumentProblem, DocumentText
 from cranfield.judging.documents.values import FailureKind as DocumentFailure
 from cranfield.judging.models.jobs import RateOptions, Texts, dry_run, make_jobs, select
+from cranfield.judging.models.prompt import Prompt
 from cranfield.judging.models.run import RateOutcome, Stop, rate_book
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
@@ -264,6 +266,46 @@ def test_a_new_guideline_or_text_asks_again(store: Store, options: RateOptions, 
         assert again.selection.todo == []  # also where the answer was in the cache
 
 
+def test_equal_documents_are_asked_once_also_at_the_same_time(store: Store, options: RateOptions, texts: Texts) -> None:
+    source = Scripted(by_words)
+
+    class Slow:
+        async def ask(self, request: Request) -> Answer:
+            await asyncio.sleep(0.001)
+            return await source.ask(request)
+
+    def same(item: Any) -> DocumentText:
+        return replace(texts(item), title="", text="A lock.", digest="d")
+
+    outcome = rate_book(store, book(store), replace(options, concurrency=9), same, source=Slow())
+    assert (len(source.requests), outcome.n_graded, outcome.n_cached) == (len(DOCS), N, N - len(DOCS))
+    elsewhere = replace(options, name="other", connection=replace(options.connection, base_url="http://b:p@h/v1"))
+    outcome, other = rate(store, elsewhere, same, by_words)
+    assert (len(other.requests), store.people.get("other").settings["base_url"]) == (len(DOCS), "http://h/v1")
+
+
+@pytest.mark.parametrize("change", ["model", "prompt"])
+def test_a_rater_is_one_model_with_one_prompt(store: Store, options: RateOptions, texts: Texts, change: str) -> None:
+    rate(store, replace(options, name="judge"), texts, by_words)
+    other = replace(
+        options,
+        name="judge",
+        prompt=Prompt(name="relevance", version=1, system="Be strict.", user="Query: {{ query }}"),
+    )
+    if change == "model":
+        other = replace(options, name="judge", connection=replace(options.connection, model="openai:large"))
+    with pytest.raises(UsageError, match=f"the rater 'judge' has another {change}"):
+        rate(store, other, texts, by_words)
+
+
+def test_a_reason_with_control_characters_is_escaped(store: Store, options: RateOptions, texts: Texts) -> None:
+    """NUL is no text of PostgreSQL, and an escape sequence is none for a terminal."""
+    outcome, _ = rate(store, options, texts, lambda _: '{"grade": 1, "reason": "a\\u0000b\\u001b[31m"}')
+    assert outcome.n_graded == N
+    reasons = {row.reason for row in store.reading.ratings(book(store).id, kinds=[RaterKind.MODEL])}
+    assert reasons == {r"a\x00b\x1b[31m"}
+
+
 def test_a_larger_sample_contains_the_smaller(store: Store, options: RateOptions, texts: Texts) -> None:
     rate(store, replace(options, sample=2), texts, by_words)
     first = set(grades(store))
@@ -303,6 +345,7 @@ def test_a_long_text_is_cut_and_counted(store: Store, options: RateOptions, text
         (Failure(FailureKind.REJECTED, "no such model", 404), 1),
         (Failure(FailureKind.REJECTED, "bad request", 400), 5),
         (Failure(FailureKind.UNAVAILABLE, "down", 503), 5),
+        (Failure(FailureKind.PROTOCOL, "not an answer of a model: <html>"), 5),
     ],
 )
 def test_a_model_that_fails_is_left_alone(
@@ -314,6 +357,19 @@ def test_a_model_that_fails_is_left_alone(
     assert (outcome.stopped, outcome.reason, len(source.requests)) == (Stop.FAILING, failure.message, calls)
     assert grades(store) == {}
     assert {call.outcome for call in store.calls.all(book(store).id)} == {"error"}
+
+
+def test_documents_that_a_provider_refuses_do_not_end_the_run(store: Store, options: RateOptions, texts: Texts) -> None:
+    by = store.people.get(admin(store)).id
+    for n in range(6):
+        store.books.add_item(book(store).id, "lock", f"bad{n}", {"title": "", "text": "refused"}, by)
+
+    def script(request: Request) -> Any:
+        refused = Answer(failure=Failure(FailureKind.FILTERED, "refused"), usage=Usage(input=9, output=0))
+        return refused if "refused" in document_of(request) else by_words(request)
+
+    outcome, _ = rate(store, replace(options, concurrency=1), texts, script)
+    assert (outcome.stopped, outcome.n_failed, outcome.n_graded) == (None, 6, N)
 
 
 def test_mistakes_are_named(store: Store, options: RateOptions, texts: Texts) -> None:
