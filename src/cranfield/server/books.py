@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -283,7 +283,7 @@ def calls(
     if call is not None and (shown is None or shown.book_id != book.id):
         raise not_found("call")
     found = () if shown else store.calls.all(book.id, outcome=outcome, after=after, limit=PAGE + 1)
-    values = {
+    values: dict[str, Any] = {
         "names": {account.id: account.name for account in store.people.all()},
         "more": found[PAGE - 1].id if len(found) > PAGE else None,
         "outcome": outcome,

@@ -80,10 +80,23 @@ def _agreement(model: ModelAgreement) -> Iterator[Block]:
         else:
             rows.append((title, found.value, (found.ci_low, found.ci_high)))
     rows.append(("grade of the model minus that of people", model.bias, model.bias_interval))
+    notes += _constant(model)
     columns = (Column("measure"), Column("value", "value"), Column("95 % CI", "interval"))
     yield Table(columns, rows, f"Agreement with people on {n_of(model.n_pairs, 'documents')}", shown=None)
     if notes:
         yield Bullets(tuple(notes))
+
+
+def _constant(model: ModelAgreement) -> Iterator[str]:
+    """Who gave one grade only: kappa is then 0 however good the other rater is."""
+    if model.confusion is None:
+        return
+    for who, axis in (("people", 1), (model.rater, 0)):
+        given = [
+            grade for grade, n in zip(model.confusion.grades, model.confusion.counts.sum(axis=axis), strict=True) if n
+        ]
+        if len(given) == 1:
+            yield f"{who} gave every document the grade {given[0]:g}: such grades cannot show whether a model agrees"
 
 
 def _orders(orders: tuple[SystemOrder, ...]) -> Section:

@@ -41,19 +41,20 @@ def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> A
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once: migrations take longer than a test."""
     path = tmp_path_factory.mktemp("books") / "books.db"
-    open_store(path).close()
+    opened = open_store(path)
+    opened.books.create("demo", make_pool(), BookSettings())
+    opened.close()
     return path
 
 
 @pytest.fixture
-def store(empty_database: Path, tmp_path: Path) -> Iterator[Store]:
+def store(database: Path, tmp_path: Path) -> Iterator[Store]:
     """A store with the book `demo`."""
-    shutil.copy(empty_database, tmp_path / "books.db")
+    shutil.copy(database, tmp_path / "books.db")
     opened = open_store(tmp_path / "books.db")
-    opened.books.create("demo", make_pool(), BookSettings())
     yield opened
     opened.close()
 

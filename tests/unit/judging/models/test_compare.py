@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +97,18 @@ def test_kappa_is_that_of_scikit_learn_and_the_matrix_counts_pairs(made: Made) -
     assert model.confusion is not None
     assert model.confusion.n == model.n_pairs == N_QUERIES * DEPTH
     assert model.bias == pytest.approx((sum(rated) - sum(people)) / len(people))
+
+
+def test_people_who_give_one_grade_only_are_named(made: Made) -> None:
+    report = made.report()
+    (model,) = report.models.models
+    assert model.confusion is not None
+    assert "cannot show" not in render(model_document(report), "text")
+    counts = model.confusion.counts.copy()
+    counts[[0, 1, 3]] = 0
+    constant = replace(model, confusion=replace(model.confusion, counts=counts))
+    text = render(model_document(replace(report, models=replace(report.models, models=(constant,)))), "text")
+    assert "people gave every document the grade 2: such grades cannot show whether a model agrees" in text
 
 
 def test_under_50_pairs_there_is_no_coefficient(made: Made) -> None:
