@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +31,9 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
+from cranfield.server.documents import DocumentPages
 from cranfield.server.options import ServerOptions
+from cranfield.server.texts import open_texts
 
 pytestmark = pytest.mark.browser
 THINGS = ["wool", "socks", "cotton", "shirt", "desk", "lamp", "garden", "chair", "hose", "rake"]
@@ -91,12 +98,11 @@ def free_port() -> int:
 class Served:
     """A server of a database in a thread of this process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, texts: DocumentPages | None = None) -> None:
         self.store: Store = open_store(path)
         self.options = ServerOptions(port=free_port())
-        config = uvicorn.Config(
-            create_app(self.store, self.options), port=self.options.port, log_level="error", lifespan="off"
-        )
+        app = create_app(self.store, self.options, texts=texts)
+        config = uvicorn.Config(app, port=self.options.port, log_level="error", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
@@ -376,6 +382,92 @@ def test_a_skip_a_flag_a_reason_and_later_are_kept_and_undone(serve, context):
 
 
 @pytest.mark.slow
+def test_a_reason_that_is_not_sent_yet_and_a_flag_survive_a_reload(serve, context):
+    served = serve(n_queries=1, n_docs=3)
+    page, messages = opened(context, served.address())
+    first = page.locator(".card .doc").inner_text()
+    page.keyboard.press("f")
+    page.keyboard.press("r")
+    page.keyboard.type("half a sentence")
+    all_saved(page)
+    reloaded(page)  # the field still has the focus
+    expect(page.locator(".card .doc")).to_have_text(first)
+    expect(page.locator("#reason")).to_have_value("half a sentence")
+    expect(page.locator(".state")).to_have_text("Reason: half a sentence · Flagged")
+    expect(page.locator("#flag")).to_have_attribute("aria-pressed", "true")
+    grade(page, "2")
+    page.keyboard.press("k")
+    page.keyboard.press("r")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("another one")
+    reloaded(page)  # of a judged document: it is sent
+    all_saved(page)
+    assert [(row.grade, row.reason) for row in served.store.reading.ratings(1)] == [(2, "another one")]
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('.draft.'))") == []
+    assert messages == []
+
+
+def reloaded(page: Page) -> None:
+    page.reload()
+    page.wait_for_selector(READY)
+
+
+def png(width: int, height: int) -> bytes:
+    """A picture of one colour."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = zlib.compress((b"\0" + b"\xd0\x40\x20" * width) * height)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.slow
+def test_images_are_painted_and_a_document_without_a_text_says_so(context, tmp_path):
+    (tmp_path / "red.png").write_bytes(png(60, 40))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    pictures = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=pictures.serve_forever, daemon=True).start()
+    inline = "data:image/png;base64," + base64.b64encode(png(30, 20)).decode()
+    (tmp_path / "workbench.yaml").write_text("images: {hosts: [127.0.0.1], allow: [127.0.0.1]}\n")
+    items = [("on the web", f"http://127.0.0.1:{pictures.server_port}/red.png"), ("in the run", inline), ("none", "")]
+    store = open_store(tmp_path / "books.db")
+    made = Pool(
+        name="p",
+        method="depth",
+        depth=3,
+        runs=(PooledRun(name="old", digest="sha256:0"),),
+        queries=(PooledQuery(id="q", text="red"),),
+        items=tuple(
+            PooledItem(query="q", doc=doc, fields={"title": doc, "image": image}, runs={"old": 1})
+            for doc, image in items
+        ),
+    )
+    store.books.create("shop", made, BookSettings())
+    store.close()
+    with open_texts(tmp_path / "workbench.yaml") as texts:
+        served = Served(tmp_path / "books.db", texts)
+        page, messages = opened(context, served.address())
+        found = {}
+        for _ in items:
+            page.wait_for_function("() => [...document.images].every(image => image.complete)")
+            sizes = page.evaluate("[...document.images].map(each => [each.naturalWidth, each.naturalHeight, each.alt])")
+            found[title(page)] = sizes
+            assert page.locator("#without-text").is_visible() == (title(page) == "none")
+            page.keyboard.press("j")
+        served.stop()
+    pictures.shutdown()
+    pictures.server_close()
+    assert found == {
+        "on the web": [[60, 40, "Image of on the web"]],
+        "in the run": [[30, 20, "Image of in the run"]],
+        "none": [],
+    }
+    assert messages == []
+
+
+@pytest.mark.slow
 def test_the_rest_of_a_query_gets_the_lowest_grade_after_a_question_and_is_undone_at_once(serve, context):
     served = serve(n_queries=3, n_docs=14)
     page, _ = opened(context, served.address())
@@ -533,6 +625,7 @@ def test_the_page_is_usable_at_every_size_and_axe_finds_nothing(serve, browser, 
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page, messages = opened(context, served.address(book))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(page.locator("[data-choice]").first).to_be_in_viewport(ratio=1)
     assert violations(page) == []
     if book == "shop":
         page.keyboard.press("v")

@@ -17,6 +17,7 @@ from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import BookInfo
     from cranfield.model import TestSet
 
 DEFAULT_PORT = 8734
@@ -81,7 +82,7 @@ def judge_command(
     store = open_books(db, create=from_runs)
     try:
         name = book_of_runs(store, book, _judged(testset, queries), depth) if from_runs else book[0]
-        _show_book(store, name)
+        _show_book(store, name, documents)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
         with suppress(KeyboardInterrupt), open_texts(documents) as texts:  # Ctrl-C is the ordinary end
@@ -90,7 +91,7 @@ def judge_command(
         store.close()
 
 
-def _show_book(store: Store, name: str) -> None:
+def _show_book(store: Store, name: str, documents: Path | None) -> None:
     """Name the book and what is left of it on stderr.
 
     Raises:
@@ -100,6 +101,21 @@ def _show_book(store: Store, name: str) -> None:
     typer.echo(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}", err=True)
     if book.state != "open":
         typer.echo(f"note: the book is {book.state}: it takes no judgments", err=True)
+    if documents is None and _is_without_text(store, book):
+        typer.echo("note: the runs give no text of the documents; `--documents FILE` names a source of texts", err=True)
+
+
+def _is_without_text(store: Store, book: BookInfo) -> bool:
+    """Whether no document of the first query has a text or an image."""
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.judging.settings import Mode
+
+    queries = store.reading.queries(book.id)
+    if book.settings.mode is Mode.PREFERENCE or not queries:
+        return False
+    texts = DocumentTexts()
+    found = [texts.get(item.doc, item.fields) for item in store.reading.items(book.id, query=queries[0].name)]
+    return bool(found) and not any(document.image or (document.text and document.has_text) for document in found)
 
 
 def free_port(host: str, *, preferred: bool) -> int:

@@ -147,7 +147,14 @@ def _card(item: Assignment) -> dict[str, object]:
         "number": item.query_number,
         "of": item.n_queries,
     }
-    return {"item": item.item_id, "query": query, "number": item.number, "of": item.n_of_query, "doc": item.doc}
+    return {
+        "item": item.item_id,
+        "query": query,
+        "number": item.number,
+        "of": item.n_of_query,
+        "doc": item.doc,
+        "flagged": item.flagged,
+    }
 
 
 def _own(item: Assignment, row: RatingRow | None, mode: Mode) -> dict[str, object]:
@@ -162,7 +169,8 @@ def _own(item: Assignment, row: RatingRow | None, mode: Mode) -> dict[str, objec
 
 def _document(book: BookInfo, item: Assignment, rendered: RenderedDocument | None) -> dict[str, object]:
     if rendered is None:
-        return {"title": item.doc, "html": "", "open_url": None, "digest": None, "problem": None, "pending": True}
+        empty = {"html": "", "open_url": None, "digest": None, "problem": None, "without_text": False}
+        return {"title": item.doc, "pending": True, **empty}
     image = Markup("")
     if rendered.has_image:
         image = Markup('<p class="image"><img src="{}" alt="{}"></p>').format(
@@ -175,6 +183,7 @@ def _document(book: BookInfo, item: Assignment, rendered: RenderedDocument | Non
         "digest": rendered.digest or None,
         "problem": rendered.problem,
         "pending": False,
+        "without_text": not (rendered.problem or rendered.has_image or rendered.document.has_text),
     }
 
 
@@ -208,4 +217,5 @@ def _lists(item: Assignment, rendered: Sequence[RenderedDocument | None]) -> dic
         "digest": None,
         "problem": None,
         "pending": late,
+        "without_text": False,
     }

@@ -19,11 +19,12 @@ _HIDDEN = frozenset({"rank", "position", "score", "distance", "similarity", "sys
 def record_content(record: Mapping[str, object], names: RecordNames) -> Content:
     """A record as a document; without a text it is the list of its names and values."""
     title, text, url, image = (as_text(record.get(name)) for name in (names.title, names.text, names.url, names.image))
+    has_text = bool(text)
     if not text:
         parts = {names.title, names.url, names.image, "id"}
         rows = [(name, as_text(value)) for name, value in record.items() if name not in parts]
         text = "\n".join(f"{name}: {value}" for name, value in rows[:_MOST_NAMES] if value)
-    return Content(text, title=title, url=url, image=image, values=record)
+    return Content(text, title=title, url=url, image=image, values=record, has_text=has_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,6 +273,7 @@ def _document(
         image=content.image,
         values=content.values,
         template=template,
+        has_text=content.has_text,
         digest=content.digest(template),
     )
 

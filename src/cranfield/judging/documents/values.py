@@ -59,6 +59,8 @@ class Content:
     """Number of the first line of code."""
     values: Mapping[str, object] = field(default_factory=dict)
     """All columns of a record."""
+    has_text: bool = True
+    """False: `text` names the other columns of a record that has no text."""
 
     def digest(self, template: str | None) -> str:
         """Digest of what a rater can see: the text, title and image, and all columns where a template shows them."""
@@ -89,6 +91,8 @@ class DocumentText:
     """Reference of its image, for `DocumentTexts.image`; empty without one."""
     values: Mapping[str, object] = field(default_factory=dict)
     template: str | None = None
+    has_text: bool = True
+    """False: the title and other fields are all that is known of the document."""
     digest: str = ""
     """Of what is shown. Another one later: the document has changed. Empty with a problem."""
     problem: DocumentProblem | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
@@ -28,6 +28,7 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
+from cranfield.judging.store.standing import flags
 from cranfield.judging.store.supply import (
     calibration_items,
     calibration_left,
@@ -313,8 +314,12 @@ def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]
             judgments.where(Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in items]))
         )
     }
+    flagged = {item for item, account in flags(session, [item.id for item in items]) if account == rater.account_id}
     return tuple(
-        _assignment(rater, item, queries[item.query_id], place, of_queries[item.query_id], own.get(item.id))
+        replace(
+            _assignment(rater, item, queries[item.query_id], place, of_queries[item.query_id], own.get(item.id)),
+            flagged=item.id in flagged,
+        )
         for item in items
     )
 
@@ -360,7 +365,6 @@ def _assignment(
         number=of_query.index(item.repeat_of or item.id) + 1,
         n_of_query=len(of_query),
         doc_digest=item.doc_digest,
-        flagged=item.flagged,
         action=None if judgment is None else Action(judgment.action),
         grade=None if judgment is None else judgment.grade,
         skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings, Mode
@@ -65,6 +65,17 @@ def derive_judgment(session: Session, item: Item, account_id: int) -> Judgment |
         session.add(row)
     row.event_id, row.action, row.grade, row.stale = holds.id, holds.action, holds.grade, is_stale(holds, item)
     return row
+
+
+def flags(session: Session, item_ids: Sequence[int]) -> set[tuple[int, int]]:
+    """Item and account of each flag that was not removed by the account that set it."""
+    last = (
+        select(func.max(Event.id))
+        .where(Event.item_id.in_(item_ids), Event.action.in_([Action.FLAG, Action.UNFLAG]))
+        .group_by(Event.item_id, Event.account_id)
+    )
+    query = select(Event.item_id, Event.account_id).where(Event.id.in_(last), Event.action == Action.FLAG)
+    return {(item_id, account_id) for item_id, account_id in session.execute(query)}
 
 
 def outcome(settings: BookSettings, wanted: int, grades: Sequence[float], experts: int) -> tuple[ItemState, int]:
@@ -199,10 +210,10 @@ def hold_again(session: Session, item: Item, account_id: int, now: int, until: i
 
 def apply(session: Session, item: Item, account: Account, action: Action, settings: BookSettings, now: int) -> bool:
     """Make judgment, slot and state follow from an event of a rater that was just recorded; whether a grade has no slot."""
-    if action in (Action.FLAG, Action.UNFLAG):
-        item.flagged = action is Action.FLAG
-        return False
     session.flush()
+    if action in (Action.FLAG, Action.UNFLAG):
+        item.flagged = bool(flags(session, [item.id]))
+        return False
     holds = derive_judgment(session, item, account.id)
     if account.kind != RaterKind.PERSON:
         return False

@@ -92,6 +92,7 @@ class Assignment:
     doc_digest: str | None
     """Of the text that was last shown."""
     flagged: bool = False
+    """By this rater."""
     action: Action | None = None
     """The rater's own `grade`, `skip` or `later` of the item."""
     grade: float | None = None

@@ -70,7 +70,9 @@ async function fetchItems(n, recent) {
     const again = new Set(answer.items.map((card) => card.item));
     const lost = expired && queue.drop(new Set(queue.held().filter((item) => !again.has(item))));
     const judged = new Set(unsaved.filter((entry) => entry.action !== "undo").map((entry) => entry.item));
+    const drafts = outbox.drafts();
     for (const card of [...answer.recent, ...answer.items]) {
+      card.reason = drafts.get(card.item) ?? card.reason;
       if (!judged.has(card.item) && queue.add(card)) view.prepare(card);
       if (card.pending) loadLate(card);
     }
@@ -96,8 +98,8 @@ async function fetchItems(n, recent) {
 /** A text that was not there in time: the item waits for it, and the others do not. */
 async function loadLate(card) {
   const answer = await api.request("GET", `items/${card.item}`).catch((error) => ({ item: { problem: `No text: ${error.message}.` } }));
-  const { title, html, sides, digest, open_url, problem } = answer.item;
-  Object.assign(card, { pending: false, problem, title: title ?? card.title, html: html ?? "", digest, open_url, sides: sides ?? card.sides });
+  const { title, html, sides, digest, open_url, problem, without_text } = answer.item;
+  Object.assign(card, { pending: false, problem, title: title ?? card.title, html: html ?? "", digest, open_url, without_text, sides: sides ?? card.sides });
   if (!card.node) return;
   const node = card.node;
   view.prepare(card);
@@ -158,6 +160,7 @@ function record(card, action, mine, method) {
 }
 
 function send(card, action, method) {
+  keepDraft(card, card.reason);
   outbox.add({
     item: card.item,
     action,
@@ -171,6 +174,23 @@ function send(card, action, method) {
     method,
     doc_digest: card.digest,
   });
+}
+
+const isJudged = (card) => card.mine?.action === "grade" || card.mine?.action === "skip";
+
+/** A reason is sent with the judgment; until there is one, it is kept in this browser. */
+function keepDraft(card, text) {
+  outbox.keepDraft(card.item, isJudged(card) ? "" : text);
+}
+
+function takeReason() {
+  const card = queue.current;
+  const text = $("reason").value.trim();
+  if (!card || text === (card.reason ?? "")) return;
+  card.reason = text;
+  if (isJudged(card)) send(card, card.mine.action, "key");
+  else keepDraft(card, text);
+  view.showState(card);
 }
 
 function judge(mine, method) {
@@ -312,14 +332,8 @@ document.addEventListener("click", (event) => {
 
 $("refused-again").addEventListener("click", () => outbox.resolve(true));
 $("refused-drop").addEventListener("click", () => outbox.resolve(false));
-$("reason").addEventListener("change", () => {
-  const card = queue.current;
-  const text = $("reason").value.trim();
-  if (!card || text === (card.reason ?? "")) return;
-  card.reason = text;
-  if (card.mine?.action === "grade" || card.mine?.action === "skip") send(card, card.mine.action, "key");
-  view.showState(card);
-});
+$("reason").addEventListener("change", takeReason);
+$("reason").addEventListener("input", () => queue.current && keepDraft(queue.current, $("reason").value.trim()));
 $("reason").addEventListener("keydown", (event) => {
   if (event.isComposing || (event.key !== "Escape" && !(event.key === "Enter" && !event.shiftKey))) return;
   event.preventDefault();
@@ -332,6 +346,7 @@ tabs.addEventListener("message", ({ data }) => {
   if (data.closed) elsewhere.delete(data.tab);
   if (data.judged && queue.drop(new Set([data.judged]))) toOpen();
 });
+addEventListener("pagehide", takeReason);
 addEventListener("pagehide", () => tabs.postMessage({ tab, closed: true }));
 document.addEventListener("visibilitychange", () => document.hidden || refill(done ? AHEAD : 0));
 setInterval(() => document.hidden || refill(done ? AHEAD : 0), RENEW_MS);
@@ -355,6 +370,7 @@ settings.apply = (values) => {
 settings.apply(settings.values);
 
 async function start() {
+  $("finished-text").textContent = "Loading …"; // in place of what the page says without this script
   tabs.postMessage({ tab, ask: true });
   await Promise.all([outbox.flush(true), new Promise((resolve) => setTimeout(resolve, TABS_MS))]);
   await refill(AHEAD, RECENT);

@@ -74,7 +74,7 @@ def rebuilt(events: tuple[EventRow, ...]) -> tuple[Standing, dict[int, float], d
     """Judgments, final grades and flags, of the events alone."""
     stacks: defaultdict[tuple[int, str], list[EventRow]] = defaultdict(list)
     finals: dict[int, float] = {}
-    flags: defaultdict[int, bool] = defaultdict(bool)
+    flags: defaultdict[int, set[str]] = defaultdict(set)
     for event in events:
         stack = stacks[event.item_id, event.account]
         match event.action:
@@ -87,11 +87,17 @@ def rebuilt(events: tuple[EventRow, ...]) -> tuple[Standing, dict[int, float], d
                     stacks[event.item_id, event.subject].clear()
             case Action.ADJUDICATE:
                 finals[event.item_id] = event.grade
-            case Action.FLAG | Action.UNFLAG:
-                flags[event.item_id] = event.action is Action.FLAG
+            case Action.FLAG:
+                flags[event.item_id].add(event.account)
+            case Action.UNFLAG:
+                flags[event.item_id].discard(event.account)
             case _:
                 stack.append(event)
-    return {key: stack[-1] for key, stack in stacks.items() if stack}, finals, flags
+    return (
+        {key: stack[-1] for key, stack in stacks.items() if stack},
+        finals,
+        {item: bool(accounts) for item, accounts in flags.items()},
+    )
 
 
 def check(desk: Desk) -> None:

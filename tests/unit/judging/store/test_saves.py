@@ -183,6 +183,17 @@ def test_a_flag_is_set_and_removed(desk_of) -> None:
     assert [event.reason for event in desk.store.log.events(desk.book.id)] == ["two documents in one", ""]
 
 
+def test_a_flag_is_of_its_rater_and_stays_when_another_removes_his_own(desk_of) -> None:
+    desk = desk_of(ONE, raters_per_item=2)
+    item = desk.next("ann")[0].item_id
+    desk.save("ann", item, Action.FLAG)
+    assert (desk.next("ann")[0].flagged, desk.next("bob")[0].flagged) == (True, False)
+    desk.save("bob", item, Action.FLAG)
+    desk.save("bob", item, Action.UNFLAG)
+    assert desk.store.reading.count(desk.book.id, ItemFilter(flagged=True)) == 1
+    assert (desk.next("ann")[0].flagged, desk.next("bob")[0].flagged) == (True, False)
+
+
 def test_a_later_after_a_grade_withdraws_it(desk_of) -> None:
     desk = desk_of(ONE)
     item = desk.next("ann")[0].item_id

@@ -54,6 +54,18 @@ export class Outbox {
     }
   }
 
+  /** Keep a reason that belongs to no judgment yet; an empty one is dropped. */
+  keepDraft(item, text) {
+    const name = `${this.prefix}draft.${item}`;
+    if (text) this.write(name, text);
+    else this.remove(name);
+  }
+
+  /** Item to its reason that belongs to no judgment yet. */
+  drafts() {
+    return new Map(this.all("draft").map(([name, text]) => [Number(name.slice(`${this.prefix}draft.`.length)), text]));
+  }
+
   /** Names and entries of a kind, oldest first. */
   all(kind) {
     const start = `${this.prefix}${kind}.`;

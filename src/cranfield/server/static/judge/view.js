@@ -92,6 +92,7 @@ export class View {
     this.showReason(card);
     $("flag").setAttribute("aria-pressed", String(Boolean(card.flagged)));
     $("open").hidden = !card.open_url;
+    $("without-text").hidden = !card.without_text;
     if (this.layout === "list") card.node.scrollIntoView({ block: "nearest" });
     else if (isSameQuery && this.narrow.matches) $("work").scrollIntoView();
     else scrollTo(0, 0);
