@@ -104,7 +104,8 @@ def book_quality(store: Store, book: BookInfo) -> Quality:
     persons = [row for row in judged if row.kind == RaterKind.PERSON]
     report, null_queries = _report(store, book)
     means = _others(persons)
-    names = sorted({(row.kind != RaterKind.PERSON, row.kind, row.rater) for row in judged})
+    seen = [row for row in plain if row.grade is not None or row.action == Action.SKIP]
+    names = sorted({(row.kind != RaterKind.PERSON, row.kind, row.rater) for row in seen})
     fits = {each.rater: each.fits for each in report.misfit.raters} if report and report.misfit else {}
     lines = tuple(
         _line(name, RaterKind(kind), [row for row in rows if row.rater == name], means, fits.get(name))
@@ -172,7 +173,7 @@ def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others
         fmean(row.grade for row in judged if row.grade is not None) if judged else None,
         severity,
         n_shared,
-        sum(row.action == Action.SKIP for row in rows),
+        sum(row.action == Action.SKIP and row.origin != Origin.REPEAT for row in rows),
         median(times) if times else None,
         sum(is_fast(row) for row in judged),
         len(gold),

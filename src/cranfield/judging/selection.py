@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -72,13 +72,9 @@ class Selection(BaseModel):
         return bool(names & set(self.parameters))
 
     @property
-    def as_filter(self) -> ItemFilter | None:
-        """The same for the store, which then withdraws the judgments that fit alone; None where it cannot say it."""
-        names = {"state", "query", "origin", "rater", "skipped", "before_guideline"}
-        if self.skipped == "any" or not set(self.parameters) <= names | {"flagged", "stale"}:
-            return None
-        values = {name: getattr(self, name) for name in names}
-        return ItemFilter(flagged=self.flagged or None, stale=self.stale or None, **values)
+    def of_any_kind(self) -> bool:
+        """Whether models, rules and carried judgments take part; otherwise persons alone do."""
+        return self.rater is not None or self.stale or self.skipped is not None
 
 
 def day_of(at: int) -> str:
@@ -99,7 +95,7 @@ def is_fast(row: RatingRow) -> bool:
 def _fits_judgment(row: RatingRow, item: ItemView, chosen: Selection) -> bool:
     right = row.grade == item.gold
     return (
-        (row.kind == chosen.kind if chosen.kind else chosen.rater is not None or row.kind == RaterKind.PERSON)
+        (row.kind == chosen.kind if chosen.kind else chosen.of_any_kind or row.kind == RaterKind.PERSON)
         and chosen.rater in {None, row.rater}
         and chosen.grade in {None, row.grade}
         and (not chosen.fast or is_fast(row))
@@ -108,7 +104,7 @@ def _fits_judgment(row: RatingRow, item: ItemView, chosen: Selection) -> bool:
             chosen.gold is None
             or (row.grade is not None and item.gold is not None and right == (chosen.gold == "right"))
         )
-        and (row.grade is not None if chosen.skipped is None else row.action == Action.SKIP)
+        and (row.grade is not None or chosen.stale if chosen.skipped is None else row.action == Action.SKIP)
         and chosen.skipped in {None, "any", row.skip_reason}
         and (not chosen.stale or row.stale)
         and (chosen.before_guideline is None or (row.guideline_version or 0) < chosen.before_guideline)
@@ -177,3 +173,15 @@ def waiting_items(store: Store, book_id: int) -> list[ItemView]:
     found = store.reading.items(book_id, state=ItemState.ADJUDICATE)
     alone = store.reading.items(book_id, where=ItemFilter(needs_rater=True))
     return [*found, *(item for item in alone if person_grades(item))]
+
+
+def withdrawn_by(items: Sequence[ItemView], chosen: Selection) -> dict[int, tuple[RatingRow, ...]]:
+    """What re-opening a selection withdraws of each item: the judgments that fit; without a condition of judgments, all of persons."""
+    return {
+        item.id: tuple(
+            row
+            for row in item.ratings
+            if row.kind == RaterKind.PERSON and (not chosen.of_judgments or _fits_judgment(row, item, chosen))
+        )
+        for item in items
+    }

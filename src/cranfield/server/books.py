@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import UsageError
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
-from cranfield.judging.selection import FAST_MS, Selection, selected_items
+from cranfield.judging.selection import FAST_MS, Selection, selected_items, withdrawn_by
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
 from cranfield.server.access import Caller, require
@@ -153,14 +153,19 @@ def shown_text(request: Request, found: ItemView) -> object:
 
 @router.get("/books/{book}/reopen")
 def reopen_page(request: Request, caller: Lead, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
-    """Show how many items a re-opening withdraws the judgments of."""
+    """Show what a re-opening withdraws."""
     found = books_selected(request, book_of(caller), chosen)
-    return book_page(request, "reopen.html", caller, chosen=chosen, n=len(found), of_some=_withdraws_some(chosen))
-
-
-def _withdraws_some(chosen: Selection) -> bool:
-    """Whether only the judgments that fit are withdrawn, and not all that persons gave the items."""
-    return chosen.of_judgments and chosen.as_filter is not None
+    rows = [row for each in withdrawn_by(found, chosen).values() for row in each]
+    return book_page(
+        request,
+        "reopen.html",
+        caller,
+        chosen=chosen,
+        n=len(found),
+        n_judgments=len(rows),
+        raters=sorted({row.rater for row in rows}),
+        n_final=sum(each.final is not None for each in found),
+    )
 
 
 @router.post("/books/{book}/reopen")
@@ -169,15 +174,16 @@ def reopen(
     caller: Lead,
     chosen: Annotated[Selection, Query()],
     expected: Annotated[int, Form()],
+    judgments: Annotated[int, Form()],
     reason: Annotated[str, Form(min_length=1, max_length=1_000)],
 ) -> Response:
     """Withdraw the judgments of persons; the log keeps them. What has changed since the preview is shown again first."""
     book = book_of(caller)
     found = books_selected(request, book, chosen)
-    if len(found) != expected:
+    which = {item: [row.account_id for row in rows] for item, rows in withdrawn_by(found, chosen).items()}
+    if (len(found), sum(map(len, which.values()))) != (expected, judgments):
         return see_other(book_path(book, "reopen", **chosen.parameters))
-    where = chosen.as_filter if _withdraws_some(chosen) else None
-    request.app.state.store.books.reopen(book.id, where or [each.id for each in found], caller.account.id, reason)
+    request.app.state.store.books.reopen(book.id, which, caller.account.id, reason)
     return see_other(book_path(book), done="reopened")
 
 
@@ -300,13 +306,19 @@ def _json_without(record: Mapping[str, object], *shown: str) -> str:
 
 
 @router.post("/books/{book}/freeze")
-def freeze(request: Request, caller: Lead, *, partial: Annotated[bool, Form()] = False) -> Response:
+def freeze(
+    request: Request,
+    caller: Lead,
+    *,
+    partial: Annotated[bool, Form()] = False,
+    pseudonyms: Annotated[bool, Form()] = False,
+) -> Response:
     """Make a test set of the grades, as `cranfield book freeze` does."""
     from cranfield.judging.book.freeze import freeze_book
 
     book, store = book_of(caller), request.app.state.store
     today = datetime.fromtimestamp(store.clock() / 1000, UTC).date()
-    freeze_book(store, book.id, today=today, allow_partial=partial)
+    freeze_book(store, book.id, today=today, allow_partial=partial, pseudonyms=pseudonyms)
     return see_other(book_path(book), done="frozen")
 
 

@@ -233,17 +233,15 @@ def reset(request: Request, token: str, caller: Visitor, password: Annotated[str
 @router.get("/account")
 def account_page(request: Request, caller: Self) -> HTMLResponse:
     """Show the own account."""
-    tokens = request.app.state.store.people.tokens(caller.account.id)
-    return render_page(request, "account.html", caller, tokens=tokens, made="", problem="", days=TOKEN_DAYS)
+    return _account(request, caller)
 
 
-def _account_again(
-    request: Request, caller: Caller, status: int = 200, *, made: str = "", problem: str = ""
-) -> HTMLResponse:
-    tokens = request.app.state.store.people.tokens(caller.account.id)
-    return render_page(
-        request, "account.html", caller, http_status=status, tokens=tokens, made=made, problem=problem, days=TOKEN_DAYS
-    )
+def _account(request: Request, caller: Caller, status: int = 200, *, made: str = "", problem: str = "") -> HTMLResponse:
+    store: Store = request.app.state.store
+    mine = set(store.people.books_of(caller.account.id))
+    books = [book.name for book in store.books.all() if book.id in mine]
+    values = {"tokens": store.people.tokens(caller.account.id), "books": books, "days": TOKEN_DAYS}
+    return render_page(request, "account.html", caller, http_status=status, made=made, problem=problem, **values)
 
 
 @router.post("/account/password")
@@ -254,11 +252,11 @@ def change_password(
     _accounts_only(request)
     store: Store = request.app.state.store
     if check_password(store, caller.account.name, old, _address(request)) is None:
-        return _account_again(request, caller, 403, problem="The present password is wrong.")
+        return _account(request, caller, 403, problem="The present password is wrong.")
     try:
         store.people.set_password(caller.account.id, hash_password(password))
     except UsageError as error:
-        return _account_again(request, caller, 422, problem=str(error))
+        return _account(request, caller, 422, problem=str(error))
     return signed_in(request, caller.account, "/account?done=password")
 
 
@@ -274,8 +272,8 @@ def add_token(
     try:
         made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400_000)
     except UsageError as error:
-        return _account_again(request, caller, 422, problem=str(error))
-    return _account_again(request, caller, made=made)
+        return _account(request, caller, 422, problem=str(error))
+    return _account(request, caller, made=made)
 
 
 @router.post("/account/tokens/{token_id}/revoke")

@@ -72,12 +72,23 @@ class Team:
         return client.post(path, data={"csrf": self.csrf(client), **fields})
 
 
+@pytest.fixture(scope="session")
+def team_app() -> FastAPI:
+    """The application without books: making it takes longer than most tests."""
+    return create_app(None, ServerOptions(port=8000, accounts=True, secret=b"k" * 32))  # type: ignore[arg-type]
+
+
+def with_store(app: FastAPI, store: Store) -> FastAPI:
+    """The application, as it is made with these books."""
+    app.state.store, app.state.reports, app.state.texts = store, {}, None
+    return app
+
+
 @pytest.fixture
-def team(filled: Path, tmp_path: Path, team_books: ModuleType) -> Iterator[Team]:
+def team(filled: Path, tmp_path: Path, team_books: ModuleType, team_app: FastAPI) -> Iterator[Team]:
     path = tmp_path / "books.db"
     shutil.copy(filled, path)
     now = [team_books.NOON]
     store = open_store(path, clock=lambda: now[0])
-    app = create_app(store, ServerOptions(port=8000, accounts=True, secret=b"k" * 32))
-    yield Team(app, store, now)
+    yield Team(with_store(team_app, store), store, now)
     store.close()

@@ -59,6 +59,7 @@ def test_judged_0_unjudged_and_the_number_of_judgments(team) -> None:
     assert "An unjudged item is not a 0" in page
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_raters(team) -> None:
     quality = book_quality(team.store, team.store.books.get("shop"))
     lines = {line.rater: line for line in quality.raters}
@@ -168,24 +169,28 @@ def test_who_graded_an_item_does_not_adjudicate_it(team) -> None:
     assert team.store.reading.item(item).final is None
 
 
+@pytest.mark.slow
 def test_reopening_withdraws_what_was_previewed(team) -> None:
     client, book = team.browser("lee"), team.store.books.get("shop").id
     page = client.get("/books/shop/reopen?rater=cas&fast=True").text
     assert "Re-open 11 items" in page
-    assert "All judgments of persons" in page
-    fields = {"csrf": team.csrf(client), "expected": 11, "reason": "not read"}
-    other = client.post("/books/shop/reopen?rater=cas&fast=True", data={**fields, "expected": 8})
-    assert "/reopen?" in other.headers["location"]
+    assert "<strong>11 judgments</strong>, by cas. Other judgments of these items stay." in page
+    fields = {"csrf": team.csrf(client), "expected": 11, "judgments": 11, "reason": "not read"}
+    for changed in ("expected", "judgments"):
+        other = client.post("/books/shop/reopen?rater=cas&fast=True", data={**fields, changed: 8})
+        assert "/reopen?" in other.headers["location"]
     assert client.post("/books/shop/reopen?rater=cas&fast=True", data=fields).status_code == 303
     assert n_listed(client.get("/books/shop/items?rater=cas&fast=True").text) == 0
     assert len(team.store.log.events(book)) > 150  # the log has them still
+    lines = {line.rater: line.n for line in book_quality(team.store, team.store.books.get("shop")).raters}
+    assert (lines["ann"], lines["bob"], lines["cas"]) == (62, 62, 11)
 
 
 @pytest.mark.slow
 def test_reopening_one_rater_leaves_the_judgments_of_the_others(team) -> None:
     client = team.browser("lee")
-    assert "those of other raters stay" in client.get("/books/shop/reopen?rater=cas").text
-    fields = {"csrf": team.csrf(client), "expected": 22, "reason": "at random"}
+    assert "by cas. Other judgments of these items stay." in client.get("/books/shop/reopen?rater=cas").text
+    fields = {"csrf": team.csrf(client), "expected": 22, "judgments": 22, "reason": "at random"}
     assert client.post("/books/shop/reopen?rater=cas", data=fields).status_code == 303
     lines = {line.rater: line.n for line in book_quality(team.store, team.store.books.get("shop")).raters}
     assert "cas" not in lines
@@ -250,11 +255,16 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     assert refused.status_code == 422
     assert "not finished" in refused.text
     assert team.post("lee", "/books/shop/freeze", partial="true").status_code == 303
+    assert team.post("lee", "/books/shop/freeze", partial="true", pseudonyms="true").status_code == 303
     assert "Version 1" in team.browser("lee").get("/books/shop").text
     version = team.browser("vic").get("/books/shop/frozen/1")
     assert version.headers["content-disposition"] == "attachment; filename*=UTF-8''shop-1.yaml"
     assert version.text.startswith("cranfield_testset: 1")
-    assert team.browser("vic").get("/books/shop/frozen/2").status_code == 404
+    assert "ann" in version.text
+    unnamed = team.browser("vic").get("/books/shop/frozen/2").text
+    assert "rater 1" in unnamed
+    assert not re.search(r"\b(ann|bob|cas|lee)\b", unnamed)
+    assert team.browser("vic").get("/books/shop/frozen/3").status_code == 404
 
 
 @pytest.mark.slow
@@ -281,3 +291,31 @@ def test_a_book_without_items_and_one_of_preferences_have_a_dashboard(team, team
     fields = {"grade": 2, "reason": "fuller", "key": "a key of the form"}
     assert team.post("lee", f"/books/sides/adjudicate/{item.id}", **fields).status_code == 303
     assert team.store.reading.item(item.id).final == 2.0
+
+
+@pytest.mark.slow
+def test_skips_and_stale_judgments_are_counted_by_item_as_they_are_listed(team) -> None:
+    """Two raters skip one item, a third only skips; a judgment of a model, and one of a calibration item, become stale."""
+    store, client = team.store, team.browser("lee")
+    book = store.books.get("shop")
+    ids = {name: store.people.get(name).id for name in ("ann", "bob", "oto")}
+    store.people.join(book.id, ids["oto"])
+    items = store.reading.items(book.id)
+    free = [item for item in items if not item.ratings]
+    for name, item in (("ann", free[0]), ("bob", free[0]), ("oto", free[0]), ("oto", free[1])):
+        skip = SaveRequest(book.id, item.id, ids[name], Action.SKIP, f"s{name}{item.id}", skip_reason="expert")
+        store.log.save(skip)
+    given = [(free[2], ids["ann"]), (items[0], ids["oto"]), (free[3], store.people.get("gpt-x").id)]
+    for item, account in given:
+        store.books.set_digest(item.id, "sha256:old")
+        grade = SaveRequest(book.id, item.id, account, Action.GRADE, f"g{item.id}", grade=1.0, doc_digest="sha256:old")
+        store.log.save(grade)
+        store.books.set_digest(item.id, "sha256:new")
+    assert (items[0].gold, items[0].origin) != (None, "repeat")
+    quality = book_quality(store, book)
+    assert (quality.coverage.n_skipped, quality.coverage.n_stale) == (2, 3)
+    page = client.get("/books/shop").text
+    for path, n in (("skipped=any", 2), ("stale=1", 3), ("rater=oto&skipped=any", 2)):
+        assert n_listed(client.get(f"/books/shop/items?{path}").text) == n
+        assert f'items?{html.escape(path)}">{n}</a>' in page
+    assert "<strong>2 judgments</strong>, by ann, oto." in client.get("/books/shop/reopen?stale=True").text

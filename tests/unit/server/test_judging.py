@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from cranfield.errors import UsageError
@@ -68,10 +69,16 @@ def store(made: Path, tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def app() -> FastAPI:
+    return create_app(None, OPTIONS)  # type: ignore[arg-type]
+
+
 @pytest.fixture
-def client(store: Store) -> Iterator[TestClient]:
+def client(store: Store, app: FastAPI) -> Iterator[TestClient]:
     """Signed in on the judging page, with its CSRF token."""
-    with TestClient(create_app(store, OPTIONS), base_url=ADDRESS) as browser:
+    app.state.store, app.state.reports, app.state.texts = store, {}, None
+    with TestClient(app, base_url=ADDRESS) as browser:
         page = browser.get(f"/start?token={OPTIONS.start_token}&next=/books/shop/judge")
         assert page.status_code == 200, page.text
         csrf = page.text.split('name="csrf" content="')[1].split('"')[0]
@@ -150,6 +157,7 @@ def test_each_entry_of_a_batch_is_answered_on_its_own_and_saved_once(client, sto
     assert len(graded) == 3
 
 
+@pytest.mark.slow
 def test_what_waits_is_not_overtaken_by_a_later_entry_of_its_item(client, store, monkeypatch):
     a, b = (card["item"] for card in fetch(client, n=2)["items"])
     real = store.log.save
@@ -176,6 +184,7 @@ def test_a_page_of_another_database_or_account_saves_nothing(client, store):
     assert not [event for event in store.log.events(1) if event.action is Action.GRADE]
 
 
+@pytest.mark.slow
 def test_a_closed_book_refuses_and_gives_nothing(client, store):
     item = fetch(client)["items"][0]["item"]
     store.books.close(1)
@@ -184,6 +193,7 @@ def test_a_closed_book_refuses_and_gives_nothing(client, store):
     assert fetch(client)["items"] == []
 
 
+@pytest.mark.slow
 def test_ranks_and_grades_are_revealed_for_what_was_graded_alone(client):
     found = fetch(client, n=4)["items"]
     first = found[0]
@@ -197,6 +207,7 @@ def test_ranks_and_grades_are_revealed_for_what_was_graded_alone(client):
     assert client.get("/api/books/shop/reveal", params={"query": 999}).status_code == 404
 
 
+@pytest.mark.slow
 def test_what_was_judged_last_is_given_to_a_page_that_is_loaded_again(client):
     a, b = (card["item"] for card in fetch(client, n=2)["items"])
     save(client, {"key": "1", "item": a, "action": "grade", "grade": 2, "reason": "good"})
@@ -220,24 +231,18 @@ def test_a_document_that_no_system_returned_is_added_and_judged(client, store):
     assert client.post("/api/books/shop/documents", json=body | {"doc": " "}).status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("settings", "status"),
-    [
-        ({"keys": {"next": "x"}, "enabled": False, "layout": "list", "highlight": False}, 200),
-        ({"keys": {"next": ""}}, 200),
-        ({"keys": {"next": "u"}}, 422),
-        ({"keys": {"next": "7"}}, 422),
-        ({"keys": {"next": "xy"}}, 422),
-        ({"keys": {"dance": "x"}}, 422),
-        ({"layout": "cube"}, 422),
-    ],
-)
-def test_keys_of_a_rater_are_checked_and_kept_with_the_account(client, store, settings, status):
-    assert client.put("/api/me/settings", json=settings).status_code == status
-    kept = client.get("/books/shop/judge").text
-    assert ("&#34;keys&#34;: {&#34;next&#34;" in kept) == (status == 200)
+def test_keys_of_a_rater_are_checked_and_kept_with_the_account(client):
+    wrong = ({"next": "u"}, {"next": "7"}, {"next": "xy"}, {"dance": "x"})
+    for settings in ({"layout": "cube"}, *({"keys": keys} for keys in wrong)):
+        assert client.put("/api/me/settings", json=settings).status_code == 422
+    assert "&#34;keys&#34;: {&#34;next&#34;" not in client.get("/books/shop/judge").text
+    good = {"keys": {"next": "x"}, "enabled": False, "layout": "list", "highlight": False}
+    for settings in ({"keys": {"next": ""}}, good):
+        assert client.put("/api/me/settings", json=settings).status_code == 200
+    assert "&#34;keys&#34;: {&#34;next&#34;: &#34;x&#34;" in client.get("/books/shop/judge").text
 
 
+@pytest.mark.slow
 def test_a_preference_is_saved_for_the_list_and_not_for_the_side(client, store):
     found = fetch(client, "ab", n=3)["items"]
     sides = {card["item"]: ["Old" in side for side in card["sides"]] for card in found}
@@ -259,6 +264,7 @@ def test_a_preference_is_saved_for_the_list_and_not_for_the_side(client, store):
     assert (result.ci_low, result.ci_high) == (pytest.approx(0.025 ** (1 / 3)), 1.0)
 
 
+@pytest.mark.slow
 def test_leases_are_renewed_by_a_page_that_needs_no_item(client, store, monkeypatch):
     fetch(client, n=2)
     renewed = []
@@ -273,6 +279,7 @@ OTHER = "q1 Q0 b 1 2.0 new\nq1 Q0 a 2 1.0 new\nq2 Q0 c 1 1.0 new\n"
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n- {id: q1, text: one, need: First, judgments: {b: 1}}\n- {id: q2, text: two, judgments: {x: 0}}\n"
 
 
+@pytest.mark.slow
 def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path):
     from cranfield.cli.judge import book_of_runs
     from cranfield.project.loading import load
@@ -295,12 +302,14 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         book_of_runs(store, runs * 2, testset, 10)
 
 
+@pytest.mark.slow
 def test_a_run_file_needs_the_texts_of_its_queries(call, tmp_path):
     (tmp_path / "old.run").write_text(RUN)
     done = call("judge", tmp_path / "old.run", "--db", tmp_path / "new.db", "--no-open")
     assert (done.returncode, "--queries FILE" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_image_is_given_for_an_item_of_the_book_alone(client):
     item = fetch(client)["items"][0]["item"]
     assert client.get(f"/api/books/shop/items/{item}/image").status_code == 404  # it has none

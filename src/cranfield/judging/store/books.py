@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import uuid4
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
@@ -147,10 +147,13 @@ class Books(Part):
         with self._database.write() as session:
             book_row(session, book_id, lock=True).state = BookState.OPEN
 
-    def reopen(self, book_id: int, which: Sequence[int] | ItemFilter, by: int, reason: str = "") -> int:
+    def reopen(
+        self, book_id: int, which: Sequence[int] | Mapping[int, Collection[int]] | ItemFilter, by: int, reason: str = ""
+    ) -> int:
         """Ask again: withdraw judgments of persons and the final grade, by an event each; the number of items.
 
-        With item ids, or a filter of items, the judgments of all persons are withdrawn; with a filter of judgments
+        With item ids, or a filter of items, the judgments of all persons are withdrawn; with a mapping of item ids to
+        accounts those of these accounts; with a filter of judgments
         (`rater`, `stale`, `before_guideline`, `skipped`) only those that match. The log keeps everything.
         An item that wanted no person, since its judgment was carried over, wants them now.
         """
@@ -167,16 +170,21 @@ class Books(Part):
             chosen = None if isinstance(which, ItemFilter) else set(which)
             items = [item for item in session.scalars(query) if chosen is None or item.id in chosen]
             for item in items:
-                self._reopen(session, book, item, where, by, reason)
+                conditions = judgment_conditions(where)
+                if isinstance(which, Mapping):
+                    conditions.append(Judgment.account_id.in_(which[item.id]))
+                self._reopen(session, book, item, conditions, by, reason)
             return len(items)
 
-    def _reopen(self, session: Session, book: Book, item: Item, where: ItemFilter, by: int, reason: str) -> None:
+    def _reopen(
+        self, session: Session, book: Book, item: Item, conditions: list[ColumnElement[bool]], by: int, reason: str
+    ) -> None:
         settings, now = settings_of(book), self._clock()
         withdrawn = session.scalars(
             select(Judgment.account_id)
             .join(Account, Account.id == Judgment.account_id)
             .join(Event, Event.id == Judgment.event_id)
-            .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON, *judgment_conditions(where))
+            .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON, *conditions)
             .order_by(Judgment.account_id)
         ).all()
         version = guideline_version(session, book.id)

@@ -28,8 +28,12 @@ from cranfield.judging.store.values import Coverage, QueryCoverage
 
 
 def book_coverage(session: Session, book: Book, now: int) -> Coverage:
-    """Count items, slots and judgments; hidden repeats, and documents that are only for calibration, are left out."""
-    counted = (Item.book_id == book.id, Item.origin.not_in([Origin.REPEAT, Origin.CALIBRATION]))
+    """Count items, slots and judgments; hidden repeats, and documents that are only for calibration, are left out.
+
+    Items that were skipped, flagged or are stale are listed to be looked at: those for calibration are among them.
+    """
+    shown = (Item.book_id == book.id, Item.origin != Origin.REPEAT)
+    counted = (*shown, Item.origin != Origin.CALIBRATION)
     lowest = settings_of(book).scale.grades[0]
     graded = (
         select(
@@ -43,13 +47,13 @@ def book_coverage(session: Session, book: Book, now: int) -> Coverage:
         .subquery()
     )
     rows = session.execute(
-        select(Item.query_id, Item.state, Item.final, graded.c.highest, graded.c.persons, Item.flagged)
+        select(Item.query_id, Item.state, Item.final, graded.c.highest, graded.c.persons)
         .outerjoin(graded, graded.c.item_id == Item.id)
         .where(*counted)
     ).all()
     judged = [row for row in rows if row.highest is not None or row.final is not None]
     lows = sum((row.highest if row.final is None else row.final) <= lowest for row in judged)
-    slots, judgments = _slots(session, counted, now), _judgments(session, counted)
+    slots, judgments = _slots(session, counted, now), _judgments(session, shown)
     states = Counter(ItemState(row.state) for row in rows)
     return Coverage(
         n_items=len(rows),
@@ -63,7 +67,7 @@ def book_coverage(session: Session, book: Book, now: int) -> Coverage:
         n_leased=slots[SlotState.LEASED],
         n_extra=judgments.extra,
         n_skipped=judgments.skipped,
-        n_flagged=sum(row.flagged for row in rows),
+        n_flagged=session.scalar(select(func.count(Item.id)).where(*shown, Item.flagged)) or 0,
         n_stale=judgments.stale,
         n_needs_rater=session.scalar(select(func.count(Item.id)).where(*counted, needs_rater())) or 0,
         by_kind={kind: judgments.kinds[kind] for kind in RaterKind},
@@ -75,7 +79,9 @@ def book_coverage(session: Session, book: Book, now: int) -> Coverage:
 class _Judgments:
     kinds: Counter[RaterKind]
     skipped: int
+    """Items."""
     stale: int
+    """Items."""
     extra: int
 
 
@@ -87,22 +93,25 @@ def _slots(session: Session, counted: tuple[ColumnElement[bool], ...], now: int)
     return slots
 
 
-def _judgments(session: Session, counted: tuple[ColumnElement[bool], ...]) -> _Judgments:
+def _judgments(session: Session, shown: tuple[ColumnElement[bool], ...]) -> _Judgments:
     has_none = Slot.id.is_(None) & Item.gold.is_(None)
     found = (
-        select(Account.kind, Judgment.action, Judgment.stale, has_none)
+        select(Item.id, Item.origin, Account.kind, Judgment.action, Judgment.stale, has_none)
         .join(Account, Account.id == Judgment.account_id)
         .join(Item, Item.id == Judgment.item_id)
         .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
-        .where(*counted)
+        .where(*shown)
     )
-    kinds, skipped, stale, extra = Counter[RaterKind](), 0, 0, 0
-    for kind, action, is_stale, is_without in session.execute(found):
-        kinds[RaterKind(kind)] += action in GRADES
-        skipped += action == Action.SKIP
-        stale += is_stale
-        extra += kind == RaterKind.PERSON and action == Action.GRADE and is_without
-    return _Judgments(kinds, skipped, stale, extra)
+    kinds, skipped, stale, extra = Counter[RaterKind](), set[int](), set[int](), 0
+    for item, origin, kind, action, is_stale, is_without in session.execute(found):
+        counted = origin != Origin.CALIBRATION
+        kinds[RaterKind(kind)] += counted and action in GRADES
+        if action == Action.SKIP:
+            skipped.add(item)
+        if is_stale:
+            stale.add(item)
+        extra += counted and kind == RaterKind.PERSON and action == Action.GRADE and is_without
+    return _Judgments(kinds, len(skipped), len(stale), extra)
 
 
 def _queries(session: Session, book: Book, rows: object) -> tuple[QueryCoverage, ...]:

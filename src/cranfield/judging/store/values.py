@@ -240,9 +240,10 @@ class Coverage:
     n_extra: int
     """Grades by persons without a slot: saved after the lease had expired."""
     n_skipped: int
+    """Items that a rater skipped."""
     n_flagged: int
     n_stale: int
-    """Judgments of a text that has changed since."""
+    """Items with a judgment of a text that has changed since."""
     n_needs_rater: int
     """Open items that no active member of the book can be given."""
     by_kind: Mapping[RaterKind, int]

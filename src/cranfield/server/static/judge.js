@@ -375,6 +375,7 @@ async function start() {
   await Promise.all([outbox.flush(true), new Promise((resolve) => setTimeout(resolve, TABS_MS))]);
   await refill(AHEAD, RECENT);
   $("judge").dataset.ready = "true";
+  if (location.hash === "#keys") dialogs.showHelp(); // the link of the account page
 }
 
 start();
