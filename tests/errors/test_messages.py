@@ -55,6 +55,7 @@ def test_the_tree_drawn_is_the_tree_there_is() -> None:
     assert {name: depth for name, (depth, _) in drawn_tree().items()} == ours
 
 
+@pytest.mark.usefixtures("everything_imported")
 def test_the_exit_codes_drawn_are_true() -> None:
     classes = {name: cls for name, (_, cls) in all_classes().items()}
     branch_code = None
