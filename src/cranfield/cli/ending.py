@@ -82,7 +82,13 @@ def report_error(error: BaseException, command: Callable[..., object] | None = N
         return error.exit_code
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return EXIT_INTERRUPTED
-    return EXIT_USAGE if isinstance(error, OSError) else EXIT_INTERNAL
+    return EXIT_USAGE if isinstance(error, OSError) or _is_of_database(error) else EXIT_INTERNAL
+
+
+def _is_of_database(error: BaseException) -> bool:
+    """Whether a database of books refused, such as on a full disk; SQLAlchemy need not be installed."""
+    alchemy = sys.modules.get("sqlalchemy.exc")
+    return alchemy is not None and isinstance(error, alchemy.OperationalError)
 
 
 def _error_lines(error: BaseException, command: Callable[..., object] | None) -> Iterator[str]:
@@ -108,6 +114,9 @@ def _problem(error: BaseException) -> Problem:
         if error.filename is not None:
             return refusal(Path(os.fsdecode(error.filename)), error)
         return Problem(f"the operating system refused: {(error.strerror or str(error)).lower()}")
+    if _is_of_database(error):
+        reason = " ".join(str(getattr(error, "orig", "")).split())
+        return Problem(f"the database refused, and nothing was changed: {reason}")
     text = type(error).__name__
     with suppress(BaseException):  # the text of a class of the user's
         text = ": ".join(filter(None, (text, " ".join(str(error).split()))))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
-from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind, SkipReason
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind, Role, SkipReason
 from cranfield.judging.store.values import ItemFilter
 
-from .conftest import pool_of
+from .conftest import Desk, pool_of
 
 
 def test_a_book_keeps_what_its_pool_says(store) -> None:
@@ -247,3 +250,21 @@ def test_items_are_read_in_parts(desk_of) -> None:
     assert all(len(item.ratings) == 1 for item in whole)
     assert read(desk.book.id, where=ItemFilter(graded=False)) == ()
     assert len(read(desk.book.id, where=ItemFilter(graded=True, rater="ann"))) == len(seen)
+
+
+@pytest.mark.slow
+def test_a_whole_book_goes_from_sqlite_to_every_engine_and_back(desk_of, store, tmp_path, clock) -> None:
+    desk = desk_of(pool_of(2, 3), raters_per_item=2, most_raters=2)
+    for name in ("ann", "bob"):
+        desk.judge_all(name, lambda given, name=name: (given.item_id + (name == "bob")) % 2)
+    lead = store.people.add("lead", Role.LEAD).id
+    store.log.adjudicate(desk.item("q0", "a").id, lead, 1, "clause 2", "final")
+    first = store.transfer.dump(desk.book.id)
+    with closing(open_store(tmp_path / "other.db", clock=clock)) as other:
+        other.transfer.restore(first)
+        assert other.transfer.dump(desk.book.name) == first
+        store.transfer.restore(other.transfer.dump(desk.book.name), "again")
+    again = store.transfer.dump("again")
+    assert (again.item, again.event, again.judgment) == (first.item, first.event, first.judgment)
+    cas = Desk(store, clock, store.books.get("again"))
+    cas.grade("ann", cas.item("q0", "b").id, 1)  # ids of new rows follow those that were restored

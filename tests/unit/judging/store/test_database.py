@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +24,13 @@ from cranfield.judging.store.schema import REVISION, Base
 
 from .conftest import ENGINES, NAMES, Desk, HandClock, _postgres, pool_of
 
+LIMITED = """
+import os, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+"""A program that can write files of 200 kB."""
 EARLIER = ["0001"]
 """Revisions to upgrade from: a test that fails here names the one that is missing."""
 AT_0001 = """
@@ -265,3 +274,17 @@ def test_settings_of_a_book_are_kept_as_json(store) -> None:
     with store.database.read() as session:
         raw = session.scalar(select(schema.Book.settings))
     assert json.loads(json.dumps(raw))["raters_per_item"] == 3
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_is_a_message_and_loses_nothing(tmp_path) -> None:
+    rows = "".join(f"q{query},d{doc},1,ann\n" for query in range(20) for doc in range(50))
+    (tmp_path / "j.csv").write_text("query_id,doc_id,grade,rater\n" + rows)
+    command = [sys.executable, "-m", "cranfield", "book", "import", "shop", "j.csv", "--db", "books.db"]
+    full = subprocess.run(
+        [sys.executable, "-c", LIMITED, *command], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert full.returncode == 2, full.stderr
+    assert "error: the database refused, and nothing was changed: " in full.stderr
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert "imported into book shop: 1000 judgments" in again.stderr
