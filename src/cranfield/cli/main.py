@@ -38,6 +38,7 @@ COMMANDS = (
     "agreement",
     "judge",
     "explain",
+    "convert",
     "measures",
     "serve",
     "people",

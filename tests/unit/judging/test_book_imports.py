@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cranfield.cli.convert import convert_command
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.sniff import read_testset
@@ -15,6 +16,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, Poo
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import RaterKind, Role
+from cranfield.model import Answer, Hit, Outcome, Run
 
 CSV = (
     "query_id,query_text,doc_id,grade,rater,reason,time,final\n"
@@ -195,3 +197,14 @@ def test_the_pooled_results_of_a_run_as_trec(book, tmp_path):
     ]
     with pytest.raises(UnknownNameError, match="bm25"):
         pooled_run(book, "bm52")
+
+
+def test_queries_without_results_are_not_carried_over_to_trec_and_that_is_said(tmp_path, capsys):
+    found = {"q1": Answer(Outcome.ANSWERED, (Hit("a", 2.5), Hit("b", 2.5))), "q2": Answer(Outcome.ANSWERED, ())}
+    write_run(Run("r", found), tmp_path / "r.jsonl")
+    convert_command(tmp_path / "r.jsonl", tmp_path / "r.run")
+    assert "not carried over: 1 query without results" in capsys.readouterr().err
+    lines = [line.split() for line in (tmp_path / "r.run").read_text().splitlines()]
+    assert sorted((query, doc) for query, _, doc, *_ in lines) == [("q1", "a"), ("q1", "b")]
+    convert_command(tmp_path / "r.jsonl", tmp_path / "again.jsonl")
+    assert "not carried" not in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""`cranfield convert`: a run in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import ConventionOption
+from cranfield.cli.testset.common import ForceOption, note, refuse_existing
+
+
+def convert_command(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run in any format that `cranfield evaluate` reads.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")],
+    *,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
+    ] = None,
+    convention: ConventionOption = "trec",
+    force: ForceOption = False,
+) -> None:
+    """Convert a run to another format: `.run` (TREC), `.jsonl` or `.csv`. Only `.jsonl` holds fields and failed queries."""
+    from cranfield.formats.convert import chosen_format, write_run
+    from cranfield.ranking.stored import read_run_file
+    from cranfield.words import n_of
+
+    refuse_existing(out, force=force)
+    found = read_run_file(run, None, convention)
+    write_run(found, out, to)
+    n_empty = sum(not answer.hits for answer in found.answers.values())
+    if n_empty and chosen_format(out, to, "run").name != "jsonl":
+        note(f"note: not carried over: {n_of(n_empty, 'queries')} without results")
+    note(f"wrote {out}: {n_of(len(found.answers), 'queries')}")
