@@ -69,7 +69,7 @@ def tie_margin(measure: Measure, ranking: Ranking) -> Margin:
 
 
 def unjudged_margin(measure: Measure, ranking: Ranking) -> Margin:
-    """Unjudged results within the cutoff, and the lowest and highest values that their judgments could give."""
+    """Unjudged results within the cutoff, and the lowest and highest values if each is not relevant or of the highest grade."""
     low, high = bounds(measure, ranking)
     query, _ = unjudged_results(ranking, measure.cutoff if isinstance(measure.cutoff, int) else None)
     why = why_unbounded(measure, ranking)
@@ -114,8 +114,9 @@ def why_untied(measure: Measure, ranking: Ranking) -> str:
 def bounds(measure: Measure, ranking: Ranking, *, most: int = MOST_UNJUDGED) -> tuple[FloatQ, FloatQ]:
     """What each value could become if the unjudged results within the cutoff (or the list) were judged.
 
-    Each of them may turn out not relevant, or of the highest grade among the queries ranked. The answer is exact: some
-    assignment of those two reaches either end. What the convention makes of the values (a query without one, rounding)
+    Each of them may turn out not relevant, or of the highest grade among the queries ranked. Over those two the answer is
+    exact: some assignment reaches either end. Where a measure divides by the best that the query has (nDCG, nERR, RBP without
+    `rel`), a grade between them can give a higher value: a higher grade raises the divisor more. What the convention makes of the values (a query without one, rounding)
     holds for the supposed values too; an assignment without a value takes no part.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import CompareOptions
@@ -53,6 +54,15 @@ def holes_of_files(
         ]
         return compare(sides[0], sides[1], declared)
 
+    if (
+        not people
+        and not testset.targets
+        and not any(grade >= 0 for of in testset.grades.values() for grade in of.values())
+    ):
+        raise UsageError(
+            f"nothing is judged in the test set {testset.name!r}, so there is no verdict yet",
+            hint="`cranfield pool` makes a first pool to judge",
+        )
     view = rule_view(testset, [system.run for system in systems], people=people)
     return FoundHoles(
         find_holes(compared(view.testset, view.runs), n_turns=n_turns, progress=progress),
@@ -60,4 +70,5 @@ def holes_of_files(
         view,
         tuple(SystemResults(system.name, run) for system, run in zip(systems, view.runs, strict=True)),
         compared(testset, [system.run for system in systems]) if view.is_rule else None,
+        people,
     )

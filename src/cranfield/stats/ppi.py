@@ -1,8 +1,10 @@
 """Prediction-powered inference: a mean of few labels, corrected and made more precise by predictions of all units.
 
 Every unit has a prediction, such as the grade of a model; a random sample of the units also has a label, such as the grade
-of a person. The mean of the predictions alone is biased by their error. The estimate here is unbiased whatever the
-predictions are worth, and more precise than the mean of the labels where they are worth something.
+of a person. The mean of the predictions alone is biased by their error. The estimate here corrects that,
+whatever the predictions are worth, and is more precise than the mean of the labels where they are worth something. It is
+unbiased where `power` is given; where lambda comes from the same labels, the bias is of the order of 1 / n: with 10 labels of
+which few are not 0, a fifth of the mean and more.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from cranfield.stats.vectors import FloatN, Values, as_vector
 
 FEWEST_LABELS = 10
 """No interval under this many labels."""
+FEWEST_OTHERS = 5
+"""Labels that are not the most common one; with fewer the interval is too short (of 20 labels, 5 % of them relevant, it holds
+the mean in 6 of 10 samples)."""
 SAMPLE_LEVEL = 0.01
 """A sample whose predictions differ from the others' with a smaller p-value is no random sample."""
 
@@ -79,7 +84,7 @@ def corrected_mean(
         level: of the interval, Student's t with n - 1 degrees of freedom.
 
     Conventions:
-        no interval under 10 labels · predictions all equal: lambda is 0 · all units have a label: the mean of the labels.
+        no interval under 10 labels, or where all labels are the same and others are missing · predictions all equal: lambda is 0 · all units have a label: the mean of the labels.
 
     Source:
         Angelopoulos, Bates, Fannjiang, Jordan & Zrnic 2023, Science 382; Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453
@@ -129,9 +134,14 @@ def _corrected(sample: _Sample, power: float | None, level: float, *, is_finite:
     se, label_se = (math.sqrt(_sampling_variance(values, w, others) + super_variance) for values in (error, y))
     low = high = None
     note = f"{n} labels: no interval under {FEWEST_LABELS}"
-    if n >= FEWEST_LABELS:
+    n_others = n - int(np.unique(y, return_counts=True)[1].max())
+    if n >= FEWEST_LABELS and others and not n_others:
+        note = f"all {n} labels are the same: no interval"
+    elif n >= FEWEST_LABELS:
         half = t_quantile((1 + level) / 2, n - 1) * se
-        low, high, note = estimate - half, estimate + half, ""
+        is_short = others and n_others < FEWEST_OTHERS
+        low, high = estimate - half, estimate + half
+        note = f"{n - n_others} of {n} labels are the same: the interval is too short" if is_short else ""
     return CorrectedMean(
         estimate=estimate,
         se=se,

@@ -12,8 +12,10 @@ import pytest
 from cranfield import compare, evaluate, load, parse
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.pools.pool_io import read_pool
-from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.project.holes import holes_of_files
+from cranfield.reporting import render
+from cranfield.reporting.documents.holes import holes_document
 
 N = 12
 
@@ -43,6 +45,7 @@ def test_the_report_has_the_verdict_its_cases_and_the_holes(folder, call):
         "3 holes in 3 queries",
         "No judgment of these lists can change the verdict: it stays better.",
         "`--out holes.pool.json`",
+        "3 queries with holes and without a text, which no rater can judge: q0, q1, q2.",
     ):
         assert words in done.stdout, words
 
@@ -162,3 +165,32 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
     done = call(*holes, "--book", "h", "--db", "h.db", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["holes"]) == 2
+    frozen = call("book", "freeze", "h", "--db", "h.db", "--allow-partial", "--out", "h.qrels")
+    assert "not in it: 3 results that the test set of the pool had judged; `--onto SET` keeps" in frozen.stderr
+    whole = call(*("book", "freeze", "h", "--db", "h.db", "--allow-partial", "--out", "w.qrels", "--onto", "qrels.txt"))
+    assert "not in it" not in whole.stderr
+
+
+def test_the_grades_of_persons_are_counted_with_those_of_other_queries(folder):
+    declared = CompareOptions(parse("P@1"))
+    people = {"q0": {"x": 1.0}, "other": {"x": 1.0, "y": 0.0}}
+    found = holes_of_files(load("qrels.txt"), ["a.run", "b.run"], declared, people=people)
+    (row,) = (line for line in render(holes_document(found), "text").splitlines() if "persons" in line)
+    assert row.endswith("1, and 2 of queries that the test set does not have")
+
+
+def test_a_verdict_that_is_not_that_of_the_lowest_grades_has_a_row_for_them(folder):
+    queries, declared = (Query("q0"), Query("q1")), CompareOptions(parse("P@1"))
+    for grades, is_shown in (({"q0": {"hit": 1}}, True), ({"q0": {"hit": 1}, "q1": {"hit": 1}}, False)):
+        found = holes_of_files(TestSet("part", queries, grades), ["a.run", "b.run"], declared)
+        text = render(holes_document(found), "text")
+        assert ("with every unjudged not relevant" in text) is is_shown
+        assert ("+0.5000 (95 % CI –), n = 2" in text) is is_shown
+
+
+def test_without_any_judgment_a_pool_comes_first(folder, call):
+    Path("none.txt").write_text("q0 0 hit -1\n")
+    done = call("holes", "a.run", "b.run", "--testset", "none.txt")
+    assert done.returncode == 2
+    assert "nothing is judged in the test set 'none'" in done.stderr
+    assert "cranfield pool" in done.stderr

@@ -102,6 +102,17 @@ def test_too_few_labels_have_no_interval_and_say_so(n: int) -> None:
     assert found.prediction_mean == pytest.approx(np.mean(predictions))
 
 
+def test_labels_that_hardly_differ_have_no_interval_or_one_that_is_called_too_short() -> None:
+    predictions = [0.0, 1.0] * 20
+    found = corrected_mean(predictions, [0.0] * 20 + [None] * 20)
+    assert (found.estimate, found.ci_low, found.note) == (0.0, None, "all 20 labels are the same: no interval")
+    found = corrected_mean(predictions, [1.0] * 4 + [0.0] * 16 + [None] * 20)
+    assert found.ci_low is not None
+    assert found.note == "16 of 20 labels are the same: the interval is too short"
+    assert corrected_mean(predictions, [1.0] * 5 + [0.0] * 15 + [None] * 20).note == ""
+    assert corrected_mean(predictions, [0.0] * 40).note == ""
+
+
 def test_no_unit_at_all() -> None:
     assert corrected_mean([], []).estimate is None
 

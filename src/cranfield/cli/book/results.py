@@ -78,6 +78,11 @@ def freeze_command(
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
     _note_frozen(made, losses)
+    left_out = contents.info.source.get("n_left_out")
+    if onto is None and left_out:
+        note(
+            f"note: not in it: {left_out} results that the test set of the pool had judged; `--onto SET` keeps its judgments"
+        )
     n = n_of(len(made.testset.queries), "queries")
     note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
 

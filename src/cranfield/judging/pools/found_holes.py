@@ -10,7 +10,7 @@ from cranfield.judging.pools.candidates import union
 from cranfield.judging.pools.holes import HoleAnalysis
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
 from cranfield.judging.pools.results import SystemResults
-from cranfield.judging.pools.rule_view import RuleView
+from cranfield.judging.pools.rule_view import Grades, RuleView
 from cranfield.model import TestSet
 
 
@@ -26,6 +26,8 @@ class FoundHoles:
     """Their results under the names of documents that the view has."""
     closed: Comparison | None
     """Of a test set of targets, the comparison in which what no target matches is not relevant; None for graded ids."""
+    people: Grades | None = None
+    """Grades of persons that were given, of queries of the test set and others."""
 
     def pool(self, top: int, name: str) -> Pool:
         """The first holes as a pool. Holes have the names that people see, and documents of a pool their ids."""
@@ -38,11 +40,12 @@ class FoundHoles:
         chosen = {(hole.query, hole.doc): hole for hole in self.analysis.holes[:top]}
         queries = [query for query in self.testset.queries if any(query.id == query_id for query_id, _ in chosen)]
         depth = max((rank or 0 for hole in chosen.values() for rank in (hole.rank_a, hole.rank_b)), default=1)
-        found = union(self.systems, [query.id for query in queries], depth, {})
+        found = union(self.systems, [query.id for query in queries], depth, self.testset.grades)
         return Pool(
             name=name,
             method="holes",
             depth=depth,
+            n_left_out=sum(each.judged is not None for each in found),
             testset=self.testset.name,
             testset_digest=self.testset.digest,
             scale=self.testset.meta.scale,

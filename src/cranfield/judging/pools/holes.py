@@ -1,7 +1,7 @@
 """Holes: unjudged results of two systems, by the effect that their judgments can have, and the verdicts within reach.
 
 Effect of a hole: the largest change of the mean difference that its judgment alone can make, with every other unjudged
-document not relevant. Expected effect, by which holes are ordered: the root mean square of that change over the grades,
+document of the lowest grade. Expected effect, by which holes are ordered: the root mean square of that change over the grades,
 each weighted by its share among the judged results at similar ranks (see `grade_shares`).
 """
 
@@ -66,6 +66,12 @@ class HoleAnalysis:
     """As things are; of a test set of targets, in the view of `rule_view`."""
     verdict: VerdictCode
     """Of the mean over all queries, as things are."""
+    supposed: Case
+    """With every unjudged result of the lowest grade, which effects and `fewest` start from. As things are may be another
+    case: a query without any judgment has no value yet, a condensed list leaves out what is unjudged, and on a scale from 1
+    a judgment gives more than nothing."""
+    lowest: float
+    """The lowest grade that a judgment may have."""
     worst: Case
     """At the lowest difference of each query."""
     best: Case
@@ -134,6 +140,8 @@ def find_holes(
     return HoleAnalysis(
         comparison,
         comparison.pooled_code,
+        verdicts.case(base),
+        pair.grades[0],
         verdicts.case(bounds.low),
         verdicts.case(bounds.high),
         exact=bool(bounds.exact.all()),

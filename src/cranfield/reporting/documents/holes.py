@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,13 +25,13 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.sections.labels import testset_label
-from cranfield.words import n_of, or_list
+from cranfield.words import first_of, n_of, or_list
 
 TIDY = ("query", "document", "rank_a", "rank_b", "effect", "expected_effect", "turns")
 POOL = "holes.pool.json"
 EFFECT = (
     "Effect: the largest change of the mean difference that the judgment alone can make, with every other unjudged document "
-    "not relevant. Expected effect: the root mean square of that change, each grade weighted by its share among the judged "
+    "{lowest}. Expected effect: the root mean square of that change, each grade weighted by its share among the judged "
     "results at similar ranks; holes are in this order. Once some are judged, make the list again."
 )
 NO_PROOF = (
@@ -55,14 +56,14 @@ def holes_document(found: FoundHoles, *, top: int = 20, written: str = "") -> Do
     comparison = analysis.comparison
     names = [each.name for each in comparison.evaluations]
     convention = comparison.baseline.ranking.convention
-    sections = [
-        Section("verdict", "Verdict", (KeyValues(tuple(_facts(found))), *_notes(found))),
-        Section("holes", "Holes", (_table(analysis, top), Paragraph(EFFECT, "note"))),
-    ]
+    sections = [Section("verdict", "Verdict", (KeyValues(tuple(_facts(found))), *_notes(found)))]
+    if analysis.holes:
+        effect = Paragraph(EFFECT.format(lowest=_lowest(analysis)), "note")
+        sections.append(Section("holes", "Holes", (_table(analysis, top), effect)))
     if found.view.differences:
         sections.append(Section("differences", "Persons and the test set", (_differences(found),)))
     if analysis.holes:
-        sections.append(Section("next", "Next pool", tuple(_next_pool(min(top, len(analysis.holes)), written))))
+        sections.append(Section("next", "Next pool", tuple(_next_pool(found, min(top, len(analysis.holes)), written))))
     return Document(
         title="Holes",
         subtitle=(
@@ -75,12 +76,18 @@ def holes_document(found: FoundHoles, *, top: int = 20, written: str = "") -> Do
     )
 
 
-def _next_pool(n: int, written: str) -> Iterator[Block]:
+def _lowest(analysis: HoleAnalysis) -> str:
+    return "not relevant" if analysis.lowest <= 0 else f"of the lowest grade, {analysis.lowest:g}"
+
+
+def _next_pool(found: FoundHoles, n: int, written: str) -> Iterator[Block]:
     if not written:
         yield Paragraph(
             f"The same command with `--out {POOL}` writes the first {n_of(n, 'holes')} as a pool. Judge it:"
         )
     yield Code(f"cranfield book create NAME --pool {written or POOL}\ncranfield judge NAME", in_text=True)
+    keep = "; `cranfield book freeze NAME --onto TESTSET --out FILE` puts them into the test set"
+    yield Paragraph(f"The same command with `--book NAME` then counts the grades{'' if found.view.is_rule else keep}.")
 
 
 def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
@@ -97,6 +104,13 @@ def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
         )
     label = "verdict now" if found.closed is None else "with every match an item"
     yield label, f"{analysis.verdict.text}: {now} ({level} CI {interval}, n = {about.n})"
+    supposed = analysis.supposed
+    if (
+        about.delta is None
+        or about.n != analysis.n_queries
+        or not math.isclose(about.delta, supposed.delta, abs_tol=1e-12)
+    ):
+        yield f"with every unjudged {_lowest(analysis)}", f"{_case(supposed, level)}, n = {analysis.n_queries}"
     is_bound = "" if analysis.exact else "; a bound"
     yield "worst case for B", _case(analysis.worst, level) + is_bound
     yield "best case for B", _case(analysis.best, level) + is_bound
@@ -110,6 +124,11 @@ def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:
     total = n_of(len(analysis.holes), "holes", format_count)
     in_queries = n_of(len({hole.query for hole in analysis.holes}), "queries", format_count)
     yield "unjudged within the cutoff", f"{total} in {in_queries}"
+    if found.people is not None:
+        known = sum(len(docs) for query_id, docs in found.people.items() if query_id in found.testset.by_id)
+        others = sum(map(len, found.people.values())) - known
+        ignored = f", and {format_count(others)} of queries that the test set does not have" if others else ""
+        yield "grades by persons of the book", format_count(known) + ignored
 
 
 def _case(case: Case, level: str) -> str:
@@ -131,6 +150,13 @@ def _notes(found: FoundHoles) -> Iterator[Block]:
         notes.append("The verdicts here are of the mean over all queries, not of the query classes.")
     if found.view.is_rule:
         notes.append(RULE_VIEW)
+    open_queries = {hole.query for hole in analysis.holes}
+    without = [query.id for query in found.testset.queries if query.id in open_queries and not query.text.strip()]
+    if without:
+        n = n_of(len(without), "queries")
+        notes.append(
+            f"{n} with holes and without a text, which no rater can judge: {first_of(without)}. `--queries FILE` gives texts."
+        )
     negative = int(analysis.comparison.baseline.ranking.is_negative.sum())
     if negative:
         text = "nothing should be found: they have no holes, and take no part"
@@ -178,9 +204,7 @@ def _payload(found: FoundHoles) -> dict[str, Any]:
         "testset": found.testset.name,
         "baseline": comparison.baseline.name,
         "candidate": comparison.candidate.name,
-        "measure": comparison.primary.canonical
-        if hasattr(comparison.primary, "canonical")
-        else str(comparison.primary),
+        "measure": comparison.primary.canonical,
         "test": comparison.test,
         "alpha": comparison.alpha,
         "margin": comparison.margin,
@@ -189,6 +213,7 @@ def _payload(found: FoundHoles) -> dict[str, Any]:
         "ci_low": about.ci_low,
         "ci_high": about.ci_high,
         "verdict_closed": None if found.closed is None else found.closed.pooled_code.value,
+        "supposed": record_of(analysis.supposed),
         "worst": record_of(analysis.worst),
         "best": record_of(analysis.best),
         "exact": analysis.exact,

@@ -16,6 +16,7 @@ from cranfield.evaluation.joint import OpenPair, open_pair
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes, grade_shares, judging_order, verdicts_of
+from cranfield.model import Meta
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
 DOCUMENTS = ["a", "b", "c"]
@@ -177,3 +178,20 @@ def test_holes_come_by_expected_effect_and_repeat():
     assert found == again
     expected = [hole.expected_effect for hole in found.holes]
     assert expected == sorted(expected, reverse=True)
+
+
+def test_effects_start_from_the_lowest_grade_which_may_not_be_what_is_now():
+    comparison = clear_pair(judged=False)
+    found = find_holes(comparison)
+    assert found.supposed.delta == comparison.measures[comparison.primary].delta
+    # On a scale from 1, whatever is judged is relevant: B never has more than A.
+    judgments = {f"q{i}": {"hit": 1} for i in range(6)}
+    testset = TestSet("set", tuple(map(Query, judgments)), judgments, meta=Meta(scale=(1, 2)))
+    runs = (("A", {query: ["x"] for query in judgments}), ("B", {query: ["hit"] for query in judgments}))
+    sides = (evaluate(testset, run, measures=["P@1"], name=name) for name, run in runs)
+    found = find_holes(compare(*sides, CompareOptions()))
+    assert (found.verdict, found.lowest) == (VerdictCode.BETTER, 1)
+    assert (found.supposed.delta, found.supposed.verdict) == (0.0, VerdictCode.NOT_SIGNIFICANT)
+    # A query without any judgment counts once it is judged.
+    found = find_holes(compared({"q": {"a": 1}, "n": {}}, {"q": ["a"], "n": ["x"]}, {"q": ["x"], "n": ["y"]}))
+    assert (found.n_queries, found.supposed.delta) == (2, -0.5)
