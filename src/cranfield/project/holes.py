@@ -54,15 +54,8 @@ def holes_of_files(
         ]
         return compare(sides[0], sides[1], declared)
 
-    if (
-        not people
-        and not testset.targets
-        and not any(grade >= 0 for of in testset.grades.values() for grade in of.values())
-    ):
-        raise UsageError(
-            f"nothing is judged in the test set {testset.name!r}, so there is no verdict yet",
-            hint="`cranfield pool` makes a first pool to judge",
-        )
+    if not people:
+        _require_judged(testset)
     view = rule_view(testset, [system.run for system in systems], people=people)
     return FoundHoles(
         find_holes(compared(view.testset, view.runs), n_turns=n_turns, progress=progress),
@@ -72,3 +65,11 @@ def holes_of_files(
         compared(testset, [system.run for system in systems]) if view.is_rule else None,
         people,
     )
+
+
+def _require_judged(testset: TestSet) -> None:
+    if not testset.targets and not any(grade >= 0 for docs in testset.grades.values() for grade in docs.values()):
+        raise UsageError(
+            f"nothing is judged in the test set {testset.name!r}, so there is no verdict yet",
+            hint="`cranfield pool` makes a first pool to judge",
+        )

@@ -45,11 +45,12 @@ def test_a_pool_of_a_fixed_depth_gives_precision_itself() -> None:
     assert (found.n_relevant.mean, found.n_missing, found.n_outside, found.not_pooled) == (5.5, 0, 0, ())
 
 
-def test_estimates_of_a_sample_are_unbiased() -> None:
+@pytest.mark.parametrize("n_seeds", [40, pytest.param(600, marks=pytest.mark.slow)])
+def test_estimates_of_a_sample_are_unbiased(n_seeds: int) -> None:
     precision: list[float] = []
     lower: list[float] = []
     relevant: list[float] = []
-    for seed in range(600):
+    for seed in range(n_seeds):
         pool = build_pool([A, B], None, PoolRequest(4, RANGES, seed=seed)).pool
         found = estimate_pool(pool, judged(pool), [A], [15])
         assert found.precision[0].estimate.mean is not None

@@ -161,12 +161,12 @@ def test_judged_documents_are_no_part_of_the_frame_of_a_sample() -> None:
         assert [item.inclusion for item in pool.items if item.judged is not None] == ([1.0, 1.0] if include else [])
 
 
-def test_inclusion_probabilities_are_the_frequencies_over_seeds() -> None:
+@pytest.mark.parametrize("n", [100, pytest.param(2000, marks=pytest.mark.slow)])
+def test_inclusion_probabilities_are_the_frequencies_over_seeds(n: int) -> None:
     lists = {"q1": [f"d{n}" for n in range(9)]}
     ranges = (SampledRanks(3, 6, 0.5), SampledRanks(7, 9, 0.4))
     drawn: Counter[str] = Counter()
     stated: dict[str, float] = {}
-    n = 2000
     for seed in range(n):
         for item in build_pool([system("A", lists)], None, PoolRequest(2, ranges, seed=seed)).pool.items:
             drawn[item.doc] += 1

@@ -77,22 +77,21 @@ def freeze_command(
             made = replace(made, testset=put_onto(load_set(onto), made.testset, day_of(today)))
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
-    _note_frozen(made, losses)
-    left_out = contents.info.source.get("n_left_out")
-    if onto is None and left_out:
-        note(
-            f"note: not in it: {left_out} results that the test set of the pool had judged; `--onto SET` keeps its judgments"
-        )
+    _note_frozen(made, losses, 0 if onto else contents.info.source.get("n_left_out"))
     n = n_of(len(made.testset.queries), "queries")
     note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
 
 
-def _note_frozen(made: Freezing, losses: Sequence[str]) -> None:
+def _note_frozen(made: Freezing, losses: Sequence[str], left_out: object) -> None:
     from cranfield.testsets.judging_notes import judging_notes
     from cranfield.words import n_of
 
     for sentence in (*losses, *judging_notes(made.testset)):
         note(f"note: {sentence}")
+    if left_out:
+        note(
+            f"note: not in it: {left_out} results that the test set of the pool had judged; `--onto SET` keeps its judgments"
+        )
     if made.kappa is not None:
         note(made.kappa.sentence)
     if made.rated.differences:
