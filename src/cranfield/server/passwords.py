@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
@@ -18,6 +20,8 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
 _AT_ONCE = BoundedSemaphore(2)
 """Each hash takes 64 MB: a flood of sign-ins must not take all memory."""
+_IN_LINE = BoundedSemaphore(16)
+"""Nor all threads: raters go on meanwhile."""
 
 
 @cache
@@ -34,6 +38,25 @@ def no_password() -> str:
     return hasher().hash("no password")
 
 
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for other hashes.
+
+    Raises:
+        RefusedError: too many wait.
+    """
+    if not _IN_LINE.acquire(blocking=False):
+        from cranfield.server.refusal import RefusedError
+
+        hint, headers = "try again in a few seconds", {"Retry-After": "5"}
+        raise RefusedError(503, "many people sign in at this moment", hint, "busy", headers)
+    try:
+        with _AT_ONCE:
+            yield
+    finally:
+        _IN_LINE.release()
+
+
 def hash_password(password: str) -> str:
     """Hash a new password.
 
@@ -46,7 +69,7 @@ def hash_password(password: str) -> str:
             expected=f"{SHORTEST_PASSWORD} or more",
             hint="a sentence is easy to remember",
         )
-    with _AT_ONCE:
+    with _turn():
         return hasher().hash(password)
 
 
@@ -54,7 +77,7 @@ def is_password(password: str, stored: str | None) -> bool:
     """Whether a password is that of the hash; as slow where there is none."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
-    with _AT_ONCE:
+    with _turn():
         try:
             right = hasher().verify(stored or no_password(), password[:LONGEST_PASSWORD])
         except (VerificationError, InvalidHashError):

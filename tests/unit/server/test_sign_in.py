@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from threading import BoundedSemaphore
 
 import pytest
 from starlette.testclient import TestClient
 
 from cranfield.judging.store.schema import Role
-from cranfield.server import sign_in
+from cranfield.server import passwords, sign_in
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
 from cranfield.server.pages import local_path
@@ -19,8 +20,6 @@ from cranfield.server.signing import reset_link
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes of 8 KB and one pass: those of users take 64 MB."""
     from argon2 import PasswordHasher
-
-    from cranfield.server import passwords
 
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "hasher", lambda: quick)
@@ -134,6 +133,18 @@ def test_an_address_that_tries_many_names_waits_too(team, team_books) -> None:
     for place in range(30):
         client.post("/sign-in", data={"csrf": csrf, "name": f"n{place}", "password": "x"})
     assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 429
+
+
+def test_a_flood_of_sign_ins_waits_in_no_thread_and_is_counted_as_no_failure(
+    team, team_books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passwords, "_IN_LINE", BoundedSemaphore(1))
+    client = team.new()
+    with passwords._turn():
+        answer = sign_in_as(team, "lee", team_books.PASSWORD, client)[1]
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert not team.store.people.failures(sign_in.failure_keys("lee", "testclient")["pair"], 0)
+    assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 303
 
 
 def test_sign_out_everywhere_ends_every_session(team, team_books) -> None:
