@@ -135,7 +135,10 @@ def _announce(*, browser: bool) -> Callable[[str], None]:
         typer.echo(f"Judge at {address}")
         typer.echo("Ctrl-C ends the server.", err=True)
         if browser:
-            webbrowser.open(address)
+            from cranfield.server.options import start_page
+
+            with suppress(OSError):  # the address is printed too
+                webbrowser.open(start_page(address))
 
     return announce
 

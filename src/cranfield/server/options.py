@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -127,6 +129,28 @@ def ip_address_unspecified(host: str) -> bool:
         return False
 
 
+def start_page(address: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Address of a file of this user that leads on to an address with a token.
+
+    Other users of the machine can read the arguments of a browser that is started, and not this file.
+    """
+    path = _private_folder(environment) / "start.html"
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}"><title>Cranfield</title>'
+        )
+    return path.as_uri()
+
+
+def _private_folder(environment: Mapping[str, str]) -> Path:
+    base = environment.get("XDG_DATA_HOME")
+    folder = (Path(base) if base else Path.home() / ".local" / "share").absolute() / "cranfield"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
 def server_secret(environment: dict[str, str] | None = None) -> bytes:
     """The key that signs cookies: of the environment, or a file of this user that is made once.
 
@@ -140,9 +164,7 @@ def server_secret(environment: dict[str, str] | None = None) -> bytes:
                 f"{SECRET_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} random ones or more"
             )
         return value.encode()
-    base = known.get("XDG_DATA_HOME")
-    path = (Path(base) if base else Path.home() / ".local" / "share") / "cranfield" / "server.key"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = _private_folder(known) / "server.key"
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi import APIRouter, FastAPI
@@ -13,7 +14,7 @@ from cranfield.errors import InternalError, UsageError
 from cranfield.server.access import check_routes
 from cranfield.server.app import create_app
 from cranfield.server.guard import refusal
-from cranfield.server.options import ServerOptions, server_secret
+from cranfield.server.options import ServerOptions, server_secret, start_page
 
 LOCAL = ServerOptions(port=8000)
 TEAM = ServerOptions(host="0.0.0.0", port=8000, accounts=True, url="https://judge.example.org")
@@ -168,3 +169,12 @@ def test_the_key_is_made_once_and_is_private(tmp_path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
     with pytest.raises(UsageError, match="7 characters"):
         server_secret({"CRANFIELD_SECRET": "shorter"})
+
+
+def test_the_token_is_no_argument_of_the_browser(tmp_path: Path) -> None:
+    for token in ("first", "second&x"):
+        address = start_page(f"http://127.0.0.1:8000/start?token={token}&next=%2F", {"XDG_DATA_HOME": str(tmp_path)})
+    path = Path(address.removeprefix("file://"))
+    assert "second" not in address
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert 'content="0;url=http://127.0.0.1:8000/start?token=second&amp;x&amp;next=%2F"' in path.read_text()
