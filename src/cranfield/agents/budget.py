@@ -102,7 +102,7 @@ class Spent:
     unmeasured: int = 0
 
 
-Limit = Literal["tokens", "money", "requests"]
+Limit = Literal["tokens", "money"]
 
 
 @dataclass
@@ -112,7 +112,6 @@ class Budget:
     tokens: int | None = None
     money: float | None = None
     """A model without a price is not called where money is limited."""
-    requests: int | None = None
     prices: PriceList = field(default_factory=PriceList)
     spent: Spent = field(default_factory=Spent)
     reached: Limit | None = None
@@ -164,8 +163,6 @@ class Budget:
             return "tokens"
         if self.money is not None and money > self.money:
             return "money"
-        if self.requests is not None and self.spent.requests + len(self._in_flight) + 1 > self.requests:
-            return "requests"
         return None
 
 

@@ -37,6 +37,10 @@ class Connection:
 
     def __post_init__(self) -> None:
         split_model(self.model)
+        if self.base_url and not (
+            self.base_url.startswith(("http://", "https://")) and urlsplit(self.base_url).hostname
+        ):
+            raise UsageError("the base URL is no address", got=repr(self.place), expected="http://HOST:PORT/v1")
         if self.record is not None and self.replay is not None:
             raise UsageError("record and replay exclude each other", hint="a replay asks nothing that is new")
 

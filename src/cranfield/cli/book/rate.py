@@ -13,7 +13,7 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, DocumentsOption, open_books
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
-from cranfield.words import first_of, n_of
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.agents.budget import Budget
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, ItemView
 
+SHOWN_ITEMS = 5
+"""Items without a text that are named."""
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -133,7 +135,7 @@ def rate_command(
     """Have a language model rate the items of a book, as a rater of its own kind that fills no person's place.
 
     Each answer is kept as it comes. Repeat the command after an interruption or an empty budget: no answer is asked twice.
-    Exit codes: 0 every item has an answer; 3 some calls failed or answers were bad; 4 the budget was reached.
+    Exit codes: 0 every item has an answer; 3 calls failed, answers were bad or texts are missing; 4 the budget was reached.
     """
     from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
@@ -246,7 +248,8 @@ def estimate_text(found: DryRun) -> str:
 
 def _text_lines(chosen: Selection) -> Iterator[str]:
     if chosen.without_text:
-        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out: {first_of(chosen.without_text, 3)}"
+        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --documents FILE says where texts are"
+        yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
     if chosen.n_cut:
         yield f"{n_of(chosen.n_cut, 'texts')} cut to --max-chars"
 
@@ -278,7 +281,7 @@ def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
 
 
 def exit_code(outcome: RateOutcome) -> int:
-    """0: every item with a text has an answer."""
+    """0: every item has an answer."""
     if outcome.stopped == "budget":
         return EXIT_INCONCLUSIVE
-    return EXIT_SYSTEM if outcome.stopped or outcome.n_bad or outcome.n_failed else 0
+    return EXIT_SYSTEM if outcome.n_left else 0

@@ -9,6 +9,7 @@ import numpy as np
 
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.grades import people_grades
+from cranfield.judging.quality import FEWEST_PAIRS
 from cranfield.judging.store.schema import Origin
 from cranfield.judging.store.store import Store
 from cranfield.model import Query, TestSet
@@ -18,8 +19,6 @@ from cranfield.stats.consensus import slot_table
 from cranfield.stats.interval import t_interval
 from cranfield.stats.ppi import CorrectedMean, corrected_mean
 
-FEWEST_PAIRS = 50
-"""Under so many pairs a coefficient says nothing: its interval at 50 is about 0.4 wide."""
 PEOPLE_NAME = "people"
 Grades = Mapping[str, Mapping[str, float]]
 """Query id to document id to grade."""

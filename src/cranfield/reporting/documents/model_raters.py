@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cranfield.judging.models.compare import FEWEST_PAIRS
+from cranfield.judging.quality import FEWEST_PAIRS
 from cranfield.numbers import format_value
 from cranfield.record import record_of
 from cranfield.reporting.document import (

@@ -12,6 +12,7 @@ from cranfield.cli.main import run_command_line
 from cranfield.judging.models.jobs import RateOptions, Texts
 from cranfield.judging.models.run import rate_book
 from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import RaterKind, Role
 from cranfield.judging.store.store import Store
 
 from .conftest import make_pool
@@ -51,11 +52,22 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert "another value of: sampling" in capsys.readouterr().out
 
 
+def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(
+    recorded: str, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by = store.people.add("lead", Role.LEAD, RaterKind.PERSON).id
+    store.books.add_item(store.books.get("demo").id, "lock", "bare", {}, by)
+    assert call("rate", "demo", "--model", "openai:small", "--replay", recorded) == 3
+    out = capsys.readouterr().out
+    assert "1 item without a text left out; --documents FILE says where texts are\n  lock, bare: " in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--model", "small"], "the model has no provider"),
         (["--model", "openai:m"], "no API key for OpenAI"),
+        (["--model", "openai:m", "--base-url", "127.0.0.1:8000/v1"], "the base URL is no address"),
         (["--model", "openai:m", "--budget-money", "1"], "--budget-money needs the price of openai:m"),
         (["--model", "openai:m", "--record", "a", "--replay", "b"], "exclude each other"),
         (["--model", "openai:m", "--prompt", "nosuch.yaml"], "nosuch.yaml"),
