@@ -131,8 +131,9 @@ def test_axe_finds_nothing_before_the_sign_in_and_on_one_item_and_call(served: S
     book = served.store.books.get("shop").id
     item = served.store.reading.items(book)[5].id
     model = served.store.people.get("gpt-x").id
+    request: dict[str, object] = {"system": "Grade.", "messages": [{"role": "user", "text": "</pre><script>"}]}
     call = served.store.calls.add(
-        CallRow(book, model, "sha256:1", (item,), {"prompt": "…"}, {"grade": 2}, "ok", "", 9, 9, 0.1, 900)
+        CallRow(book, model, "sha256:1", (item,), request, {"text": "<b>2</b>"}, "ok", "", 9, 9, 0.1, 900)
     )
     page = served.new()
     for name, path in {"sign-in": "/sign-in", "join": f"/join/{raw}"}.items():

@@ -242,6 +242,10 @@ def test_calls_of_models_are_shown_as_text(team) -> None:
     assert "No call has this outcome" in team.browser("lee").get("/books/shop/calls?outcome=error").text
     assert team.browser("lee").get("/books/shop/calls?outcome=other").status_code == 422
     assert team.browser("lee").get(f"/books/other/calls?call={call}").status_code == 404
+    bare = store.calls.add(
+        CallRow(book, store.people.get("gpt-x").id, "sha256:2", (), {}, {}, "error", "lost", None, None, None, 9)
+    )
+    assert "lost" in team.browser("lee").get(f"/books/shop/calls?call={bare}").text
 
 
 def test_names_that_are_html_are_text(team) -> None:
