@@ -192,7 +192,7 @@ def test_a_few_documents_are_graded_by_keys(serve, context):
     all_saved(page)
     assert [each for _, each in grades(served.store)] == [2, 1, 3]
     assert first in {row.fields["title"] for row in served.store.reading.items(1)}
-    assert (messages, violations(page)) == ([], [])
+    assert messages == []
 
 
 @pytest.mark.slow

@@ -281,7 +281,7 @@ TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n- {id: q1, text: one, need: 
 
 @pytest.mark.slow
 def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path):
-    from cranfield.cli.judge import book_of_runs
+    from cranfield.cli.judge import _is_without_text, book_of_runs
     from cranfield.project.loading import load
 
     runs = []
@@ -294,6 +294,8 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         name = book_of_runs(store, runs[:1], testset, 10)
         items = store.reading.items(store.books.get(name).id)
         assert sorted((item.query, item.doc) for item in items) == [("q1", "a"), ("q2", "c")]
+    assert _is_without_text(store, store.books.get(name))
+    assert not _is_without_text(store, store.books.get("shop"))
     name = book_of_runs(store, runs, testset, 10)
     (item,) = store.reading.items(store.books.get(name).id)
     assert [[hit["doc"] for hit in item.fields[side]] for side in "ab"] == [["a", "b"], ["b", "a"]]
