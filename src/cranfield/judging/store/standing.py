@@ -108,12 +108,12 @@ def _range(settings: BookSettings, grades: Sequence[float]) -> float:
 
 def update_state(session: Session, item: Item, settings: BookSettings, now: int) -> None:
     """Make state and free slots of an item what its judgments say."""
+    session.flush()  # a new item has an id from here on
     _update_states(session, [item], _slots_of(session, [item.id]), settings, now)
 
 
 def _slots_of(session: Session, item_ids: Collection[int], *, lock: bool = False) -> dict[int, list[Slot]]:
     """Item to its slots, in their order; with `lock`, no queue leases them meanwhile."""
-    session.flush()
     found: dict[int, list[Slot]] = {item_id: [] for item_id in item_ids}
     query = select(Slot).where(Slot.item_id.in_(item_ids)).order_by(Slot.item_id, Slot.number)
     for slot in session.scalars(query.with_for_update() if lock else query):
