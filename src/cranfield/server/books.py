@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
@@ -318,7 +319,15 @@ def freeze(
 
     book, store = book_of(caller), request.app.state.store
     today = datetime.fromtimestamp(store.clock() / 1000, UTC).date()
-    freeze_book(store, book.id, today=today, allow_partial=partial, pseudonyms=pseudonyms)
+    try:
+        freeze_book(store, book.id, today=today, allow_partial=partial, pseudonyms=pseudonyms)
+    except UsageError as error:
+        boxes = {"allow_partial": "the box “also half graded”"}
+        problems = [
+            replace(each, hint=each.hint_sentence(lambda name, _: boxes.get(name, name)) or None)
+            for each in error.problems
+        ]
+        raise UsageError(problems) from None
     return see_other(book_path(book), done="frozen")
 
 
