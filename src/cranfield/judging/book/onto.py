@@ -46,11 +46,17 @@ def put_onto(old: TestSet, frozen: TestSet, today: date) -> TestSet:
 
 
 def _problems(old: TestSet, frozen: TestSet) -> list[Problem]:
-    problems = [
-        Problem(f"query {shorten(query_id)} has targets, and graded documents cannot stand beside them")
-        for query_id in frozen.query_ids
-        if old.targets.get(query_id)
-    ]
+    problems: list[Problem] = []
+    with_targets = [query_id for query_id in frozen.query_ids if old.targets.get(query_id)]
+    if with_targets:
+        more = f" and {len(with_targets) - 1} more" if len(with_targets) > 1 else ""
+        problems.append(
+            Problem(
+                f"query {shorten(with_targets[0])}{more}: has targets, and graded documents cannot stand beside them",
+                hint="without a set to put it onto, the book becomes a test set of its own, "
+                "with the grades that the targets gave its documents",
+            )
+        )
     if any(old.ratings.values()) and old.consensus != frozen.consensus:
         problems.append(
             Problem(
