@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import cranfield
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, evaluate
 from cranfield.judging.pools.rule_view import Difference, rule_view
 from cranfield.model import Entity, File, Negative, Pattern, Predicate, Span
@@ -88,3 +91,11 @@ def test_evaluation_gates_and_digests_do_not_know_the_view():
     assert after.summaries["nDCG@5"] == before.summaries["nDCG@5"]
     assert bool(after.ranking.closed_world.all())
     assert not evaluate(view.testset, view.runs[0], measures=["nDCG@5"]).ranking.closed_world.any()
+
+
+def test_pools_and_holes_alone_import_the_view():
+    source = Path(cranfield.__file__).parent
+    found = {
+        path.relative_to(source).as_posix() for path in source.rglob("*.py") if "rule_view import" in path.read_text()
+    }
+    assert found == {"cli/holes.py", "judging/pools/found_holes.py", "project/holes.py", "project/pool_runs.py"}
