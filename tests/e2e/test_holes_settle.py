@@ -27,6 +27,6 @@ def test_the_true_verdict_settles_after_half_the_judgments(shared_data, load_scr
             assert sorted(order) == list(range(len(grades)))
             needed.setdefault(name, []).append(bench.settled_after(pair, order, grades))
     holes, rank = np.array(needed["holes"]), np.array(needed["rank"])
-    record_property("ratio", holes.sum() / rank.sum())
+    record_property("ratio", float(holes.sum() / rank.sum()))
     assert holes.sum() <= rank.sum() / 2
     assert np.median(holes) <= np.median(rank) / 2
