@@ -30,6 +30,7 @@ const elsewhere = new Map(); // tab to the items that it holds
 const undoable = [];
 let progress = null;
 let delta = 0;
+let recorded = 0;
 let seen = 0;
 let filling = null;
 let done = false;
@@ -58,9 +59,14 @@ function refill(n = AHEAD, recent = 0) {
   return filling;
 }
 
+function nJudged(count) {
+  return count.n_done + count.n_skipped;
+}
+
 async function fetchItems(n, recent) {
   try {
     const unsaved = outbox.unsaved();
+    const before = recorded;
     const expired = started && Date.now() - contact > page.lease_ms;
     const held = expired ? [] : queue.held();
     const holding = [...new Set([...held, ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
@@ -77,11 +83,12 @@ async function fetchItems(n, recent) {
       if (card.pending) loadLate(card);
     }
     if (!progress) seen = answer.progress.n_seen;
-    if (!outbox.unsaved().length) {
+    // A judgment that was saved while the server counted may be missing in its count.
+    const nothingMeanwhile = !unsaved.length && recorded === before;
+    if (!progress || nothingMeanwhile || (!outbox.unsaved().length && nJudged(answer.progress) === nJudged(progress) + delta)) {
       progress = answer.progress;
       delta = 0;
     }
-    progress ??= answer.progress;
     if (n) done = !answer.items.length;
     if (lost || waiting || !started) toOpen();
     else if (view.layout === "list") view.show(queue);
@@ -152,6 +159,7 @@ function record(card, action, mine, method) {
   const wasOpen = !card.mine || card.mine.action === "later";
   const isOpen = !mine || mine.action === "later";
   delta += wasOpen - isOpen;
+  recorded += 1;
   card.mine = mine;
   if (isOpen) done = false;
   view.showState(card);
