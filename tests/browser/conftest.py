@@ -1,4 +1,4 @@
-"""One Chromium for all browser tests, and pages that are loaded once."""
+"""One Chromium for the browser tests of a module, and pages that are loaded once."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class LoadedPage:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium for the tests of a module. While Playwright is started, its event loop runs in this thread, and no other can."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
