@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from cranfield.judging.settings import GradeScale
     from cranfield.judging.store.store import Store
+    from cranfield.model import TestSet
 
 DEFAULT_DATABASE = "cranfield-books.db"
 BookArgument = Annotated[str, typer.Argument(metavar="BOOK", help="Name of the book.")]
@@ -54,3 +56,19 @@ def acting_account(store: Store, name: str | None) -> int:
         UnknownNameError: there is no account of this name.
     """
     return (store.people.local() if name is None else store.people.get(name)).id
+
+
+def note_scale(scale: GradeScale, judged: TestSet | None) -> None:
+    """Say on stderr that a new book has other grades than the judgments of the test set, which declares none."""
+    from cranfield.evaluation.joint import grades_of
+
+    if judged is None or not judged.grades or judged.meta.scale:
+        return
+    own = grades_of(judged)
+    if own != scale.grades:
+        given, used = (", ".join(f"{grade:g}" for grade in grades) for grades in (own, scale.grades))
+        typer.echo(
+            f"note: the scale of the book is {scale.name} ({used}): the test set declares none; "
+            f"`meta: {{scale: [{given}]}}` in it, before the book is made, gives the grades of its judgments",
+            err=True,
+        )

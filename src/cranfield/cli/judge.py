@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, note_scale, open_books
 from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -186,4 +186,6 @@ def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int) -> 
         store.books.add_pool(store.books.get(name).id, pool)
     except UnknownNameError:
         store.books.create(name, pool, settings)
+        if settings.mode is Mode.GRADE:
+            note_scale(settings.scale, judged)
     return name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, note_scale, open_books
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
@@ -120,7 +120,7 @@ def build_command(
         write_pool(built.pool, out)
         typer.echo(f"wrote {out}", err=True)
     if book is not None:
-        _make_book(built.pool, book, db, raters)
+        _make_book(built.pool, judged, book, db, raters)
 
 
 @option_groups
@@ -237,7 +237,7 @@ def _refuse_unjudgeable(pool: Pool) -> None:
         )
 
 
-def _make_book(pool: Pool, name: str, db: str, raters: int) -> None:
+def _make_book(pool: Pool, judged: TestSet | None, name: str, db: str, raters: int) -> None:
     from cranfield.judging.settings import BookSettings, scale_of
     from cranfield.words import n_of
 
@@ -246,3 +246,4 @@ def _make_book(pool: Pool, name: str, db: str, raters: int) -> None:
         made = store.books.create(name, pool, settings)
     size = f"{n_of(made.n_items, 'documents')} of {n_of(made.n_queries, 'queries')}"
     typer.echo(f"made book {made.name}: {size}", err=True)
+    note_scale(settings.scale, judged)

@@ -1,4 +1,5 @@
-"""Makes the demo's folder: two indexes, the command that searches them, a test set, and the config that ties them.
+"""Makes the demo's folder: two indexes, the command that searches them, a test set, the config that ties them, and the
+file that shows raters the texts of documents.
 
 A third database holds what is known of each entity; queries for everything that has an attribute are judged by it.
 What comes out is an ordinary Cranfield project, to be run, edited and run again; no path in it leads outside.
@@ -37,6 +38,18 @@ baseline: {baseline}
 candidate: {candidate}
 systems:
 {systems}"""
+
+WORKBENCH_TEXT = """\
+# The texts of documents, for raters and models. After `cranfield run`, in this folder:
+#   cranfield judge runs/{candidate}.jsonl --testset testset.yaml --documents workbench.yaml
+documents:
+  - sql:
+      database: sqlite:{baseline}.db
+      query: >-
+        SELECT title, trim(signature || char(10, 10) || doc, char(10)) AS text, kind, trim(path || ' ' || coalesce(span, '')) AS place
+        FROM entity WHERE id = :id
+    template: '<p>{{{{ fields.kind }}}} <code>{{{{ fields.place }}}}</code></p>{{{{ body }}}}'
+"""
 
 SYSTEM_TEXT = """\
   # {comment}
@@ -87,7 +100,7 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in (SEARCH_SCRIPT.name, "testset.yaml", "cranfield.yaml"):
+        for name in (SEARCH_SCRIPT.name, "testset.yaml", "cranfield.yaml", "workbench.yaml"):
             check_inside(out, out / name)
         corpus = build_corpus(progress=progress)
         databases = _write_databases(corpus, out, progress)
@@ -97,6 +110,8 @@ def build_demo(out: Path, progress: Callable[[str], None] = lambda _: None) -> D
         write_text(out / SEARCH_SCRIPT.name, [SEARCH_SCRIPT.read_text(encoding="utf-8")])
         write_testset_yaml(testset, out / "testset.yaml")
         write_text(out / "cranfield.yaml", [config_text()])
+        workbench = WORKBENCH_TEXT.format(baseline=PLAIN.name, candidate=FIELDS.name)
+        write_text(out / "workbench.yaml", [workbench])
     except OSError as error:
         where = Path(str(error.filename)) if error.filename else out
         raise UsageError(refusal(where, error)) from error

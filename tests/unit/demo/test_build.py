@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cranfield.config import load_config
+from cranfield.config.documents import load_workbench
 from cranfield.demo.build import QUESTIONS, DemoFiles, build_demo
 from cranfield.demo.entity import Corpus
 from cranfield.errors import UsageError
 from cranfield.formats.testsets.native import read_testset_yaml
+from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.model import Outcome, TestSet
+from cranfield.server.documents import rendered
 from cranfield.systems import build_systems, collect_all
 from cranfield.systems.collect.preflight import preflight
 
-FILES = ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "testset.yaml"]
+FILES = ["corpus.db", "cranfield.yaml", "fields.db", "plain.db", "search.py", "testset.yaml", "workbench.yaml"]
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -72,6 +76,14 @@ def test_both_systems_answer_through_the_config(built_demo: DemoFiles, tmp_path:
         assert best.title is not None
         assert best.title.startswith("json.")
     assert runs["plain"].digest != runs["fields"].digest
+
+
+def test_raters_get_the_kind_the_place_and_the_documentation(built_demo: DemoFiles) -> None:
+    with closing(DocumentTexts(load_workbench(built_demo.folder / "workbench.yaml"))) as texts:
+        document = texts.get("json/decoder.py::JSONDecoder.raw_decode")
+        assert document.text.startswith("raw_decode(s, idx=0)\n\nDecode a JSON document")
+        assert "<p>method <code>json/decoder.py 3" in rendered(document, "").html
+        assert texts.get("topics::lambda").text.startswith("Lambdas")
 
 
 def test_nothing_written_says_where_it_was_written_or_who_made_it(built_demo: DemoFiles) -> None:

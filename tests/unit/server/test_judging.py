@@ -280,7 +280,7 @@ TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n- {id: q1, text: one, need: 
 
 
 @pytest.mark.slow
-def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path):
+def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path, capsys):
     from cranfield.cli.judge import _is_without_text, book_of_runs
     from cranfield.project.loading import load
 
@@ -290,8 +290,10 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         Path(runs[-1]).write_text(text)
     (tmp_path / "t.yaml").write_text(TESTSET)
     testset = load(tmp_path / "t.yaml")
-    for _ in range(2):  # the second time nothing is added
-        name = book_of_runs(store, runs[:1], testset, 10)
+    for said in ("(0, 1, 2, 3): the test set declares none; `meta: {scale: [0, 1]}`", ""):
+        name = book_of_runs(store, runs[:1], testset, 10)  # the second time nothing is added
+        assert said in (shown := capsys.readouterr().err)
+        assert bool(said) == bool(shown)
         items = store.reading.items(store.books.get(name).id)
         assert sorted((item.query, item.doc) for item in items) == [("q1", "a"), ("q2", "c")]
     assert _is_without_text(store, store.books.get(name))
