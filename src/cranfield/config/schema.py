@@ -5,30 +5,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from cranfield.config.documents import Workbench
 from cranfield.config.models import Config
 from cranfield.formats.io.files import write_text
+from cranfield.formats.io.published_schema import published_schema, schema_text
 
 SCHEMA_FILE = Path(__file__).with_name("cranfield.schema.json")
 WORKBENCH_FILE = Path(__file__).with_name("workbench.schema.json")
 
 
-def config_schema(model: type[BaseModel] = Config) -> dict[str, Any]:
-    """The schema of a file, made from the models."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
-
-
-def schema_text(model: type[BaseModel] = Config) -> str:
-    """The schema as the published file holds it."""
-    return json.dumps(config_schema(model), indent=2, ensure_ascii=False) + "\n"
-
-
 if __name__ == "__main__":
-    write_text(SCHEMA_FILE, [schema_text()])
-    write_text(WORKBENCH_FILE, [schema_text(Workbench)])
+    write_text(SCHEMA_FILE, [schema_text(published_schema(Config))])
+    write_text(WORKBENCH_FILE, [schema_text(published_schema(Workbench))])

@@ -7,7 +7,8 @@ import yaml
 
 from cranfield.config.documents import Workbench
 from cranfield.config.models import Config
-from cranfield.config.schema import SCHEMA_FILE, WORKBENCH_FILE, config_schema, schema_text
+from cranfield.config.schema import SCHEMA_FILE, WORKBENCH_FILE
+from cranfield.formats.io.published_schema import published_schema, schema_text
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +20,8 @@ def validator():
 
 def test_the_published_schema_is_that_of_the_models():
     hint = "run python -m cranfield.config.schema"
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), hint
-    assert WORKBENCH_FILE.read_text(encoding="utf-8") == schema_text(Workbench), hint
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(published_schema(Config)), hint
+    assert WORKBENCH_FILE.read_text(encoding="utf-8") == schema_text(published_schema(Workbench)), hint
 
 
 def test_the_example_is_valid_by_the_schema(validator, example):
@@ -69,7 +70,7 @@ def test_several_test_sets_by_the_schema(validator, example, one, valid):
 
 @pytest.mark.parametrize("model", [Config, Workbench])
 def test_every_field_says_what_it_is(model):
-    schema = config_schema(model)
+    schema = published_schema(model)
     objects = [schema, *schema["$defs"].values()]
     silent = [
         f"{part['title']}.{name}"
@@ -82,7 +83,7 @@ def test_every_field_says_what_it_is(model):
 
 
 def test_the_settings_of_evidence_checks_have_one_definition(validator, example):
-    checks = config_schema()["properties"]["evidence"]["properties"]
+    checks = published_schema(Config)["properties"]["evidence"]["properties"]
     assert {row["$ref"] for row in checks.values()} == {"#/$defs/EvidenceSetting"}
     data = yaml.safe_load(example)
     for setting, valid in (("off", True), (0.4, True), ({"threshold": 0.4}, True), ("never", False), ({"t": 1}, False)):
@@ -91,7 +92,7 @@ def test_the_settings_of_evidence_checks_have_one_definition(validator, example)
 
 
 def test_the_schema_of_the_workbench():
-    validator = jsonschema.Draft202012Validator(config_schema(Workbench))
+    validator = jsonschema.Draft202012Validator(published_schema(Workbench))
     sources = [
         {"command": ["cat", "{id}"]},
         {"url": "https://x.test/{id}", "match": "a.*"},

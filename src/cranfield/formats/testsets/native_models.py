@@ -8,7 +8,6 @@ a query without judgments) are checked in `native`.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict, JsonValue
 
 from cranfield.formats.io.files import write_text
+from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import PlainScalar, Text
 from cranfield.formats.testsets.judging_models import JudgingModel
@@ -363,14 +363,8 @@ SCHEMA_FILE = Path(__file__).with_name("testset.schema.json")
 
 def testset_schema() -> dict[str, Any]:
     """The schema (draft 2020-12), made from the models."""
-    schema = TestSetModel.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:cranfield:testset:1", **schema}
-
-
-def schema_text() -> str:
-    """The schema as the published file holds it."""
-    return json.dumps(testset_schema(), indent=2, ensure_ascii=False) + "\n"
+    return published_schema(TestSetModel, **{"$id": "urn:cranfield:testset:1"})
 
 
 if __name__ == "__main__":
-    write_text(SCHEMA_FILE, [schema_text()])
+    write_text(SCHEMA_FILE, [schema_text(testset_schema())])
