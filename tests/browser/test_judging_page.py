@@ -431,7 +431,8 @@ def test_images_are_painted_and_a_document_without_a_text_says_so(context, tmp_p
     threading.Thread(target=pictures.serve_forever, daemon=True).start()
     inline = "data:image/png;base64," + base64.b64encode(png(30, 20)).decode()
     (tmp_path / "workbench.yaml").write_text("images: {hosts: [127.0.0.1], allow: [127.0.0.1]}\n")
-    items = [("on the web", f"http://127.0.0.1:{pictures.server_port}/red.png"), ("in the run", inline), ("none", "")]
+    web = f"http://127.0.0.1:{pictures.server_port}"
+    items = [("on the web", f"{web}/red.png"), ("in the run", inline), ("none", ""), ("late", f"{web}/late.png")]
     store = open_store(tmp_path / "books.db")
     made = Pool(
         name="p",
@@ -455,6 +456,11 @@ def test_images_are_painted_and_a_document_without_a_text_says_so(context, tmp_p
             sizes = page.evaluate("[...document.images].map(each => [each.naturalWidth, each.naturalHeight, each.alt])")
             found[title(page)] = sizes
             assert page.locator("#without-text").is_visible() == (title(page) == "none")
+            if title(page) == "late":
+                expect(page.locator(".image")).to_have_text("The image could not be loaded. Try again")
+                (tmp_path / "late.png").write_bytes(png(60, 40))
+                page.click("text=Try again")
+                page.wait_for_function("() => document.images[0]?.naturalWidth === 60")
             page.keyboard.press("j")
         served.stop()
     pictures.shutdown()
@@ -463,8 +469,9 @@ def test_images_are_painted_and_a_document_without_a_text_says_so(context, tmp_p
         "on the web": [[60, 40, "Image of on the web"]],
         "in the run": [[30, 20, "Image of in the run"]],
         "none": [],
+        "late": [],
     }
-    assert messages == []
+    assert [text for text in messages if "404" not in text] == []
 
 
 @pytest.mark.slow

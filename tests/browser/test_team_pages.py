@@ -17,12 +17,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, ItemState
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import CallRow, SaveRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
+DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
 SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
 """Folder for pictures of every page, to be looked at."""
 
@@ -207,6 +210,26 @@ def test_adjudication_by_the_keyboard_alone(served: Served) -> None:
     decided = served.store.reading.item(item)
     assert (decided.final, decided.final_reason, decided.final_by) == (2.0, "It answers 1 part of 2.", "lee")
     assert len(served.waiting()) == n - 1
+
+
+def test_adjudication_with_two_digits_and_an_image(served: Served) -> None:
+    item = PooledItem(query="q", doc="d", fields={"title": "A dot", "image": DOT}, runs={"old": 1})
+    query = PooledQuery(id="q", text="dot")
+    made = Pool(name="p", method="depth", depth=1, runs=(), queries=(query,), items=(item,))
+    served.store.books.create("ten", made, BookSettings(scale=SCALES["detail"]))
+    (stored,) = served.store.reading.items(served.store.books.get("ten").id)
+    page = served.page("lee")
+    page.goto(f"{served.address}/books/ten/adjudicate?item={stored.id}")
+    expect(page.get_by_role("img", name="Image of A dot")).to_have_js_property("naturalWidth", 1)
+    page.keyboard.press("1")
+    expect(page.locator("[name=grade][value='1']")).to_be_focused()  # the first of two digits, or all of it
+    page.keyboard.press("0")
+    expect(page.locator("#reason")).to_be_focused()
+    page.keyboard.type("10 of 10")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=0 items for you to decide")
+    decided = served.store.reading.item(stored.id)
+    assert (decided.final, decided.final_reason) == (10.0, "10 of 10")
 
 
 def test_the_console_is_silent(served: Served) -> None:

@@ -12,6 +12,8 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.judging.selection import person_grades, waiting_items
 from cranfield.judging.settings import Level, Mode
 from cranfield.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
+from cranfield.server.documents import guideline_html
+from cranfield.server.keymap import PageSettings
 from cranfield.server.pages import see_other
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, 
         }
     levels = SIDES if book.settings.mode is Mode.PREFERENCE else book.settings.scale.levels
     values |= {"n": len(open_to), "n_own": len(queue) - len(open_to), "levels": levels}
+    values |= {"enabled": PageSettings.of(caller.account).enabled, "guideline": guideline_html(book)}
     return book_page(
         request, "adjudicate.html", caller, http_status=200, item=found, key=secrets.token_urlsafe(16), **values
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -19,6 +19,7 @@ from cranfield.judging.selection import FAST_MS, Selection, selected_items, with
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
 from cranfield.server.access import Caller, require
+from cranfield.server.judging_cards import Shown, image_response
 from cranfield.server.pages import render_page, see_other, segment
 from cranfield.server.refusal import not_found
 
@@ -34,13 +35,6 @@ CallOutcome = Literal["ok", "bad_answer", "error", "cached"]
 PAGE = 50
 LINK_DAYS = 14
 _MEASURING = Lock()
-
-
-class _Document(NamedTuple):
-    """What a text is found by."""
-
-    doc_id: str
-    fields: dict[str, object]
 
 
 def book_of(caller: Caller) -> BookInfo:
@@ -149,7 +143,16 @@ def item_of_book(request: Request, caller: Caller, item_id: int) -> ItemView:
 def shown_text(request: Request, found: ItemView) -> object:
     """The document as the judging page shows it; None where its fields are all there is."""
     texts = request.app.state.texts
-    return None if texts is None else texts.render(_Document(found.doc, found.fields), terms=found.query_text)
+    return None if texts is None else texts.render(Shown(found.doc, found.fields), terms=found.query_text)
+
+
+@router.get("/books/{book}/items/{item_id}/image")
+def item_image(request: Request, caller: Reader, item_id: int) -> Response:
+    """The image of an item, for those who look at its judgments."""
+    found, texts = item_of_book(request, caller, item_id), request.app.state.texts
+    if texts is None:
+        raise not_found("image")
+    return image_response(texts, Shown(found.doc, found.fields))
 
 
 @router.get("/books/{book}/reopen")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markdown_it import MarkdownIt
 
+    from cranfield.judging.store.values import BookInfo
+
 MOST_CHARS = 200_000
 """Characters of a document that are shown."""
 _TAG_NAMES = (
@@ -106,6 +108,11 @@ class DocumentPages:
     def close(self) -> None:
         """End what sources have open."""
         self.texts.close()
+
+
+def guideline_html(book: BookInfo) -> Markup:
+    """The guidelines of a book, which are Markdown."""
+    return rendered(DocumentText("", "", "", book.guideline, "markdown", "")).html
 
 
 def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:

@@ -12,22 +12,22 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from cranfield.errors import CranfieldError
+from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
 from cranfield.judging.store.values import BookInfo, ItemView, SaveRequest
 from cranfield.server.access import Caller, require
-from cranfield.server.judging_cards import Shown, cards, choice_to_grade
+from cranfield.server.documents import DocumentPages, guideline_html
+from cranfield.server.judging_cards import Shown, cards, choice_to_grade, image_response
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page
 from cranfield.server.refusal import RefusedError, not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
-    from cranfield.server.documents import DocumentPages
 
 LOG = logging.getLogger("cranfield.server")
 MOST_ITEMS = 50
@@ -106,9 +106,6 @@ def _pages(request: Request) -> DocumentPages:
 @cache
 def _fields_alone() -> DocumentPages:
     """Shows what the runs give of a document."""
-    from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.server.documents import DocumentPages
-
     return DocumentPages(DocumentTexts())
 
 
@@ -156,7 +153,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
         "guideline": {"version": book.guideline_version},
         "lease_ms": 1000 * settings.lease_seconds,
         "reveal": settings.reveal == "after" and graded,
-        "settings": _page_settings(caller).model_dump(),
+        "settings": PageSettings.of(caller.account).model_dump(),
     }
     return render_page(
         request,
@@ -167,7 +164,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
         scale=settings.scale.levels if graded else (),
         skips=page["skips"],
         actions=actions,
-        guideline=_guideline(book),
+        guideline=guideline_html(book),
         page_json=json.dumps(page),
     )
 
@@ -224,15 +221,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
     """The image of an item."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    image = _pages(request).image(Shown(found.doc, found.fields))
-    if image.problem is not None:
-        raise not_found("image")
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-        "Cache-Control": "private, max-age=600",
-    }
-    return Response(image.data, media_type=image.content_type, headers=headers)
+    return image_response(_pages(request), Shown(found.doc, found.fields))
 
 
 @book_api.post("/judgments")
@@ -349,14 +338,6 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     return {"ok": True, "item": cards(_pages(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
 
 
-def _guideline(book: BookInfo) -> Markup:
-    """The guidelines, which are Markdown, as sanitised HTML."""
-    from cranfield.judging.documents.values import DocumentText
-    from cranfield.server.documents import rendered
-
-    return rendered(DocumentText("", "", "", book.guideline, "markdown", "")).html
-
-
 @router.put("/api/me/settings")
 def save_settings(
     request: Request, caller: Annotated[Caller, Depends(require("account"))], settings: PageSettings
@@ -365,13 +346,6 @@ def save_settings(
     kept = {**caller.account.settings, "judging": settings.model_dump()}
     store_of(request).people.set_settings(caller.account.id, kept)
     return {"ok": True}
-
-
-def _page_settings(caller: Caller) -> PageSettings:
-    try:
-        return PageSettings.model_validate(caller.account.settings.get("judging", {}))
-    except ValidationError:  # of a version with other actions
-        return PageSettings()
 
 
 router.include_router(pages_of_book)

@@ -9,11 +9,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from fastapi.responses import Response
 from markupsafe import Markup, escape
 
 from cranfield.judging.documents.values import FailureKind
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action
+from cranfield.server.refusal import not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.store.values import Assignment, BookInfo, RatingRow
@@ -190,6 +192,19 @@ def _document(book: BookInfo, item: Assignment, rendered: RenderedDocument | Non
 def image_path(book: BookInfo, item_id: int) -> str:
     """Where the image of an item is."""
     return f"/api/books/{quote(book.name, safe='')}/items/{item_id}/image"
+
+
+def image_response(pages: DocumentPages, shown: Shown) -> Response:
+    """The image of a document, with a policy of its own."""
+    image = pages.image(shown)
+    if image.problem is not None:
+        raise not_found("image")
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=600",
+    }
+    return Response(image.data, media_type=image.content_type, headers=headers)
 
 
 def _lists(item: Assignment, rendered: Sequence[RenderedDocument | None]) -> dict[str, object]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
 
 from cranfield.judging.settings import Mode
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.accounts import AccountInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,14 @@ class PageSettings(BaseModel):
     """Action to key, where it is another than the table's; empty: no key."""
     highlight: bool = True
     layout: Literal["card", "list"] = "card"
+
+    @classmethod
+    def of(cls, account: AccountInfo) -> Self:
+        """What an account has stored; the defaults where that is of a version with other actions."""
+        try:
+            return cls.model_validate(account.settings.get("judging", {}))
+        except ValidationError:
+            return cls()
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

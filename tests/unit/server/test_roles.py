@@ -28,7 +28,8 @@ ROUTES = {
         "/api/books/{book}/documents"
     ),
     Access.READ: (
-        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} /books/{book}/calls /books/{book}/live /books/{book}/frozen/{number} "
+        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} "
+        "/books/{book}/items/{item_id}/image /books/{book}/calls /books/{book}/live /books/{book}/frozen/{number} "
         "/api/books/{book}/quality /api/books/{book}/items"
     ),
     Access.MANAGE: (

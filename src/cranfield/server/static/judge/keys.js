@@ -1,7 +1,7 @@
 // From a key press to an action. Keys of text fields, dialogs, modifiers and input methods are never taken.
 
 const SECOND_DIGIT_MS = 800;
-const TYPED = "input, textarea, select, [contenteditable]";
+const TYPED = "input:not([type=radio]), textarea, select, [contenteditable]";
 
 export class Keys {
   /**

@@ -1,5 +1,7 @@
 // What is on the screen. Reads cards, changes the page; decides nothing.
 
+import { watchImages } from "../images.js";
+
 const $ = (id) => document.getElementById(id);
 
 function element(tag, className, ...children) {
@@ -46,6 +48,7 @@ export class View {
     } else {
       card.node.append(element("div", "content", content(card.html)));
     }
+    watchImages(card.node);
     card.node.append(card.stateLine);
     this.showState(card);
     return card;
