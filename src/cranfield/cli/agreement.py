@@ -18,7 +18,7 @@ from cranfield.cli.shared import (
     require_single_stdin,
 )
 from cranfield.formats.io.files import stem
-from cranfield.model.testset_options import RULES, SCALES
+from cranfield.model.testset_options import RULES, SCALES, TARGETS
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
@@ -59,7 +59,7 @@ def agreement_command(
         ),
     ] = None,
     to_scale: Annotated[
-        str | None, typer.Option("--to-scale", metavar="SCALE", help="Convert the ratings to this scale first.")
+        str | None, typer.Option("--to-scale", metavar="SCALE", help=f"Convert the ratings first, to {TARGETS}.")
     ] = None,
     binary_at: BinaryAtOption = None,
     by: Annotated[

@@ -98,8 +98,10 @@ def shared_measures(evaluations: Sequence[Evaluation]) -> tuple[Measure, ...]:
 
 def _check_comparable(first: Evaluation, second: Evaluation) -> None:
     if first.testset.digest != second.testset.digest:
+        judging, other = first.testset.meta.judging, second.testset.meta.judging
+        by = ", judged by different guidelines" if judging and judging.has_other_guidelines(other) else ""
         raise UsageError(
-            "the two systems were evaluated on different test sets",
+            f"the two systems were evaluated on different test sets{by}",
             expected=first.testset.digest,
             got=second.testset.digest,
             hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "

@@ -84,3 +84,7 @@ class Judging:
     def guideline(self) -> str:
         """The digests of the guidelines as one text; figures are comparable where it is the same."""
         return " ".join(sorted({row.digest for row in self.guidelines if row.n}))
+
+    def has_other_guidelines(self, other: Judging | None) -> bool:
+        """Whether the other judgments are of a book too, and by other guidelines: a difference of figures may come from them."""
+        return other is not None and other.guideline != self.guideline

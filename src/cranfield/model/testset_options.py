@@ -11,6 +11,7 @@ OptionKind = Literal["file", "text", "texts", "pairs", "number", "flag"]
 
 RULES = "median, majority, mean, searchtweak or quepid"
 SCALES = "binary (0-1), graded (0-3) or detail (1-10)"
+TARGETS = f"{SCALES}, or by a map such as 0=0,1=0,2=1,3=1"
 """Consensus rules and scales of ratings; a test compares them with their tables, which import numpy."""
 
 
@@ -57,7 +58,7 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
     ),
     "consensus": OptionRow("text", "RULE", f"Consensus rule for the grades of several raters: {RULES}."),
     "scale": OptionRow("text", "SCALE", f"Scale of the ratings: {SCALES}."),
-    "to_scale": OptionRow("text", "SCALE", "Convert the ratings to this scale before consensus."),
+    "to_scale": OptionRow("text", "SCALE", f"Convert ratings and judgments first, to {TARGETS}."),
     "line_base": OptionRow("number", "0|1", "Line number of the first line of a file in the results."),
     "min_overlap": OptionRow("number", "N", "Minimum number of lines that a result must share with an expected span."),
     "databases": OptionRow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypedDict
 
 from cranfield.errors import CranfieldError
@@ -63,6 +64,7 @@ def book_sensitivity(
     *,
     primary: str = "nDCG@10",
     rule: str | None = None,
+    to: str | None = None,
     options: CompareOptions | None = None,
     scoring: ScoringOptions | None = None,
     models: bool = False,
@@ -74,6 +76,7 @@ def book_sensitivity(
         runs: baseline and candidate.
         primary: the measure that decides.
         rule: the declared consensus rule; None is that of the book.
+        to: scale or map that each rating is mapped to first.
         options: the test, its level and seed; None: as `compare`.
         scoring: how the runs are read and scored.
         models: whether a model's grade counts where nothing else gives one.
@@ -89,9 +92,10 @@ def book_sensitivity(
         first, second = (evaluate_with_options(testset, run, [primary], kept) for run in runs)
         return compare(first, second, declared)
 
-    rated = rated_book(contents, rule=rule, models=models)
+    made = partial(rated_book, contents, to=to, models=models)
+    rated = made(rule=rule)
     comparison = compared(rated.testset)
-    found = list(_repeated(contents, compared, rated.testset.consensus, models=models))
+    found = list(_repeated(contents, compared, rated.testset.consensus, made))
     means = tuple(item[1] for item in found if not isinstance(item, str))
     variations = tuple(item[0] for item in found if not isinstance(item, str))
     left_out = tuple(item for item in found if isinstance(item, str))
@@ -100,12 +104,15 @@ def book_sensitivity(
 
 
 def _repeated(
-    contents: BookContents, compared: Callable[[TestSet], Comparison], declared: str, *, models: bool
+    contents: BookContents,
+    compared: Callable[[TestSet], Comparison],
+    declared: str,
+    made: Callable[..., RatedBook],
 ) -> Iterator[tuple[Variation, tuple[float | None, float | None]] | str]:
     """Each alternative, or why it is not applicable."""
     for family, name, changes in _alternatives(contents, declared, persons_table(contents).raters):
         try:
-            rated = rated_book(contents, models=models, **changes)
+            rated = made(**changes)
             changed = compared(rated.testset) if rated.decided_by else None
         except CranfieldError as error:  # a scale without a map for the rule
             yield f"{family} {name}: {str(error).splitlines()[0]}"

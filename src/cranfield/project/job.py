@@ -246,7 +246,9 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     from cranfield.project.multi_testset import SetResult
 
     measure, verdict = experiment.primary, job.document.verdict
-    row = partial(SetResult, experiment.name, experiment.params, job.document, job.report.name, str(measure))
+    row = partial(
+        SetResult, experiment.name, experiment.testset, experiment.params, job.document, job.report.name, str(measure)
+    )
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
     compared = job.many or job.comparison
     unseen = compared.verdict.unseen if compared is not None else None

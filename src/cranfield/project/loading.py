@@ -331,15 +331,17 @@ def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
 
 def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
     from cranfield.stats.scale import LEVELS, scale_named
-    from cranfield.testsets.consensus import with_consensus
+    from cranfield.testsets.consensus import on_other_scale, with_consensus
 
-    graded = with_consensus(testset, options.consensus, to=options.to_scale, scale=options.scale)
+    rule, scale = options.consensus, options.scale
+    if options.to_scale is not None:
+        graded = on_other_scale(testset, options.to_scale, rule, scale=scale)
+    else:
+        graded = with_consensus(testset, rule, scale=scale)
     # The convention has its own rule where none is named.
-    graded = replace(graded, consensus=options.consensus or testset.consensus)
-    if options.to_scale is not None:  # the ratings are on the scale before the mapping
-        return replace(graded, ratings={})
-    if options.scale is not None:
-        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(options.scale)]))
+    graded = replace(graded, consensus=rule or testset.consensus)
+    if scale is not None and options.to_scale is None:
+        return replace(graded, meta=replace(graded.meta, scale=LEVELS[scale_named(scale)]))
     return graded
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from cranfield.model import Scalar
+from cranfield.model import Scalar, TestSet
 from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table
+from cranfield.testsets.judging_notes import guidelines_differ
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class SetResult:
     """The result of one test set, as the summary shows it."""
 
     name: str
+    testset: TestSet
     params: Mapping[str, Scalar]
     document: Document
     report: str
@@ -31,6 +34,7 @@ class SetResult:
 def summary_document(results: Sequence[SetResult]) -> Document:
     """A row for each test set, with a link to its own report."""
     documents = [result.document for result in results]
+    guidelines = (guidelines_differ(*(each.testset for each in two)) for two in pairwise(results))
     sentences = tuple(
         f"{result.name}: {result.document.verdict.sentence if result.document.verdict else result.document.title}"
         + (f" Here {result.unseen}." if result.unseen else "")
@@ -39,7 +43,7 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     return Document(
         title=f"{len(results)} test sets: {', '.join(result.name for result in results)}",
         subtitle=tuple(dict.fromkeys(document.title for document in documents)),
-        sections=(Section("sets", "Test sets", (_table(results), Bullets(sentences))),),
+        sections=(Section("sets", "Test sets", (_table(results), Bullets((*filter(None, guidelines), *sentences)))),),
         tidy=lambda: _tidy(results),
         payload=lambda: {"testsets": {result.name: result.document.payload() for result in results}},
         stamps=tuple(

@@ -11,17 +11,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, TypeGuard
 
 import numpy as np
 
-from cranfield.errors import UnknownNameError, UsageError, shorten
+from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten, unknown_name
 from cranfield.stats.vectors import FloatN
 
 Scale = Literal["binary", "graded", "detail"]
 GradeMap = Mapping[float, float]
 """Grade to grade."""
 
+EXAMPLE = "0=0,1=0,2=1,3=1"
+"""A map of your own."""
 _RANGE = re.compile(r"\s*(\d{1,4})\s*-\s*(\d{1,4})\s*")
 
 LEVELS: Mapping[Scale, tuple[int, ...]] = {
@@ -73,6 +77,59 @@ def parse_levels(text: str) -> tuple[float, ...]:
         expected = f"{', '.join(LEVELS)}, a list such as 0,1,2,4 or a range such as 1-5"
         raise UsageError(f"scale is {shorten(text)}", expected=expected)
     return levels
+
+
+def parse_target(text: str) -> Scale | GradeMap:
+    """What grades are mapped to: a scale by name, or the image of each grade (`0=0,1=0,2=1,3=1`).
+
+    Raises:
+        UnknownNameError: there is no scale of this name.
+        UsageError: with every problem of a map: a grade twice or that is no number from 0 on, images that fall.
+
+    Example:
+        >>> parse_target("binary"), parse_target("1=0, 2=1")
+        ('binary', {1.0: 0.0, 2.0: 1.0})
+    """
+    if "=" not in text:
+        if _is_scale(text):
+            return text
+        known = f"{', '.join(LEVELS)}, or a map such as {EXAMPLE}"
+        raise UnknownNameError(replace(unknown_name("scale", text, LEVELS), expected=known))
+    problems, rules = ProblemList(UsageError), dict[float, float]()
+    for part in text.split(","):
+        grade, image = map(_grade, part.partition("=")[::2])
+        if grade is None or image is None:
+            problems.add(f"{shorten(part.strip())} maps no grade", expected=f"GRADE=GRADE, from 0 on, as in {EXAMPLE}")
+        elif grade in rules:
+            problems.add(f"grade {grade:g} is mapped twice", got=shorten(text))
+        else:
+            rules[grade] = image
+    for lower, upper in pairwise(sorted(rules)):
+        if rules[lower] > rules[upper]:
+            message = (
+                f"grade {upper:g} becomes {rules[upper]:g}, less than grade {lower:g}, which becomes {rules[lower]:g}"
+            )
+            problems.add(message, expected="a higher grade that never becomes a lower one")
+    problems.raise_if_any()
+    return rules
+
+
+def levels_of(target: Scale | GradeMap) -> tuple[float, ...]:
+    """The grades that there are after a mapping."""
+    return tuple(map(float, LEVELS[target] if isinstance(target, str) else sorted(set(target.values()))))
+
+
+def format_map(rules: GradeMap) -> str:
+    """A map as `parse_target` reads it."""
+    return ",".join(f"{grade:g}={rules[grade]:g}" for grade in sorted(rules))
+
+
+def _grade(text: str) -> float | None:
+    try:
+        grade = float(text)
+    except ValueError:
+        return None
+    return grade if math.isfinite(grade) and grade >= 0 else None
 
 
 def binary_map(grades: Sequence[float], at: float) -> GradeMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,19 @@ from numpy.typing import NDArray
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
-from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
-from cranfield.stats.scale import LEVELS, GradeMap, Scale, map_grades, rules_between, scale_named, scale_of
+from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named, slot_table
+from cranfield.stats.scale import (
+    LEVELS,
+    GradeMap,
+    Scale,
+    format_map,
+    levels_of,
+    map_grades,
+    parse_target,
+    rules_between,
+    scale_named,
+    scale_of,
+)
 from cranfield.stats.vectors import FloatN
 from cranfield.words import first_of, n_of
 
@@ -132,13 +143,13 @@ def with_consensus(
 
     A pair whose votes are even, or that has no rating, is left unjudged; where its grade was under 0 (pooled, not judged),
     it stays so. An adjudicated grade stands in the place of the ratings of its pair. Documents without ratings keep their
-    grades, on whatever scale they are. Where neither the caller nor the set names a rule, judgments of rated pairs are
-    kept too.
+    grades, mapped like the ratings. Where neither the caller nor the set names a rule, judgments of rated pairs are kept too.
 
     Args:
         testset: with ratings, or with judgments by judge, which become ratings.
         rule: a name of `CONSENSUS`; None is the set's own, or else the median.
-        to: scale, or map from grade to grade, that each slot is mapped to before the slots are made into one.
+        to: scale, or map from grade to grade (as text: `0=0,1=0,2=1,3=1`), that each slot is mapped to before the slots are
+            made into one.
         scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
 
     Raises:
@@ -151,6 +162,8 @@ def with_consensus(
     n_final = sum(rating.final for given in testset.ratings.values() for rating in given)
     rated = rated_pairs(adjudicated(testset) if n_final else testset)
     on_scale = slots_on_scale(rated.table, row, to=to, scale=scale, declared=testset.meta.scale)
+    if to is not None and testset.ratings:
+        testset = mapped_judgments(testset, to, scale=scale, without=rated.pairs if named else ())
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
     ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
@@ -174,6 +187,51 @@ def with_consensus(
             *info(*notes),
         ),
     )
+
+
+def on_other_scale(
+    testset: TestSet, to: str | GradeMap, rule: str | None = None, *, scale: str | None = None
+) -> TestSet:
+    """The test set with grades on another scale. Its ratings, which are on the one before, are left out.
+
+    Raises:
+        TestSetError: there is no rating, and nothing but ratings could be mapped.
+        UnknownNameError: there is no such rule or scale.
+        UsageError: as `with_consensus`.
+    """
+    if rule is None and testset.grades and not testset.targets and not any(ratings_of(testset).values()):
+        graded = mapped_judgments(testset, to, scale=scale)
+    else:
+        graded = with_consensus(testset, rule, to=to, scale=scale)
+    levels = levels_of(parse_target(to) if isinstance(to, str) else to)
+    return replace(graded, ratings={}, meta=replace(graded.meta, scale=levels))
+
+
+def mapped_judgments(
+    testset: TestSet, to: str | GradeMap, *, scale: str | None = None, without: Collection[Pair] = ()
+) -> TestSet:
+    """The test set with its judgments on another scale; those under 0 stay as they are.
+
+    Raises:
+        UnknownNameError: there is no such scale.
+        UsageError: a judgment that is not on its scale or not in the map, or scales without a map.
+    """
+    rated = set(without)
+    places = [
+        (query_id, doc_id, grade)
+        for query_id, judged in testset.grades.items()
+        for doc_id, grade in judged.items()
+        if grade >= 0 and (query_id, doc_id) not in rated
+    ]
+    if not places:
+        return testset
+    table = slot_table([[grade] for *_, grade in places])
+    slots = slots_on_scale(table, rule_named("mean"), to=to, scale=scale, declared=testset.meta.scale)
+    grades = {query_id: dict(judged) for query_id, judged in testset.grades.items()}
+    for (query_id, doc_id, _), grade in zip(places, slots.table.grade.tolist(), strict=True):
+        grades[query_id][doc_id] = grade
+    notes = info(*(note.replace("rating", "judgment") for note in slots.notes))
+    return replace(testset, grades=grades, notes=(*testset.notes, *notes))
 
 
 def _counted(kept: int, changed: int, n_final: int) -> list[str]:
@@ -225,6 +283,7 @@ def slots_on_scale(
         UsageError: a grade that is not on its scale or not in the map, or scales without a map.
     """
     notes: list[str] = []
+    to = parse_target(to) if isinstance(to, str) else to
     on = None if scale is None else scale_named(scale)
     if on is not None:
         map_grades(table.grade, rules_between(on, on), f"on the {on} scale")
@@ -236,13 +295,13 @@ def slots_on_scale(
             notes.append(f"ratings are taken to be on the {on} scale, as none is named")
     grades = table.grade
     if isinstance(to, str):
-        if scale_named(to) != on:
+        if to != on:
             notes.append(f"each rating is mapped to the {to} scale first")
-        grades, on = _moved(grades, on, scale_named(to)), scale_named(to)
+        grades, on = _moved(grades, on, to), to
     elif to is not None:
         grades = map_grades(grades, to, "in the map")
         on = scale_of(grades)
-        notes.append("each rating is mapped by the map given first")
+        notes.append(f"each rating is mapped by {format_map(to)} first")
     if rule.needs_binary and on != "binary":
         grades, on = _moved(grades, on, "binary"), "binary"
         notes.append("each rating is mapped to the binary scale first")

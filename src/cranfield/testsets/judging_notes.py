@@ -94,7 +94,7 @@ def guideline_text(testset: TestSet) -> str:
 def guidelines_differ(old: TestSet, new: TestSet) -> str:
     """That figures on two test sets do not mean the same, as they were judged by other guidelines; empty where not."""
     first, second = (testset.meta.judging for testset in (old, new))
-    if first is None or second is None or first.guideline == second.guideline:
+    if first is None or not first.has_other_guidelines(second):
         return ""
     return (
         f"judged by different guidelines: {guideline_text(old) or 'unknown'} and {guideline_text(new) or 'unknown'}; "

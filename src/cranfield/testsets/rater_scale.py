@@ -9,7 +9,7 @@ import numpy as np
 
 from cranfield.errors import Problem, UsageError
 from cranfield.stats.consensus import ConsensusRule, SlotTable, rule_named
-from cranfield.stats.scale import LEVELS, GradeMap, binary_map, map_grades, parse_levels, scale_named
+from cranfield.stats.scale import LEVELS, GradeMap, binary_map, levels_of, map_grades, parse_levels, parse_target
 from cranfield.testsets.consensus import OnScale, slots_on_scale
 from cranfield.words import first_of
 
@@ -53,6 +53,7 @@ def scaled_ratings(
     """
     if to is not None and binary_at is not None:
         raise UsageError("{to_scale} and {binary_at} both map the ratings", expected="one", parameters=TO_AND_AT)
+    to = parse_target(to) if isinstance(to, str) else to
     levels, notes = _levels(table, scale, declared)
     named = scale if scale in LEVELS else None
     if binary_at is not None:
@@ -64,7 +65,7 @@ def scaled_ratings(
         slots_on_scale(table, row, to=to, scale=named, declared=levels) for row in (rule_named("mean"), rule)
     )
     if to is not None:
-        levels = tuple(map(float, LEVELS[scale_named(slots.scale)])) if slots.scale else ()
+        levels = levels_of(to)
     label = next((name for name, known in LEVELS.items() if tuple(map(float, known)) == levels), "")
     label = label or ", ".join(f"{level:g}" for level in levels) or (slots.scale or "")
     mapped = () if binary_at is not None else (*slots.notes, *for_rule.notes)

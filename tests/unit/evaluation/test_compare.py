@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import BUCKETS, MOVES
+from cranfield.model import Judging, JudgingGuideline, Meta
 
 RR = parse("RR")
 
@@ -302,11 +304,26 @@ def test_a_bad_option_says_so(options, message):
 def test_two_test_sets_or_conventions_are_not_compared():
     a = evaluate(set_of(2), lists_of([1, 1]), measures=["RR"])
     b = evaluate(set_of(3), lists_of([1, 1, 1]), measures=["RR"])
-    with pytest.raises(UsageError, match="different test sets"):
+    with pytest.raises(UsageError, match="different test sets;"):
         compare(a, b)
     c = evaluate(set_of(2), lists_of([1, 1]), measures=["RR"], convention="cupertino")
     with pytest.raises(UsageError, match="different conventions"):
         compare(a, c)
+
+
+def judged_by(guideline, n):
+    judging = Judging("book", 1, "median", guidelines=(JudgingGuideline(1, guideline, n),))
+    return replace(set_of(n), meta=Meta(judging=judging))
+
+
+@pytest.mark.parametrize(
+    ("guideline", "message"), [("b", "test sets, judged by different guidelines;"), ("a", "sets;")]
+)
+def test_figures_by_other_guidelines_are_not_compared_and_that_is_said(guideline, message):
+    first, second = judged_by("a", 2), judged_by(guideline, 3)
+    sides = [evaluate(each, lists_of([1] * len(each.queries)), measures=["RR"]) for each in (first, second)]
+    with pytest.raises(UsageError, match=message):
+        compare(*sides)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

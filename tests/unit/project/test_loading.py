@@ -7,7 +7,7 @@ import pytest
 
 from cranfield import evaluate, load
 from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
-from cranfield.model import Query, Span, TestSet
+from cranfield.model import Query, Rating, Span, TestSet
 from cranfield.project.loading import TestSetOptions, apply_options, databases_of, with_classes
 
 KINDS = TestSet(
@@ -90,8 +90,24 @@ def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
 
 @pytest.mark.parametrize("asked", [{"scale": "graded"}, {"to_scale": "binary"}, {"consensus": "median"}])
 def test_what_is_asked_about_ratings_of_a_set_without_any_is_refused(asked):
+    bare = replace(KINDS, grades={}) if "to_scale" in asked else KINDS
     with pytest.raises(TestSetError, match="holds no ratings"):
-        apply_options(KINDS, TestSetOptions(**asked))
+        apply_options(bare, TestSetOptions(**asked))
+
+
+def test_judgments_without_ratings_are_mapped_too():
+    grades = {"q1": {"a": 3, "b": 1, "c": -1}, "q2": {"a": 0}}
+    before = replace(KINDS, grades=grades, meta=replace(KINDS.meta, scale=(0, 1, 2, 3)))
+    after = apply_options(before, TestSetOptions(to_scale="0=0,1=0,2=1,3=1"))
+    assert after.grades == {"q1": {"a": 1, "b": 0, "c": -1}, "q2": {"a": 0}}
+    assert after.meta.scale == (0, 1)
+    assert "each judgment is mapped by 0=0,1=0,2=1,3=1 first" in map(str, after.notes)
+    with pytest.raises(UsageError, match="grade 3 is not in the map"):
+        apply_options(before, TestSetOptions(to_scale="0=0,1=1"))
+
+    rated = replace(before, ratings={"q1": (Rating("a", "ann", 2),)})
+    assert apply_options(rated, TestSetOptions(to_scale="binary", consensus="mean")).grades["q1"]["a"] == 1
+    assert apply_options(rated, TestSetOptions(to_scale="0=0,1=0,2=0,3=1")).grades["q1"] == {"a": 1, "b": 0, "c": -1}
 
 
 def test_a_value_named_for_a_class_that_no_query_has_is_said():

@@ -5,7 +5,16 @@ import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.model import Query, Rating, TestSet
-from cranfield.stats.scale import LEVELS, MAPS, map_grades, rules_between, scale_named, scale_of
+from cranfield.stats.scale import (
+    LEVELS,
+    MAPS,
+    format_map,
+    map_grades,
+    parse_target,
+    rules_between,
+    scale_named,
+    scale_of,
+)
 from cranfield.testsets.consensus import with_consensus
 
 
@@ -90,3 +99,26 @@ def test_what_has_no_map_is_said():
         map_grades(np.array([3.0, 0.0, 2.0, 3.0]), {0: 0, 1: 1}, "in the map")
     with pytest.raises(UnknownNameError, match="binary"):
         scale_named("binry")
+
+
+def test_a_target_is_a_scale_or_a_map_as_text():
+    assert parse_target("binary") == "binary"
+    own = parse_target(" 0=0, 1=0,2=1,3 = 1")
+    assert own == {0: 0, 1: 0, 2: 1, 3: 1}
+    assert parse_target(format_map(own)) == own
+
+
+def test_every_problem_of_a_map_is_said():
+    with pytest.raises(UsageError) as caught:
+        parse_target("0=1,1=0,2=x,1=2,=1,3=-1,4=nan,")
+    assert [problem.message for problem in caught.value.problems] == [
+        "'2=x' maps no grade",
+        "grade 1 is mapped twice",
+        "'=1' maps no grade",
+        "'3=-1' maps no grade",
+        "'4=nan' maps no grade",
+        "'' maps no grade",
+        "grade 1 becomes 0, less than grade 0, which becomes 1",
+    ]
+    with pytest.raises(UnknownNameError, match="'binry'; expected binary, graded, detail, or a map such as"):
+        parse_target("binry")

@@ -13,7 +13,7 @@ from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption,
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
-from cranfield.model.testset_options import RULES, SCALES
+from cranfield.model.testset_options import RULES, TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,10 @@ EXIT_NO_AGREEMENT = 1
 RuleOption = Annotated[
     str | None,
     typer.Option("--rule", metavar="RULE", help=f"Consensus rule: {RULES}; default: the rule of the book."),
+]
+ToScaleOption = Annotated[
+    str | None,
+    typer.Option("--to-scale", metavar="SCALE", help=f"Convert the ratings first, to {TARGETS}."),
 ]
 ModelsOption = Annotated[bool, typer.Option("--models", help="Use the grade of a model where nothing else gives one.")]
 PseudonymsOption = Annotated[bool, typer.Option("--pseudonyms", help="Call persons `rater 1`, `rater 2`, ...")]
@@ -103,10 +107,7 @@ def agreement_command(
     book: BookArgument,
     *,
     rule: RuleOption = None,
-    to_scale: Annotated[
-        str | None,
-        typer.Option("--to-scale", metavar="SCALE", help=f"Convert the grades to this scale first: {SCALES}."),
-    ] = None,
+    to_scale: ToScaleOption = None,
     binary_at: Annotated[
         list[float] | None,
         typer.Option(
@@ -146,6 +147,7 @@ def sensitivity_command(
         str, typer.Option("-m", "--measure", metavar="MEASURE", help="Measure that decides.")
     ] = "nDCG@10",
     rule: RuleOption = None,
+    to_scale: ToScaleOption = None,
     models: ModelsOption = False,
     seed: SeedOption = 0,
     scoring: ScoringOptions,
@@ -164,7 +166,14 @@ def sensitivity_command(
         contents = contents_of(store, book)
     options = CompareOptions(n_draws=SENSITIVITY_DRAWS, seed=seed)
     found = book_sensitivity(
-        contents, (baseline, candidate), primary=measure, rule=rule, options=options, scoring=scoring, models=models
+        contents,
+        (baseline, candidate),
+        primary=measure,
+        rule=rule,
+        to=to_scale,
+        options=options,
+        scoring=scoring,
+        models=models,
     )
     document = book_sensitivity_document(
         found.rated.testset, found.comparison, found.sensitivity, found.means, found.line, found.rated.differences

@@ -17,7 +17,7 @@ from cranfield.judging.store.schema import Action, Origin, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import ItemView, RatingRow
 from cranfield.model import Meta, Query, Rating, TestSet
-from cranfield.testsets.consensus import with_consensus
+from cranfield.testsets.consensus import on_other_scale, with_consensus
 
 UNJUDGED = -1.0
 ADJUDICATOR = "adjudicator"
@@ -60,6 +60,7 @@ def rated_book(
     contents: BookContents,
     *,
     rule: str | None = None,
+    to: str | None = None,
     models: bool = False,
     without: Collection[str] = (),
     adjudicated: bool = True,
@@ -70,6 +71,7 @@ def rated_book(
     Args:
         contents: the book.
         rule: consensus rule of the persons' ratings; None is that of the book.
+        to: scale or map that each rating is mapped to first.
         models: whether the grade of a model counts where nothing else gives one.
         without: raters who are left out.
         adjudicated: whether grades by adjudication count.
@@ -99,9 +101,10 @@ def rated_book(
         meta=Meta(scale=tuple(map(float, contents.info.settings.scale.grades))),
     )
     made = with_consensus(bare) if any(bare.ratings.values()) else bare
-    decided = {pair: source for pair, source in sources.items() if made.grades[pair[0]][pair[1]] >= 0}
+    testset = made if to is None else on_other_scale(bare, to)
+    decided = {pair: source for pair, source in sources.items() if testset.grades[pair[0]][pair[1]] >= 0}
     differences = tuple(_differences(pooled, made, decided))
-    return RatedBook(made, decided, differences, len(contents.items) - len(pooled))
+    return RatedBook(testset, decided, differences, len(contents.items) - len(pooled))
 
 
 def people_grades(store: Store, book: str | int) -> dict[str, dict[str, float]]:
