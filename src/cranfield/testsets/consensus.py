@@ -148,8 +148,7 @@ def with_consensus(
     Args:
         testset: with ratings, or with judgments by judge, which become ratings.
         rule: a name of `CONSENSUS`; None is the set's own, or else the median.
-        to: scale, or map from grade to grade (as text: `0=0,1=0,2=1,3=1`), that each slot is mapped to before the slots are
-            made into one.
+        to: scale, or map from grade to grade (`0=0,1=0,2=1,3=1`), that each slot is mapped to before they are made into one.
         scale: what the ratings are on; None is the set's scale, or else the smallest one that fits.
 
     Raises:
