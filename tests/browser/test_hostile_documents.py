@@ -21,7 +21,6 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, Poo
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.server.app import create_app
-from cranfield.server.documents import DocumentPages
 from cranfield.server.options import ServerOptions
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -95,7 +94,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         options = ServerOptions(port=int(probe.getsockname()[1]))
     texts = DocumentTexts(load_workbench(tmp_path / "workbench.yaml"))
-    app = create_app(store, options, texts=DocumentPages(texts))
+    app = create_app(store, options, texts=texts)
     server = uvicorn.Server(uvicorn.Config(app, port=options.port, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

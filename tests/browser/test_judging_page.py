@@ -14,6 +14,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -25,15 +26,14 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from cranfield.judging.documents.texts import DocumentTexts, open_texts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import SCALES, BookSettings, Mode
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
-from cranfield.server.documents import DocumentPages
 from cranfield.server.options import ServerOptions
-from cranfield.server.texts import open_texts
 
 pytestmark = pytest.mark.browser
 THINGS = ["wool", "socks", "cotton", "shirt", "desk", "lamp", "garden", "chair", "hose", "rake"]
@@ -98,7 +98,7 @@ def free_port() -> int:
 class Served:
     """A server of a database in a thread of this process."""
 
-    def __init__(self, path: Path, texts: DocumentPages | None = None) -> None:
+    def __init__(self, path: Path, texts: DocumentTexts | None = None) -> None:
         self.store: Store = open_store(path)
         self.options = ServerOptions(port=free_port())
         app = create_app(self.store, self.options, texts=texts)
@@ -447,7 +447,7 @@ def test_images_are_painted_and_a_document_without_a_text_says_so(context, tmp_p
     )
     store.books.create("shop", made, BookSettings())
     store.close()
-    with open_texts(tmp_path / "workbench.yaml") as texts:
+    with closing(open_texts(tmp_path / "workbench.yaml")) as texts:
         served = Served(tmp_path / "books.db", texts)
         page, messages = opened(context, served.address())
         found = {}

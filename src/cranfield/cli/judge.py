@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
@@ -72,9 +72,9 @@ def judge_command(
     A run file makes a book of its first results; two make a book of their lists, of which the better one is chosen blind.
     """
     try:
+        from cranfield.judging.documents.texts import open_texts
         from cranfield.server.options import ServerOptions, server_secret
         from cranfield.server.run import run_server
-        from cranfield.server.texts import open_texts
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the judging page", "web") from None
 
@@ -85,7 +85,7 @@ def judge_command(
         _show_book(store, name, documents)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
-        with suppress(KeyboardInterrupt), open_texts(documents) as texts:  # Ctrl-C is the ordinary end
+        with suppress(KeyboardInterrupt), closing(open_texts(documents)) as texts:  # Ctrl-C is the ordinary end
             run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()

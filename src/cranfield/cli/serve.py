@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -33,9 +34,9 @@ def serve_command(
 ) -> None:
     """Serve all books of a database to a team, until interrupted."""
     try:
+        from cranfield.judging.documents.texts import open_texts
         from cranfield.server.options import ServerOptions, is_loopback, server_secret
         from cranfield.server.run import run_server
-        from cranfield.server.texts import open_texts
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the server", "web") from None
     options = ServerOptions(
@@ -59,6 +60,6 @@ def serve_command(
             "--trust-proxy.",
             err=True,
         )
-    with open_texts(documents) as texts:
+    with closing(open_texts(documents)) as texts:
         run_server(store, options, texts=texts, on_ready=lambda address: typer.echo(f"Serving at {address}"))
     store.close()

@@ -15,6 +15,7 @@ from cranfield.server.pages import FOLDER
 from cranfield.server.refusal import add_handlers
 
 if TYPE_CHECKING:
+    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
 
@@ -22,23 +23,24 @@ LARGEST_BODY = 2_000_000
 """Bytes of a request: a batch of judgments, or a long guideline."""
 
 
-def create_app(store: Store, options: ServerOptions, *, texts: object = None) -> FastAPI:
+def create_app(store: Store, options: ServerOptions, *, texts: DocumentTexts | None = None) -> FastAPI:
     """Make the application.
 
     Args:
         store: the books.
         options: address, accounts, proxies.
-        texts: shows documents; None: their fields alone.
+        texts: reads documents; None: their fields alone.
 
     Raises:
         InternalError: a route does not declare who may use it.
     """
+    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.server.routers import routers
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, max_body_size=LARGEST_BODY)
     app.state.store = store
     app.state.options = options
-    app.state.texts = texts
+    app.state.texts = texts or DocumentTexts()
     app.state.stopping = asyncio.Event()
     app.state.reports = {}
     app.state.streams = Counter[int]()

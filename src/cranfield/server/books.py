@@ -19,7 +19,8 @@ from cranfield.judging.selection import FAST_MS, Selection, selected_items, with
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
 from cranfield.server.access import Caller, require
-from cranfield.server.judging_cards import Shown, image_response
+from cranfield.server.documents import RenderedDocument, rendered
+from cranfield.server.judging_cards import image_response
 from cranfield.server.pages import render_page, see_other, segment
 from cranfield.server.refusal import not_found
 
@@ -140,19 +141,16 @@ def item_of_book(request: Request, caller: Caller, item_id: int) -> ItemView:
     return found
 
 
-def shown_text(request: Request, found: ItemView) -> object:
-    """The document as the judging page shows it; None where its fields are all there is."""
-    texts = request.app.state.texts
-    return None if texts is None else texts.render(Shown(found.doc, found.fields), terms=found.query_text)
+def shown_text(request: Request, found: ItemView) -> RenderedDocument:
+    """The document as the judging page shows it."""
+    return rendered(request.app.state.texts.get(found.doc, found.fields), found.query_text)
 
 
 @router.get("/books/{book}/items/{item_id}/image")
 def item_image(request: Request, caller: Reader, item_id: int) -> Response:
     """The image of an item, for those who look at its judgments."""
-    found, texts = item_of_book(request, caller, item_id), request.app.state.texts
-    if texts is None:
-        raise not_found("image")
-    return image_response(texts, Shown(found.doc, found.fields))
+    found = item_of_book(request, caller, item_id)
+    return image_response(request.app.state.texts, found.doc, found.fields)
 
 
 @router.get("/books/{book}/reopen")

@@ -10,15 +10,14 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from cranfield.config.documents import DocumentFormat
 from cranfield.errors import shorten
 from cranfield.judging.documents.plain import DROPPED, without_depth
-from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.documents.values import DocumentProblem, DocumentText, FailureKind, Image
+from cranfield.judging.documents.values import DocumentProblem, DocumentText, FailureKind
 from cranfield.server.highlight import highlight
 
 if TYPE_CHECKING:
@@ -47,22 +46,8 @@ ATTRIBUTES = {
     "span": {"data-line"},
 }
 _H1 = re.compile(r"(</?)h1\b", re.IGNORECASE)
-_log = logging.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 _CUT = "Only the first {most:,} of {all:,} characters are shown."
-
-
-class Item(Protocol):
-    """An item of a book, as far as its document is shown."""
-
-    @property
-    def doc_id(self) -> str:
-        """Id of the document."""
-        ...
-
-    @property
-    def fields(self) -> Mapping[str, object]:
-        """What the runs give."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +63,12 @@ class RenderedDocument:
     open_url: str | None
     """http or https."""
     has_image: bool
-    """`DocumentPages.image` may have it."""
+    """`DocumentTexts.image` may have it."""
     problem: str | None
     """Why it cannot be shown, as a sentence."""
     problem_kind: str | None
     """A `FailureKind`."""
     document: DocumentText
-
-
-class DocumentPages:
-    """Documents as HTML. Safe to use in several threads."""
-
-    def __init__(self, texts: DocumentTexts) -> None:
-        self.texts = texts
-
-    def render(self, item: Item, *, terms: str = "") -> RenderedDocument:
-        """The document of an item; never raises for a document.
-
-        Args:
-            item: of a book.
-            terms: text of the query, whose words are marked by `<mark>`.
-        """
-        return rendered(self.texts.get(item.doc_id, item.fields), terms)
-
-    def image(self, item: Item) -> Image:
-        """The image of an item; never raises for a document."""
-        return self.texts.image(item.doc_id, item.fields)
-
-    def close(self) -> None:
-        """End what sources have open."""
-        self.texts.close()
 
 
 def guideline_html(book: BookInfo) -> Markup:
@@ -116,14 +77,19 @@ def guideline_html(book: BookInfo) -> Markup:
 
 
 def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
-    """A document as HTML."""
+    """A document as HTML; never raises for a document.
+
+    Args:
+        document: its text, or the problem.
+        terms: text of the query, whose words are marked by `<mark>`.
+    """
     problem = document.problem
     body = Markup("")
     if problem is None:
         try:
-            body = Markup(highlight(_body(document), terms))  # noqa: S704  sanitised right before
-        except Exception:  # noqa: BLE001  a document of any content must not stop the page of a rater
-            _log.warning("document %s cannot be shown", shorten(document.doc_id), exc_info=True)
+            body = highlight(_body(document), terms)
+        except Exception:  # a document of any content must not stop the page of a rater
+            LOG.exception("document %s cannot be shown", shorten(document.doc_id))
             problem = DocumentProblem(FailureKind.FAILED, "This document cannot be shown.")
     return RenderedDocument(
         document.title,
@@ -137,11 +103,11 @@ def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
     )
 
 
-def _body(document: DocumentText) -> str:
+def _body(document: DocumentText) -> Markup:
     """The whole document, sanitised."""
-    body = sanitise(_as_html(document.content[:MOST_CHARS], document.format, document.first_line))
+    body = sanitise(_RENDERERS[document.format](document.content[:MOST_CHARS], document.first_line))
     if len(document.content) > MOST_CHARS:
-        body += f"<p>{_CUT.format(most=MOST_CHARS, all=len(document.content))}</p>"
+        body += Markup("<p>{}</p>").format(_CUT.format(most=MOST_CHARS, all=len(document.content)))
     if document.template is None:
         return body
     values = {
@@ -150,13 +116,13 @@ def _body(document: DocumentText) -> str:
         "text": document.text[:MOST_CHARS],
         "url": document.url,
         "fields": document.values,
-        "body": Markup(body),  # noqa: S704  sanitised right before
+        "body": body,
     }
     try:
         return sanitise(_filled(_template(document.template), values))
-    except Exception as error:  # noqa: BLE001  a template of the operator, with values of any kind
-        reason = html.escape(f"The template of this source failed: {type(error).__name__}.")
-        return f"<p>{reason}</p>{body}"
+    except Exception as error:  # a template of the operator, with values of any kind
+        LOG.exception("template for document %s", shorten(document.doc_id))
+        return Markup("<p>The template of this source failed: {}.</p>").format(type(error).__name__) + body
 
 
 def _filled(template: Template, values: Mapping[str, object]) -> str:
@@ -179,11 +145,11 @@ def _template(text: str) -> Template:
     return ImmutableSandboxedEnvironment(autoescape=True, undefined=ChainableUndefined).from_string(text)
 
 
-def sanitise(markup: str) -> str:
+def sanitise(markup: str) -> Markup:
     """HTML with allowed elements and attributes alone; links open in a page of their own and name no referrer."""
     import nh3
 
-    return nh3.clean(
+    clean = nh3.clean(
         _H1.sub(r"\1h2", without_depth(markup)),
         tags=set(TAGS),
         clean_content_tags=set(DROPPED),
@@ -193,10 +159,7 @@ def sanitise(markup: str) -> str:
         set_tag_attribute_values={"a": {"target": "_blank"}},
         allowed_classes={"pre": {"code", "text"}, "span": {"line"}},
     )
-
-
-def _as_html(content: str, kind: DocumentFormat, first_line: int) -> str:
-    return _RENDERERS[kind](content, first_line)
+    return Markup(clean)  # noqa: S704  sanitised right before
 
 
 def _text(content: str, _: int) -> str:

@@ -6,6 +6,8 @@ import html
 import re
 import unicodedata
 
+from markupsafe import Markup
+
 MOST_TERMS = 40
 MOST_MARKS = 500
 """Marks in one document: more help no reader."""
@@ -31,11 +33,11 @@ def query_terms(query: str) -> list[str]:
     return sorted(content[:MOST_TERMS], key=lambda word: (-len(word), word))
 
 
-def highlight(markup: str, query: str) -> str:
+def highlight(markup: Markup, query: str) -> Markup:
     """Sanitised HTML with the terms of a query in `<mark>`, whatever their case and accents are.
 
     Args:
-        markup: as nh3 writes it. Tags are not changed, text is escaped anew.
+        markup: as nh3 or `escape` writes it. Tags are not changed, text is escaped anew.
         query: its text.
     """
     terms = query_terms(query)
@@ -51,7 +53,7 @@ def highlight(markup: str, query: str) -> str:
         if left > 0 and parts[index]:
             parts[index], n_marks = _marked(html.unescape(parts[index]), pattern, left)
             left -= n_marks
-    return "".join(parts)
+    return Markup("".join(parts))  # noqa: S704  the tags of `markup`, and text that is escaped
 
 
 def _marked(text: str, pattern: re.Pattern[str], most: int) -> tuple[str, int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,18 +14,19 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from cranfield.errors import CranfieldError
-from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
 from cranfield.judging.store.values import BookInfo, ItemView, SaveRequest
 from cranfield.server.access import Caller, require
-from cranfield.server.documents import DocumentPages, guideline_html
-from cranfield.server.judging_cards import Shown, cards, choice_to_grade, image_response
+from cranfield.server.books import book_of
+from cranfield.server.documents import guideline_html
+from cranfield.server.judging_cards import cards, choice_to_grade, image_response
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page
 from cranfield.server.refusal import RefusedError, not_found
 
 if TYPE_CHECKING:
+    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
 
 LOG = logging.getLogger("cranfield.server")
@@ -98,22 +98,10 @@ def store_of(request: Request) -> Store:
     return store
 
 
-def _pages(request: Request) -> DocumentPages:
-    pages: DocumentPages | None = request.app.state.texts
-    return _fields_alone() if pages is None else pages
-
-
-@cache
-def _fields_alone() -> DocumentPages:
-    """Shows what the runs give of a document."""
-    return DocumentPages(DocumentTexts())
-
-
-def book_of(caller: Caller) -> BookInfo:
-    """The book of the path, which `require` has found."""
-    if caller.book is None:
-        raise not_found("book")
-    return caller.book
+def texts_of(request: Request) -> DocumentTexts:
+    """The texts of the server."""
+    texts: DocumentTexts = request.app.state.texts
+    return texts
 
 
 def book_uid(book: BookInfo) -> str:
@@ -187,8 +175,8 @@ def next_items(
     judged = [store.queue.own(book.id, rater, row.item_id) for row in rows]
     return {
         "ok": True,
-        "items": cards(_pages(request), book, given),
-        "recent": cards(_pages(request), book, judged, rows),
+        "items": cards(texts_of(request), book, given),
+        "recent": cards(texts_of(request), book, judged, rows),
         "progress": progress(store, book, rater),
     }
 
@@ -196,15 +184,7 @@ def next_items(
 def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]:
     """How far a rater is."""
     found = store.reading.progress(book.id, account_id)
-    names = (
-        "n_done",
-        "n_left",
-        "n_skipped",
-        "n_later",
-        "median_ms",
-        "seconds_left",
-        "n_seen",
-    )
+    names = ("n_done", "n_left", "n_skipped", "n_later", "median_ms", "seconds_left", "n_seen")
     return {name: getattr(found, name) for name in names}
 
 
@@ -213,7 +193,7 @@ def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
     """An item with its text, however long that takes within the limit of its source."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    return {"ok": True, "item": cards(_pages(request), book, [found], seconds=WAIT_S)[0]}
+    return {"ok": True, "item": cards(texts_of(request), book, [found], seconds=WAIT_S)[0]}
 
 
 @book_api.get("/items/{item}/image")
@@ -221,7 +201,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
     """The image of an item."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    return image_response(_pages(request), Shown(found.doc, found.fields))
+    return image_response(texts_of(request), found.doc, found.fields)
 
 
 @book_api.post("/judgments")
@@ -335,7 +315,7 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
     )
-    return {"ok": True, "item": cards(_pages(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
+    return {"ok": True, "item": cards(texts_of(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
 
 
 @router.put("/api/me/settings")

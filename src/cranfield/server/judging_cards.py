@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from fastapi.responses import Response
@@ -15,11 +15,13 @@ from markupsafe import Markup, escape
 from cranfield.judging.documents.values import FailureKind
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action
+from cranfield.server.documents import RenderedDocument, rendered
+from cranfield.server.highlight import highlight
 from cranfield.server.refusal import not_found
 
 if TYPE_CHECKING:
-    from cranfield.judging.store.values import Assignment, BookInfo, RatingRow
-    from cranfield.server.documents import DocumentPages, RenderedDocument
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.judging.store.values import Assignment, BookInfo, Json, RatingRow
 
 TEXTS_S = 2.0
 """Longest wait for the texts of a request; the page asks for those that are late one at a time."""
@@ -31,39 +33,38 @@ CHOICES = {"tie": 0, "left": 1, "right": 2}
 """Grades of preferences, where list `a` is on the left."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A document as the renderer takes it."""
+class Shown(NamedTuple):
+    """A document to render."""
 
     doc_id: str
-    fields: dict[str, object]
+    fields: Json
+    terms: str
+    """Text of the query."""
 
 
 @dataclass(slots=True)
 class Work:
     """Documents that threads render, each at most once."""
 
-    todo: list[tuple[int, Shown, str]]
+    todo: list[tuple[int, Shown]]
     done: dict[int, RenderedDocument] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, pages: DocumentPages) -> None:
+    def run(self, texts: DocumentTexts) -> None:
         """Render until nothing is left."""
         while True:
             with self.lock:
                 if not self.todo:
                     return
-                place, shown, terms = self.todo.pop(0)
-            self.done[place] = pages.render(shown, terms=terms)
+                place, shown = self.todo.pop(0)
+            self.done[place] = rendered(texts.get(shown.doc_id, shown.fields), shown.terms)
 
 
-def render_all(
-    pages: DocumentPages, documents: Sequence[tuple[Shown, str]], seconds: float
-) -> dict[int, RenderedDocument]:
+def render_all(texts: DocumentTexts, documents: Sequence[Shown], seconds: float) -> dict[int, RenderedDocument]:
     """Place to document, for those that were rendered in time; the others go on in the background, into the cache."""
-    work = Work([(place, shown, terms) for place, (shown, terms) in enumerate(documents)])
+    work = Work(list(enumerate(documents)))
     threads = [
-        threading.Thread(target=work.run, args=(pages,), daemon=True) for _ in range(min(READERS, len(documents)))
+        threading.Thread(target=work.run, args=(texts,), daemon=True) for _ in range(min(READERS, len(documents)))
     ]
     until = monotonic() + seconds
     for thread in threads:
@@ -87,7 +88,7 @@ def grade_to_choice(grade: float, *, swapped: bool) -> str:
 
 
 def cards(
-    pages: DocumentPages,
+    texts: DocumentTexts,
     book: BookInfo,
     items: Sequence[Assignment],
     judged: Sequence[RatingRow] = (),
@@ -96,7 +97,7 @@ def cards(
     """Items for the page, in their order.
 
     Args:
-        pages: renders documents.
+        texts: reads documents.
         book: their book.
         items: what the rater holds, or has judged.
         judged: where the rater stands with the items that have been judged.
@@ -104,8 +105,7 @@ def cards(
     """
     mine = {row.item_id: row for row in judged}
     parts = [_documents(book, item) for item in items]
-    documents = [(shown, item.query_text) for item, shown_of in zip(items, parts, strict=True) for shown in shown_of]
-    found = render_all(pages, documents, seconds)
+    found = render_all(texts, [shown for of_item in parts for shown in of_item], seconds)
     made, first = [], 0
     for item, shown_of in zip(items, parts, strict=True):
         rendered = [found.get(first + place) for place in range(len(shown_of))]
@@ -131,12 +131,9 @@ def _as_list(value: object) -> list[object]:
 
 def _documents(book: BookInfo, item: Assignment) -> list[Shown]:
     if not _is_pair(book):
-        return [Shown(item.doc, item.fields)]
-    return [Shown(str(each.get("doc", "")), _without_id(each)) for side in pair(item) for each in side]
-
-
-def _without_id(record: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in record.items() if name != "doc"}
+        return [Shown(item.doc, item.fields, item.query_text)]
+    results = [dict(each) for side in pair(item) for each in side]
+    return [Shown(str(each.pop("doc", "")), each, item.query_text) for each in results]
 
 
 def _card(item: Assignment) -> dict[str, object]:
@@ -194,9 +191,9 @@ def image_path(book: BookInfo, item_id: int) -> str:
     return f"/api/books/{quote(book.name, safe='')}/items/{item_id}/image"
 
 
-def image_response(pages: DocumentPages, shown: Shown) -> Response:
+def image_response(texts: DocumentTexts, doc_id: str, fields: Json) -> Response:
     """The image of a document, with a policy of its own."""
-    image = pages.image(shown)
+    image = texts.image(doc_id, fields)
     if image.problem is not None:
         raise not_found("image")
     headers = {
@@ -208,14 +205,12 @@ def image_response(pages: DocumentPages, shown: Shown) -> Response:
 
 
 def _lists(item: Assignment, rendered: Sequence[RenderedDocument | None]) -> dict[str, object]:
-    from cranfield.server.highlight import highlight
-
     def result(found: RenderedDocument | None, record: dict[str, object]) -> Markup:
         if found is None:
             return Markup("<li><h4>{}</h4></li>").format(str(record.get("title") or record.get("doc", "")))
         text = " ".join(found.document.text.split())
         cut = text[:SNIPPET_CHARS] + (" …" if len(text) > SNIPPET_CHARS else "")
-        marked = Markup(highlight(str(escape(cut)), item.query_text))  # noqa: S704  escaped right before
+        marked = highlight(escape(cut), item.query_text)
         return Markup("<li><h4>{}</h4><p>{}</p></li>").format(found.title, found.problem or marked)
 
     sides, place = [], 0

@@ -16,6 +16,7 @@ from cranfield.server.app import create_app
 from cranfield.server.passwords import no_password
 
 if TYPE_CHECKING:
+    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
 
@@ -66,7 +67,7 @@ def run_server(
     options: ServerOptions,
     path: str = "/",
     *,
-    texts: object = None,
+    texts: DocumentTexts | None = None,
     on_ready: Callable[[str], object] = print,
 ) -> None:
     """Serve until interrupted.
@@ -75,7 +76,7 @@ def run_server(
         store: the books.
         options: address, accounts, proxies.
         path: the page to open first.
-        texts: shows documents.
+        texts: reads documents.
         on_ready: gets the address once connections are accepted.
 
     Raises:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
@@ -75,12 +77,12 @@ class Team:
 @pytest.fixture(scope="session")
 def team_app() -> FastAPI:
     """The application without books: making it takes longer than most tests."""
-    return create_app(None, ServerOptions(port=8000, accounts=True, secret=b"k" * 32))  # type: ignore[arg-type]
+    return create_app(cast("Store", None), ServerOptions(port=8000, accounts=True, secret=b"k" * 32))
 
 
 def with_store(app: FastAPI, store: Store) -> FastAPI:
     """The application, as it is made with these books."""
-    app.state.store, app.state.reports, app.state.texts = store, {}, None
+    app.state.store, app.state.reports, app.state.texts = store, {}, DocumentTexts()
     return app
 
 

@@ -2,7 +2,6 @@
 
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from cranfield.config.documents import FieldsSource, Workbench
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentText
-from cranfield.server.documents import ATTRIBUTES, TAGS, DocumentPages, rendered, sanitise
+from cranfield.server.documents import ATTRIBUTES, TAGS, rendered, sanitise
 from cranfield.server.highlight import MOST_MARKS, highlight, query_terms
 
 
@@ -175,7 +174,7 @@ def test_a_long_document_is_cut_and_says_so():
 
 
 def test_a_problem_is_a_sentence():
-    page = DocumentPages(DocumentTexts()).render(SimpleNamespace(doc_id="<d1>", fields={}), terms="x")
+    page = rendered(DocumentTexts().get("<d1>"), "x")
     assert (page.title, page.html, page.digest, page.problem_kind) == ("<d1>", "", "", "no_source")
     assert page.problem.startswith("The runs give no text")
 
@@ -225,7 +224,7 @@ def test_marks_and_terms_have_a_limit():
 
 def shown_by(template, **fields):
     texts = DocumentTexts(Workbench(documents=[FieldsSource(fields={}, template=template)]))
-    return str(DocumentPages(texts).render(SimpleNamespace(doc_id="d", fields=fields), terms="lock").html)
+    return str(rendered(texts.get("d", fields), "lock").html)
 
 
 def test_a_template():

@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from cranfield.errors import UsageError
+from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.preference import preference_result
 from cranfield.judging.settings import BookSettings, Mode
@@ -71,13 +73,13 @@ def store(made: Path, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def app() -> FastAPI:
-    return create_app(None, OPTIONS)  # type: ignore[arg-type]
+    return create_app(cast("Store", None), OPTIONS)
 
 
 @pytest.fixture
 def client(store: Store, app: FastAPI) -> Iterator[TestClient]:
     """Signed in on the judging page, with its CSRF token."""
-    app.state.store, app.state.reports, app.state.texts = store, {}, None
+    app.state.store, app.state.reports, app.state.texts = store, {}, DocumentTexts()
     with TestClient(app, base_url=ADDRESS) as browser:
         page = browser.get(f"/start?token={OPTIONS.start_token}&next=/books/shop/judge")
         assert page.status_code == 200, page.text

@@ -139,6 +139,7 @@ def rate_command(
     """
     from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
+    from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
 
@@ -210,14 +211,6 @@ def read_budget(model: str, tokens: int | None, money: float | None, prices: Pat
         hint = f"write `models: {{{model}: {{input: 0.5, output: 1.5}}}}`, prices of a million tokens, to a file for --prices"
         raise UsageError(f"--budget-money needs the price of {model}", got=where, hint=hint)
     return Budget(tokens=tokens, money=money, prices=found)
-
-
-def open_texts(documents: Path | None) -> DocumentTexts:
-    """Where texts are read from."""
-    from cranfield.config.documents import load_workbench
-    from cranfield.judging.documents.texts import DocumentTexts
-
-    return DocumentTexts(None if documents is None else load_workbench(documents))
 
 
 def show_progress(outcome: RateOutcome) -> None:

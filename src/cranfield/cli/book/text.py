@@ -20,10 +20,9 @@ def text_command(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Show the texts of documents as raters get them, or why there are none: to try the operator's file."""
-    from cranfield.config.documents import load_workbench
-    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.judging.documents.texts import open_texts
     from cranfield.reporting.documents.texts import texts_document
 
-    with closing(DocumentTexts(load_workbench(config))) as texts:
+    with closing(open_texts(config)) as texts:
         found = [texts.get(doc_id) for doc_id in documents]
     deliver(texts_document(found), output)

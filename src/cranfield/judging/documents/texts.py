@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from cranfield.config.documents import (
     UrlSource,
     Workbench,
     compile_match,
+    load_workbench,
 )
 from cranfield.errors import CranfieldError, shorten
 from cranfield.judging.documents.corpus import CorpusReader
@@ -55,7 +57,7 @@ _ONE_AT_A_TIME = (SqlReader, CorpusReader)
 """Readers over one connection or file."""
 _MATCH_S = 2.0
 _TITLE_CHARS = 500
-_log = logging.getLogger(__name__)
+LOG = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
@@ -149,10 +151,10 @@ class DocumentTexts:
         except DocumentError as error:
             problem = error.problem
         except (SearchError, CranfieldError) as error:
-            _log.warning("document %s: %s", shorten(doc_id), error)
+            LOG.warning("document %s: %s", shorten(doc_id), error)
             problem = DocumentProblem(FailureKind.FAILED, "The source of this document cannot be read.")
-        except Exception:  # noqa: BLE001  a document of any content must not stop the page of a rater
-            _log.warning("document %s", shorten(doc_id), exc_info=True)
+        except Exception:  # a document of any content must not stop the page of a rater
+            LOG.exception("document %s", shorten(doc_id))
             problem = DocumentProblem(FailureKind.FAILED, "This document cannot be read.")
         url = web_address(given.get("url"))
         return DocumentText(doc_id, _title(doc_id, given), "", "", "text", "", url=url, problem=problem)
@@ -171,8 +173,8 @@ class DocumentTexts:
             image = self._images.run(lambda: read_image(reference, config, self._resolver))
         except DocumentError as error:
             return Image(problem=error.problem)
-        except Exception:  # noqa: BLE001  an image of any content must not stop the page of a rater
-            _log.warning("image of document %s", shorten(doc_id), exc_info=True)
+        except Exception:  # an image of any content must not stop the page of a rater
+            LOG.exception("image of document %s", shorten(doc_id))
             return Image(problem=DocumentProblem(FailureKind.FAILED, "The image cannot be read."))
         self._kept_images.keep(key, image, len(image.data))
         return image
@@ -217,6 +219,15 @@ class DocumentTexts:
             raise too_large(source.config.max_bytes)
         self._kept.keep(key, content, len(content.text))
         return content
+
+
+def open_texts(path: Path | None) -> DocumentTexts:
+    """The texts of documents by the operator's file; by the fields of the runs without one.
+
+    Raises:
+        ConfigError: with everything that is wrong with the file.
+    """
+    return DocumentTexts(None if path is None else load_workbench(path))
 
 
 def id_problem(doc_id: str) -> str | None:
