@@ -17,7 +17,7 @@ from cranfield.config.documents import UrlSource, Workbench
 from cranfield.judging.documents import web
 from cranfield.judging.documents.guard import Guard
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.documents.values import DocumentError
+from cranfield.judging.documents.values import DocumentError, Wanted
 from cranfield.judging.documents.web import UrlReader, document_url
 from cranfield.systems.kinds.http_body import decode_text
 
@@ -305,7 +305,7 @@ def test_a_name_that_resolves_to_another_address_later_is_not_resolved_again(ser
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     source = UrlSource(url=f"http://rebind.test:{server.server_port}/{{id}}", allow=["127.0.0.1"])
     reader = UrlReader(source, lambda *_: next(answers))
-    assert reader.read("plain", {"id": "plain"}, {}).text == "plain text"
+    assert reader.read(Wanted("plain", {"id": "plain"}, {})).text == "plain text"
     assert next(answers) == ["10.0.0.1"]
 
 

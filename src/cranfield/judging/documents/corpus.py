@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from cranfield.config.documents import CorpusSource
 from cranfield.judging.documents.records import as_text, record_content
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 
 MOST_UNPACKED = 20 * 1024**3
 """Bytes that a compressed corpus may unpack to."""
@@ -37,7 +37,7 @@ class _Index:
     """Id to first byte and length."""
 
 
-class CorpusReader:
+class CorpusReader(Reader):
     """Records of a file."""
 
     def __init__(self, config: CorpusSource, folder: Path) -> None:
@@ -46,11 +46,11 @@ class CorpusReader:
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+    def read(self, wanted: Wanted) -> Content:
         """The record of the document."""
         with self._lock:
             index = self._current()
-            start, length = index.starts.get(doc_id, (0, 0))
+            start, length = index.starts.get(wanted.doc_id, (0, 0))
             if not length:
                 raise DocumentError(FailureKind.NOT_FOUND, "The corpus has no such document.")
             if length > self._config.max_bytes:
@@ -58,7 +58,7 @@ class CorpusReader:
                 raise DocumentError(FailureKind.TOO_LARGE, message)
             index.stream.seek(start)
             record = _record(index.stream.read(length))
-        if record is None or as_text(record.get(self._config.corpus.id)) != doc_id:
+        if record is None or as_text(record.get(self._config.corpus.id)) != wanted.doc_id:
             raise DocumentError(FailureKind.FAILED, "The corpus was changed while it was read.")
         return record_content(record, self._config.corpus)
 

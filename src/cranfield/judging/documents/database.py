@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from cranfield.config.documents import RecordNames, SqlSource, bind_parameters, parameter_names
 from cranfield.judging.documents.records import record_content
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 from cranfield.predicates.read_only import Refused
 from cranfield.predicates.rows import RowReader, opened_rows
 
 
-class SqlReader:
+class SqlReader(Reader):
     """Rows, one at a time over one connection."""
 
     def __init__(self, config: SqlSource, folder: Path) -> None:
@@ -28,14 +27,14 @@ class SqlReader:
         self._statement = bind_parameters(config.sql.query, spell) if spell else config.sql.query
         self._names, self._by_position = names, kind == "env"
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+    def read(self, wanted: Wanted) -> Content:
         """The first row of the statement."""
         with self._lock:
             try:
                 if self._row_of is None:
                     place, timeout_s = self._config.sql.database, self._config.timeout_s
                     self._row_of = self._open.enter_context(opened_rows(place, self._folder, timeout_s))
-                parameters = {name: values[name] for name in self._names}
+                parameters = {name: wanted.values[name] for name in self._names}
                 row = self._row_of(self._statement, list(parameters.values()) if self._by_position else parameters)
             except Refused as refused:
                 if refused.is_late:

@@ -17,7 +17,7 @@ from cranfield.config.documents import (
     fill_placeholders,
     placeholder_names,
 )
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 from cranfield.matching.place import place_of
 from cranfield.model import Hit, MatchingRules
 from cranfield.repo.git import GitError, commit_of, git
@@ -38,15 +38,15 @@ _OUTSIDE = "The path leads out of the folder of documents."
 
 
 @dataclass(frozen=True, slots=True)
-class CommandReader:
+class CommandReader(Reader):
     """The output of a program, started once for each document."""
 
     config: CommandSource
     folder: Path
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+    def read(self, wanted: Wanted) -> Content:
         """What the program prints."""
-        argv = filled_arguments(self.config.command, values)
+        argv = filled_arguments(self.config.command, wanted.values)
         names = {*ENVIRONMENT, *self.config.env}
         env = {name: value for name, value in os.environ.items() if name in names}
         try:
@@ -64,9 +64,6 @@ class CommandReader:
                 FailureKind.TIMED_OUT, f"The command of this source did not end within {self.config.timeout_s:g} s."
             ) from None
         return Content(output.decode("utf-8", "replace"))
-
-    def close(self) -> None:
-        """Nothing is open between documents."""
 
     async def _output(self, argv: list[str], env: Mapping[str, str]) -> bytes:
         cwd, most = self.folder / self.config.cwd, self.config.max_bytes
@@ -107,16 +104,18 @@ def filled_arguments(command: list[str], values: Mapping[str, str]) -> list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class FileReader:
+class FileReader(Reader):
     """Files in a folder, or at a commit."""
 
     config: FileSource
     folder: Path
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:
+    def read(self, wanted: Wanted) -> Content:
         """The file, or the lines that the id names."""
-        span = fields.get("span")
-        named = Hit(fill_placeholders(self.config.file.path, values), span=span if isinstance(span, str) else None)
+        span = wanted.fields.get("span")
+        named = Hit(
+            fill_placeholders(self.config.file.path, wanted.values), span=span if isinstance(span, str) else None
+        )
         place = place_of(named, MatchingRules())
         check_path(place.path)
         root = self.folder / self.config.file.root
@@ -133,10 +132,7 @@ class FileReader:
             if first < 1 or first > len(lines):
                 raise DocumentError(FailureKind.NOT_FOUND, f"The file has {len(lines)} lines, and no line {first}.")
             text = "\n".join(lines[first - 1 : last])
-        return Content(text, kind, title=doc_id, first_line=first)
-
-    def close(self) -> None:
-        """Nothing is open between documents."""
+        return Content(text, kind, title=wanted.doc_id, first_line=first)
 
 
 def check_path(path: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cranfield.config.documents import RecordNames
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 
 TEXT_NAMES = ("text", "body", "content", "snippet", "description")
 """Fields of runs that hold a text, the first one counts."""
@@ -28,23 +28,20 @@ def record_content(record: Mapping[str, object], names: RecordNames) -> Content:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldsReader:
+class FieldsReader(Reader):
     """The fields that the runs give."""
 
     names: RecordNames
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+    def read(self, wanted: Wanted) -> Content:
         """The document as the runs give it."""
-        shown = {name: value for name, value in fields.items() if name.strip("_").lower() not in _HIDDEN}
+        shown = {name: value for name, value in wanted.fields.items() if name.strip("_").lower() not in _HIDDEN}
         content = record_content(shown, self.names)
         if not (content.text or content.title or content.image):
             raise DocumentError(
                 FailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."
             )
         return content
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def run_fields(fields: Mapping[str, object]) -> FieldsReader:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from cranfield.config.documents import (
@@ -43,6 +42,8 @@ from cranfield.judging.documents.values import (
     DocumentText,
     FailureKind,
     Image,
+    Reader,
+    Wanted,
 )
 from cranfield.judging.documents.web import UrlReader
 from cranfield.systems.calls.regex_process import SearchError, find
@@ -58,27 +59,6 @@ _ONE_AT_A_TIME = (SqlReader, CorpusReader)
 _MATCH_S = 2.0
 _TITLE_CHARS = 500
 LOG = logging.getLogger(__name__)
-
-
-class Reader(Protocol):
-    """A source of texts."""
-
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:
-        """The document.
-
-        Args:
-            doc_id: its id.
-            values: placeholder to value: `id`, and the named groups of `match`.
-            fields: what the runs give.
-
-        Raises:
-            DocumentError: it cannot be read.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close what is open."""
-        ...
 
 
 class _Source:
@@ -192,7 +172,7 @@ class DocumentTexts:
             if values is None:
                 continue
             try:
-                content = self._content(source, doc_id, values, fields)
+                content = self._content(source, Wanted(doc_id, values, fields))
             except DocumentError as error:
                 if error.problem.kind != FailureKind.NOT_FOUND:
                     raise
@@ -200,21 +180,19 @@ class DocumentTexts:
                 continue
             return _document(doc_id, content, source.config, source.name, fields)
         try:
-            content = run_fields(fields).read(doc_id, {"id": doc_id}, fields)
+            content = run_fields(fields).read(Wanted(doc_id, {"id": doc_id}, fields))
         except DocumentError as error:
             raise (missing or error) from None
         return _document(doc_id, content, None, "the runs", fields)
 
-    def _content(
-        self, source: _Source, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]
-    ) -> Content:
+    def _content(self, source: _Source, wanted: Wanted) -> Content:
         if isinstance(source.reader, FieldsReader):
-            return source.reader.read(doc_id, values, fields)
-        key = (source.name, doc_id)
+            return source.reader.read(wanted)
+        key = (source.name, wanted.doc_id)
         kept = self._kept.get(key)
         if kept is not None:
             return kept
-        content = source.slots.run(lambda: source.reader.read(doc_id, values, fields))
+        content = source.slots.run(lambda: source.reader.read(wanted))
         if len(content.text) > source.config.max_bytes:
             raise too_large(source.config.max_bytes)
         self._kept.keep(key, content, len(content.text))

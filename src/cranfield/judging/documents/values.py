@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from typing import Protocol
 
 from cranfield.config.documents import DocumentFormat
 
@@ -68,6 +69,33 @@ class Content:
         if template is not None:
             seen += [template, sorted((name, str(value)) for name, value in self.values.items())]
         return "sha256:" + sha256(json.dumps(seen).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A document that a source is asked for."""
+
+    doc_id: str
+    values: Mapping[str, str]
+    """Placeholder to value: `id`, and the named groups of `match`."""
+    fields: Mapping[str, object]
+    """What the runs give."""
+
+
+class Reader(Protocol):
+    """A source of texts."""
+
+    def read(self, wanted: Wanted) -> Content:
+        """The document.
+
+        Raises:
+            DocumentError: it cannot be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close what is open between documents: by default nothing is."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
 from cranfield.judging.documents.guard import Guard, Resolver, matches_host, refused, system_resolver
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind
+from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 from cranfield.systems.kinds.http_body import BodyError, decode_body, decode_text
 
 if TYPE_CHECKING:
@@ -169,15 +169,15 @@ def host_header(host: str, scheme: str, port: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class UrlReader:
+class UrlReader(Reader):
     """Documents of a web server."""
 
     config: UrlSource
     resolver: Resolver = system_resolver
 
-    def read(self, doc_id: str, values: Mapping[str, str], fields: Mapping[str, object]) -> Content:  # noqa: ARG002  as the others
+    def read(self, wanted: Wanted) -> Content:
         """The document of the web server."""
-        url = document_url(self.config.url, values)
+        url = document_url(self.config.url, wanted.values)
         client = WebClient(
             allow=self.config.allow,
             timeout_s=self.config.timeout_s,
@@ -194,9 +194,6 @@ class UrlReader:
         except BodyError as error:
             raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
         return Content(text, kind, url=url)
-
-    def close(self) -> None:
-        """Nothing is open between documents."""
 
 
 def with_charset(content_type: str, body: bytes) -> str:
