@@ -35,7 +35,7 @@ from cranfield.model.convention import CHOICES, differing
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.documents.catalogue import trec_names
-from cranfield.server.options import SECRET_VARIABLE
+from cranfield.server.options import KEY_VARIABLE
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 from cranfield.stats.scale import MAPS
@@ -307,7 +307,7 @@ VARIABLES = {
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
     "`CRANFIELD_DB`": "Database of books: a path, `sqlite:PATH` or `postgresql://...`. Unset: `cranfield-books.db`.",
     "`CRANFIELD_SECRET`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file of the user.",
-    f"`{SECRET_VARIABLE}`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file that is made once in "
+    f"`{KEY_VARIABLE}`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file that is made once in "
     "`cranfield/` in the data folder of the user (`XDG_DATA_HOME`, else `~/.local/share`).",
     f"`{MARK_NAME}`": "Set by Cranfield, not by you: the mark by which it finds the processes of a system to end them.",
 }

@@ -22,7 +22,7 @@ from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, ItemState
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import CallRow, SaveRequest
+from cranfield.judging.store.values import CallRow, ItemFilter, SaveRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
@@ -60,7 +60,7 @@ class Served:
 
     def waiting(self) -> list[int]:
         book = self.store.books.get("shop").id
-        return [item.id for item in self.store.reading.items(book, state=ItemState.ADJUDICATE)]
+        return [item.id for item in self.store.reading.items(book, ItemFilter(state=ItemState.ADJUDICATE))]
 
 
 @pytest.fixture(scope="module")

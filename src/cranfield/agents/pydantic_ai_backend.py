@@ -7,7 +7,8 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Request, ToolCall, Usage, with_output
 from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
@@ -75,8 +76,8 @@ class PydanticAiBackend:
         self._redactor = Redactor({provider.api_key_env: key} if key else {})
         self._models: dict[str, Model] = {}
         try:
-            import openai  # noqa: F401
-            import pydantic_ai  # noqa: F401
+            for name in ("openai", "pydantic_ai"):
+                import_module(name)
         except ImportError:
             raise MissingExtraError.for_extra("calling a model", "agents") from None
 
@@ -190,8 +191,7 @@ def _settings(request: Request) -> ModelSettings:
         "max_tokens": sampling.max_tokens,
         "timeout": request.timeout_s,
     }
-    settings: Any = {name: value for name, value in given.items() if value is not None}
-    return settings  # type: ignore[no-any-return]  # a TypedDict of the library
+    return cast("ModelSettings", {name: value for name, value in given.items() if value is not None})
 
 
 def _parameters(request: Request) -> ModelRequestParameters:

@@ -109,12 +109,15 @@ def _is_without_text(store: Store, book: BookInfo) -> bool:
     """Whether no document of the first query has a text or an image."""
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.settings import Mode
+    from cranfield.judging.store.values import ItemFilter
 
     queries = store.reading.queries(book.id)
     if book.settings.mode is Mode.PREFERENCE or not queries:
         return False
     texts = DocumentTexts()
-    found = [texts.get(item.doc, item.fields) for item in store.reading.items(book.id, query=queries[0].name)]
+    found = [
+        texts.get(item.doc, item.fields) for item in store.reading.items(book.id, ItemFilter(query=queries[0].name))
+    ]
     return bool(found) and not any(document.image or (document.text and document.has_text) for document in found)
 
 

@@ -120,7 +120,7 @@ class BaseSource(Strict):
         """Every text in which placeholders may stand: where, the text, the names in it."""
         return iter(())
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Unknown placeholders, a source that ignores the id, and a template that is none."""
         known = ["id", *(compile_match(self.match).groupindex if self.match else ())]
         named = [(place, text, name) for place, text, names in self.parts() for name in names]
@@ -324,6 +324,10 @@ class Workbench(Strict):
         """What paths are relative to: the folder of the file."""
         return self._folder
 
+    def lie_in(self, folder: Path) -> None:
+        """Set the folder of the file."""
+        self._folder = folder
+
 
 def load_workbench(path: Path | str) -> Workbench:
     """Read the operator's file.
@@ -344,7 +348,7 @@ def load_workbench(path: Path | str) -> Workbench:
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a workbench file", path=shown(path))
-    config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
+    config.lie_in(path.absolute().parent)
     return config
 
 

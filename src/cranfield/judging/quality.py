@@ -108,7 +108,7 @@ def book_quality(store: Store, book: BookInfo) -> Quality:
     names = sorted({(row.kind != RaterKind.PERSON, row.kind, row.rater) for row in seen})
     fits = {each.rater: each.fits for each in report.misfit.raters} if report and report.misfit else {}
     lines = tuple(
-        _line(name, RaterKind(kind), [row for row in rows if row.rater == name], means, fits.get(name))
+        _line(name, RaterKind(kind), [row for row in rows if row.rater == name], means, fits=fits.get(name))
         for _, kind, name in names
     )
     return Quality(store.reading.coverage(book.id), report, lines, _days(persons, means), null_queries)
@@ -160,7 +160,7 @@ def _kappa(rows: Sequence[RatingRow], others: Others) -> Coefficient:
     return cohens_kappa([row.grade for row in shared], people, WEIGHTS)
 
 
-def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others, fits: bool | None) -> RaterLine:  # noqa: FBT001 - three values: True, False, not known
+def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others, *, fits: bool | None) -> RaterLine:
     judged = [row for row in rows if row.grade is not None and row.origin != Origin.REPEAT]
     severity, n_shared = _severity(judged, others)
     times = [row.duration_ms for row in judged if row.duration_ms is not None and row.action == Action.GRADE]

@@ -170,8 +170,8 @@ def selected_items(store: Store, book_id: int, lowest: float, chosen: Selection)
 
 def waiting_items(store: Store, book_id: int) -> list[ItemView]:
     """What a lead decides: items in adjudication, and those that need a rater whom the book does not have."""
-    found = store.reading.items(book_id, state=ItemState.ADJUDICATE)
-    alone = store.reading.items(book_id, where=ItemFilter(needs_rater=True))
+    found = store.reading.items(book_id, ItemFilter(state=ItemState.ADJUDICATE))
+    alone = store.reading.items(book_id, ItemFilter(needs_rater=True))
     return [*found, *(item for item in alone if person_grades(item))]
 
 

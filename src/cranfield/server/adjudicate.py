@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import secrets
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.judging.selection import person_grades, waiting_items
 from cranfield.judging.settings import Level, Mode
+from cranfield.judging.store.rows import seeded
 from cranfield.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
 from cranfield.server.documents import guideline_html
 from cranfield.server.keymap import PageSettings
@@ -40,7 +40,7 @@ def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, 
     values: dict[str, object] = {"own": False, "judgments": [], "text": None, "after": None}
     if found:
         judgments = [row for row in found.ratings if row.kind == "person"]
-        random.Random(found.id).shuffle(judgments)  # noqa: S311 - an order that does not follow names or times
+        judgments.sort(key=lambda row: seeded(found.id, row.account_id))  # an order that does not follow names or times
         later = [each.id for each in open_to if (each.query, each.doc) > (found.query, found.doc)]
         values = {
             "own": caller.account.id in {row.account_id for row in judgments if row.grade is not None},

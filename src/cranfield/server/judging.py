@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from cranfield.errors import CranfieldError
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
-from cranfield.judging.store.values import BookInfo, ItemView, SaveRequest
+from cranfield.judging.store.values import BookInfo, ItemFilter, ItemView, SaveRequest
 from cranfield.server.access import Caller, require
 from cranfield.server.books import book_of
 from cranfield.server.documents import guideline_html
@@ -283,7 +283,7 @@ def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
         raise not_found("query")
     if book.settings.reveal != "after":
         raise RefusedError(403, "this book does not show ranks and grades to raters", code="blind")
-    items = store.reading.reveal([item.id for item in store.reading.items(book.id, query=name)], rater)
+    items = store.reading.reveal([item.id for item in store.reading.items(book.id, ItemFilter(query=name))], rater)
     runs = sorted({run for item in items for run in item.runs})
     columns = ["Document", "You", *runs, "Other persons", "Models", "Final"]
     return {"ok": True, "columns": columns, "rows": [_revealed(item, runs, rater) for item in items]}

@@ -80,7 +80,7 @@ class PageSettings(BaseModel):
 
     enabled: bool = True
     """Whether single keys do anything (WCAG 2.1.4)."""
-    keys: dict[Literal[tuple(action.name for action in ACTIONS)], OneKey] = {}  # type: ignore[valid-type]  # of the table
+    keys: dict[str, OneKey] = {}
     """Action to key, where it is another than the table's; empty: no key."""
     highlight: bool = True
     layout: Literal["card", "list"] = "card"
@@ -94,7 +94,9 @@ class PageSettings(BaseModel):
             return cls()
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
+    def _checked(self) -> Self:
+        if unknown := self.keys.keys() - {action.name for action in ACTIONS}:
+            raise ValueError(f"there is no action {min(unknown)!r}")
         for mode in Mode:
             used = Counter(self.keys.get(action.name, action.key) for action in ACTIONS if action.mode in {None, mode})
             twice = [key for key, times in used.items() if key and times > 1]

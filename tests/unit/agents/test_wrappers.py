@@ -33,7 +33,7 @@ REJECTED = Answer(failure=Failure(FailureKind.REJECTED, "no", 400), usage=Usage(
 
 
 def ask(backend: Backend, request: Request = REQUEST) -> Answer:
-    return asyncio.run(backend.ask(request))  # type: ignore[arg-type]
+    return asyncio.run(backend.ask(request))
 
 
 def script(*answers: str | Answer) -> Scripted:

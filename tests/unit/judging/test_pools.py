@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,8 +32,8 @@ def system(name: str, lists: Lists, depth: int | None = None) -> SystemResults:
     return SystemResults(name, Run(name, answers, depth=depth))
 
 
-def made_set(*queries: str, **fields: object) -> TestSet:
-    return TestSet("t", tuple(Query(query, f"text of {query}") for query in queries), **fields)  # type: ignore[arg-type]
+def made_set(*queries: str, **fields: Any) -> TestSet:
+    return TestSet("t", tuple(Query(query, f"text of {query}") for query in queries), **fields)
 
 
 A = system("A", {"q1": ["a", "b", "c", "d"], "q2": ["x", "y"]})
@@ -258,9 +259,9 @@ def test_what_a_rule_grades_is_in_the_pool_and_not_to_be_judged() -> None:
         assert [each.n_only_open for each in summary.systems] == [1, 0]  # c of A; e of B is graded
 
 
-def request_problems(**fields: object) -> list[str]:
+def request_problems(**fields: Any) -> list[str]:
     with pytest.raises(UsageError) as caught:
-        PoolRequest(**fields)  # type: ignore[arg-type]
+        PoolRequest(**fields)
     return [problem.message for problem in caught.value.problems]
 
 

@@ -11,7 +11,7 @@ import pytest
 from cranfield.judging.quality import book_quality
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, ItemState
-from cranfield.judging.store.values import SaveRequest
+from cranfield.judging.store.values import ItemFilter, SaveRequest
 
 LINK = re.compile(r'<a href="(/books/shop/items\?[^"]+)">(\d+)</a>')
 
@@ -134,7 +134,7 @@ def test_two_raters_have_a_kappa(team, team_books) -> None:
 
 def waiting(team) -> list[int]:
     book = team.store.books.get("shop").id
-    return [item.id for item in team.store.reading.items(book, state=ItemState.ADJUDICATE)]
+    return [item.id for item in team.store.reading.items(book, ItemFilter(state=ItemState.ADJUDICATE))]
 
 
 def test_adjudication_keeps_the_grades_and_wants_a_reason(team) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from fastapi import APIRouter, FastAPI
@@ -11,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
 from cranfield.errors import InternalError, UsageError
+from cranfield.judging.store.store import Store
 from cranfield.server.access import check_routes
 from cranfield.server.app import create_app
 from cranfield.server.guard import refusal
@@ -93,15 +95,15 @@ def test_browsers_leave_out_the_port_of_the_scheme() -> None:
         {"url": "https://me@judge.example.org", "accounts": True},
     ],
 )
-def test_an_address_that_others_reach_needs_accounts_and_a_name(options: dict[str, object]) -> None:
+def test_an_address_that_others_reach_needs_accounts_and_a_name(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as refused:
-        ServerOptions(**options)  # type: ignore[arg-type]
+        ServerOptions(**options)
     assert refused.value.problems[0].expected
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    with TestClient(create_app(None, LOCAL), base_url="http://127.0.0.1:8000") as started:  # type: ignore[arg-type]
+    with TestClient(create_app(cast("Store", None), LOCAL), base_url="http://127.0.0.1:8000") as started:
         yield started
 
 
@@ -132,7 +134,7 @@ def test_errors_have_one_shape_and_one_page(client: TestClient) -> None:
 
 def test_a_bug_shows_a_number_and_no_traceback(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     options = ServerOptions(port=8000, start_token="t")
-    with TestClient(create_app(None, options), base_url="http://127.0.0.1:8000") as broken:  # type: ignore[arg-type]
+    with TestClient(create_app(cast("Store", None), options), base_url="http://127.0.0.1:8000") as broken:
         answer = broken.get("/start?token=t", headers={"accept": "text/html"})
     assert answer.status_code == 500
     assert "Traceback" not in answer.text

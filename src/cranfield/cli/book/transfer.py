@@ -94,7 +94,7 @@ def export_command(
         ),
     ],
     *,
-    format: Annotated[  # noqa: A002 - the option's own name
+    file_format: Annotated[
         str | None,
         typer.Option(
             "--format",
@@ -119,17 +119,17 @@ def export_command(
 
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
-        if run is None and (format == WHOLE or (format is None and out.name.endswith(".book.jsonl"))):
+        if run is None and (file_format == WHOLE or (file_format is None and out.name.endswith(".book.jsonl"))):
             _export_whole(store, book, out, pseudonyms=pseudonyms)
             return
         contents = contents_of(store, book)
     if run is not None:
         found = pooled_run(contents, run)
-        write_run(found, out, "trec" if format in {None, "trec-run"} else format)
+        write_run(found, out, "trec" if file_format in {None, "trec-run"} else file_format)
         note(f"wrote {out}: the pooled results of {run}, {n_of(len(found.answers), 'queries')}")
         return
-    testset = judgments_of(contents, rule=rule, models=models, pseudonyms=pseudonyms, by_judge=format == JUDGES)
-    for sentence in write_testset(testset, out, format):
+    testset = judgments_of(contents, rule=rule, models=models, pseudonyms=pseudonyms, by_judge=file_format == JUDGES)
+    for sentence in write_testset(testset, out, file_format):
         note(f"note: {sentence}")
     note(
         f"wrote {out}: {n_of(sum(map(len, testset.grades.values())), 'documents')}, grades by {testset.consensus or 'judge'}"

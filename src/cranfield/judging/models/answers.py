@@ -49,7 +49,7 @@ def answer_schema(grades: tuple[int, ...], *, is_batch: bool) -> type[BaseModel]
         **fields,
     )
     # An entry that does not fit is None, and does not reject the others. The schema that is sent is that of the entry.
-    lenient = Annotated[entry, WrapValidator(_none_if_invalid)]  # type: ignore[valid-type]  # made at run time
+    lenient: Any = Annotated[entry, WrapValidator(_none_if_invalid)]
     return create_model("Grades", __config__=ConfigDict(extra="forbid"), grades=(list[lenient], ...))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
@@ -114,9 +116,9 @@ def _judgments(session: Session, shown: tuple[ColumnElement[bool], ...]) -> _Jud
     return _Judgments(kinds, len(skipped), len(stale), extra)
 
 
-def _queries(session: Session, book: Book, rows: object) -> tuple[QueryCoverage, ...]:
+def _queries(session: Session, book: Book, rows: Iterable[Any]) -> tuple[QueryCoverage, ...]:
     items, judged, done, waiting = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
-    for query, state, final, highest, *_ in rows:  # type: ignore[attr-defined]  # rows as selected above
+    for query, state, final, highest, *_ in rows:
         items[query] += 1
         judged[query] += highest is not None or final is not None
         done[query] += state in (ItemState.DONE, ItemState.ADJUDICATED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -107,10 +108,10 @@ def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
     engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
 
     @event.listens_for(engine, "connect")
-    def _connected(connection: object, _record: object) -> None:
-        connection.isolation_level = None  # type: ignore[attr-defined]  # of sqlite3: transactions begin below
+    def _connected(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # transactions begin below
         for setting in ("journal_mode=WAL", "synchronous=NORMAL", f"foreign_keys={int(references)}"):
-            connection.execute(f"PRAGMA {setting}")  # type: ignore[attr-defined]
+            connection.execute(f"PRAGMA {setting}")
 
     @event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:

@@ -83,14 +83,16 @@ def upgrade(database: Database, to: str = REVISION) -> Upgrade:
 
 
 def _run(connection: Connection, to: str) -> None:
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
     from alembic.script import ScriptDirectory
 
-    scripts = ScriptDirectory(str(MIGRATIONS))
-    with EnvironmentContext(Config(), scripts, fn=lambda had, _: scripts._upgrade_revs(to, had)) as environment:  # noqa: SLF001 - as alembic's own command does
-        environment.configure(connection, target_metadata=Base.metadata)
-        environment.run_migrations()
+    scripts, context = ScriptDirectory(str(MIGRATIONS)), MigrationContext.configure(connection)
+    steps = list(scripts.iterate_revisions(to, context.get_current_revision()))
+    with Operations.context(context):
+        for step in reversed(steps):
+            step.module.upgrade()
+    context.stamp(scripts, to)
 
 
 def back_up(source: Path, target: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from statistics import median
 
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
@@ -33,6 +32,7 @@ from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progr
 RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""
 FEWEST_GRADES = 5
+EVERYTHING = ItemFilter()
 
 
 class Reading(Part):
@@ -110,26 +110,20 @@ class Reading(Part):
     def items(
         self,
         book_id: int,
+        where: ItemFilter = EVERYTHING,
         *,
-        where: ItemFilter | None = None,
-        state: ItemState | None = None,
-        query: str | None = None,
-        flagged: bool | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> tuple[ItemView, ...]:
-        """Items of a book by query and document, without hidden repeats; `state`, `query`, `flagged` add to `where`."""
-        given = {"state": state, "query": query, "flagged": flagged}
-        added = {name: value for name, value in given.items() if value is not None}
-        conditions = item_conditions(replace(where or ItemFilter(), **added))  # type: ignore[arg-type]  # names and types as above
+        """Items of a book by query and document, without hidden repeats."""
         with self._database.read() as session:
-            return _views(session, [_of_book(book_id), *conditions], limit=limit, offset=offset)
+            return _views(session, [_of_book(book_id), *item_conditions(where)], limit=limit, offset=offset)
 
-    def count(self, book_id: int, where: ItemFilter | None = None) -> int:
+    def count(self, book_id: int, where: ItemFilter = EVERYTHING) -> int:
         """How many items a filter finds."""
         with self._database.read() as session:
-            conditions = item_conditions(where or ItemFilter())
-            return session.scalar(select(func.count(Item.id)).where(_of_book(book_id), *conditions)) or 0
+            found = select(func.count(Item.id)).where(_of_book(book_id), *item_conditions(where))
+            return session.scalar(found) or 0
 
     def item(self, item_id: int) -> ItemView:
         """An item.

@@ -16,7 +16,7 @@ from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import Assignment, BookInfo, ItemView, Saved, SaveRequest
+from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, Saved, SaveRequest
 
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 NAMES = count(1)
@@ -80,7 +80,7 @@ class Desk:
         return seen
 
     def item(self, query: str, doc: str) -> ItemView:
-        (found,) = [item for item in self.store.reading.items(self.book.id, query=query) if item.doc == doc]
+        (found,) = [item for item in self.store.reading.items(self.book.id, ItemFilter(query=query)) if item.doc == doc]
         return found
 
     def state(self, item: int) -> str:
