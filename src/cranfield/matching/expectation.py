@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cranfield.errors import TestSetError
-from cranfield.matching.place import ENTITY_MARK, Place, entity_of, overlap, path_of, place_of
+from cranfield.matching.place import (
+    ENTITY_MARK,
+    Place,
+    entity_of,
+    names_lines,
+    overlap,
+    path_of,
+    place_name,
+    place_of,
+)
 from cranfield.model import (
     Convention,
     Entity,
@@ -106,6 +115,14 @@ def needs_every_result(testset: TestSet, query_id: str) -> bool:
     return bool(testset.sources) or query_id in testset.files or query_id in testset.legacy
 
 
+def by_place(testset: TestSet, query_id: str) -> bool:
+    """Whether the results of a query are places: two of one file are two results."""
+    targets = testset.targets.get(query_id, ())
+    if targets or not testset.matching.places:
+        return any(isinstance(target, Span | Entity | File) for target in targets)
+    return any(map(names_lines, testset.grades.get(query_id, ())))
+
+
 def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectation:
     """Build the expectation of one query from its graded ids or its targets.
 
@@ -121,6 +138,7 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
     positions = {doc_id: (index,) for index, (doc_id, _) in enumerate(graded)}
     grades = tuple(float(grade) for _, grade in graded)
+    is_place = by_place(testset, query_id)
     return Expectation(
         grades=grades,
         gains=_gains(grades, convention),
@@ -128,7 +146,7 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
         counts=(1,) * len(graded),
         repeatable=(False,) * len(graded),
         closed_world=query_id in testset.targets or negative is not None,
-        matches=lambda hit: positions.get(hit.id, NO_MATCH),
+        matches=lambda hit: positions.get(place_name(hit) if is_place else hit.id, NO_MATCH),
         lookout=lookout,
         negative=negative,
     )

@@ -46,6 +46,16 @@ def place_of(hit: Hit, rules: MatchingRules) -> Place:
     return Place(entity.partition(ENTITY_MARK)[0], lines, entity)
 
 
+def place_name(hit: Hit) -> str:
+    """`src/a.rs:12-40`, the id of a place in judgments; the id alone of a result that says no lines besides."""
+    return hit.id if hit.span is None or hit.id.endswith(f":{hit.span}") else f"{hit.id}:{hit.span}"
+
+
+def names_lines(doc_id: str) -> bool:
+    """Whether an id ends in lines."""
+    return _ID_WITH_LINES.fullmatch(doc_id) is not None and not _HOST_WITH_PORT.fullmatch(doc_id)
+
+
 def lines_of(text: str, rules: MatchingRules) -> tuple[int, int] | None:
     """`12-40`, `12:40`, `L12-L40` or `12` as lines counted from 1; None where it is none of these."""
     found = _LINES.fullmatch(text.strip())

@@ -2,7 +2,14 @@
 
 from cranfield.model.absence import Absence
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
-from cranfield.model.judging import Judging, JudgingAgreement, JudgingGuideline, JudgingPool, JudgingRater
+from cranfield.model.judging import (
+    Judging,
+    JudgingAgreement,
+    JudgingGuideline,
+    JudgingOverruled,
+    JudgingPool,
+    JudgingRater,
+)
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import (
@@ -42,6 +49,7 @@ __all__ = [
     "Judging",
     "JudgingAgreement",
     "JudgingGuideline",
+    "JudgingOverruled",
     "JudgingPool",
     "JudgingRater",
     "Legacy",

@@ -62,6 +62,17 @@ class JudgingPool:
 
 
 @dataclass(frozen=True)
+class JudgingOverruled:
+    """A document whose grade by a rule of the test set another source replaced."""
+
+    query: str
+    doc: str
+    rule: float
+    """Grade of the target that it matches."""
+    grade: float
+
+
+@dataclass(frozen=True)
 class Judging:
     """Everything that the manifest of a frozen book says."""
 
@@ -79,6 +90,12 @@ class Judging:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Reason to skips of persons."""
     pool: JudgingPool | None = None
+    by_id: tuple[str, ...] = ()
+    """Queries that targets judged in the version before, and now the ids of documents."""
+    unmatched: tuple[str, ...] = ()
+    """Targets of those queries that no judged document matches: expected under their own names."""
+    overruled: tuple[JudgingOverruled, ...] = ()
+    """Documents of those queries that were graded otherwise than by their target."""
 
     @property
     def guideline(self) -> str:

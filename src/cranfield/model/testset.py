@@ -237,7 +237,10 @@ class TestSet:
             text = _ENCODER.encode(record)
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         if self.sources or self.matching != MatchingRules():
-            rules = [[[s.name, s.pattern] for s in self.sources], asdict(self.matching)]
+            matching = asdict(self.matching)
+            if not self.matching.places:  # as it was before there were any
+                del matching["places"]
+            rules = [[[s.name, s.pattern] for s in self.sources], matching]
             hasher.update(_ENCODER.encode(rules).encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()
 

@@ -49,6 +49,7 @@ def read_systems(
         UsageError: a name is missing, or given twice.
     """
     from cranfield.judging.pools.results import with_names
+    from cranfield.judging.pools.rule_view import named_by_place
 
     convention_named(convention)
     if [spec for _, spec in map(named_file, specs)].count(Path("-")) > 1:
@@ -58,7 +59,9 @@ def read_systems(
     for name, path in map(named_file, specs):
         try:
             run, digest = read_first_results(path, None, convention, depth)
-            runs.append((name, stem(path), run if testset is None else by_own_ids(testset, run)[0], digest))
+            if testset is not None:  # a rule is asked about results as they are
+                run = named_by_place(replace(testset, targets={}), by_own_ids(testset, run)[0])
+            runs.append((name, stem(path), run, digest))
         except InputError as error:
             problems += error.problems
     if problems:

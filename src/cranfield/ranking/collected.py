@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
 from cranfield.formats.io.cells import id_bytes
-from cranfield.model import Answer, Convention, Entity, File, Hit, Outcome, Run, Span, TestSet
+from cranfield.matching.expectation import by_place
+from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
 from cranfield.ranking.all_hits import scan_hits, table_run
 from cranfield.ranking.join import RankedRun, RankingBuilder, no_common_query
 from cranfield.ranking.list_matcher import NO_TIES
@@ -37,10 +38,8 @@ def rank_run(
             continue
         # A failure is worth nothing, whatever the system had returned by then.
         hits = () if answer.outcome.is_failure else answer.hits
-        by_place: bool | None = None
-        if convention.repeats == "dropped":
-            by_place = any(isinstance(target, Span | Entity | File) for target in testset.targets.get(query_id, ()))
-        ranked = _rank_hits(query_id, hits, run, convention, by_place=by_place)
+        is_place = by_place(testset, query_id) if convention.repeats == "dropped" else None
+        ranked = _rank_hits(query_id, hits, run, convention, by_place=is_place)
         builder.add_list(
             query,
             [hits[position] for position in ranked.order[:deepest]],

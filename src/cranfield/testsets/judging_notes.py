@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cranfield.errors import shorten
 from cranfield.model import Judging, JudgingPool, TestSet
 from cranfield.numbers import format_interval, format_value
-from cranfield.words import and_list, n_of
+from cranfield.words import and_list, first_of, n_of
 
 SHOWN_DIGEST = 12
 REPORTED = ("alpha-ordinal", "Krippendorff's alpha (ordinal)")
@@ -32,10 +33,27 @@ def _notes(judging: Judging) -> Iterator[str]:
     listed = [f"{n} by {kind}" for kind, n in others.items() if n]
     if listed:
         yield f"grades that no person gave: {and_list(listed)}"
+    yield from _by_id_notes(judging)
     if judging.pool is not None and (note := pool_note(judging.pool)):
         yield note
     if guidelines := mixed_guidelines(judging):
         yield guidelines
+
+
+def _by_id_notes(judging: Judging) -> Iterator[str]:
+    if judging.by_id:
+        yield (
+            f"judged by ids of documents, no longer by targets: {n_of(len(judging.by_id), 'queries')} "
+            f"({first_of(judging.by_id)}); a document that is not in the pool is unjudged there, whatever it matches"
+        )
+    if judging.unmatched:
+        n = n_of(len(judging.unmatched), "targets")
+        yield f"expected under their own names, as no pooled document matches: {n} ({first_of(judging.unmatched)})"
+    if judging.overruled:
+        listed = first_of(
+            f"{row.query} {shorten(row.doc)} {row.rule:g}, now {row.grade:g}" for row in judging.overruled
+        )
+        yield f"graded otherwise than by their target: {n_of(len(judging.overruled), 'documents')} ({listed})"
 
 
 def _agreement(judging: Judging) -> str:

@@ -15,11 +15,12 @@ from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import put_onto
 from cranfield.judging.settings import SCALES, BookSettings, Mode
-from cranfield.model import Meta, Pattern, Query, Rating, TestSet
+from cranfield.model import JudgingOverruled, Meta, Pattern, Query, Rating, TestSet
 from cranfield.project.book_sensitivity import book_sensitivity
 from cranfield.project.loading import load
 from cranfield.project.recipe import evaluate
 from cranfield.testsets.consensus import with_consensus
+from cranfield.testsets.judging_notes import judging_notes
 
 TODAY = date(2026, 11, 23)
 BOOK = {
@@ -237,23 +238,62 @@ OLD = TestSet(
 
 
 def test_a_book_put_onto_a_test_set_is_its_next_version_and_loses_no_judgment():
-    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True).testset
-    merged = put_onto(OLD, frozen, TODAY)
+    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True)
+    merged = put_onto(OLD, book(BOOK), frozen, TODAY)
     assert merged.grades == {
         "q1": {"a": 1, "b": 0, "c": -1, "d": 2, "e": 1, "f": 2, "g": -1, "z": 1},  # d: unjudged in the book
         "q9": {"a": 1},
         "q2": {"a": 2},
     }
     assert (merged.version, merged.meta.previous, merged.meta.review) == ("v4", OLD.digest, "reviewed")
-    assert merged.meta.judging == frozen.meta.judging
+    assert merged.meta.judging == frozen.testset.meta.judging
     assert with_consensus(merged).grades == merged.grades
 
 
-def test_a_truth_by_rule_and_another_consensus_are_refused():
-    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True).testset
-    ruled = replace(OLD, grades={}, targets={"q1": (Pattern("^a$"),)})
-    with pytest.raises(UsageError, match="has targets"):
-        put_onto(ruled, frozen, TODAY)
+def test_another_consensus_is_refused():
+    frozen = freeze(book(BOOK), today=TODAY, allow_partial=True)
     rated = replace(OLD, ratings={"q9": (Rating("a", "ann", 1.0),)}, consensus="mean")
     with pytest.raises(UsageError, match="became grades by mean"):
-        put_onto(rated, frozen, TODAY)
+        put_onto(rated, book(BOOK), frozen, TODAY)
+
+
+RULED = TestSet(
+    "uris",
+    (Query("q1"), Query("q2"), Query("q3")),
+    targets={
+        "q1": (Pattern("^[aef]$", grade=2.0), Pattern("^nobody$")),
+        "q2": (Pattern("^a$"),),
+        "q3": (Pattern("^x$"),),
+    },
+    version="1",
+)
+
+
+def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_stay():
+    contents = book({"q1": BOOK["q1"], "q2": {"a": {"rule": 1}, "b": {}}})
+    merged = put_onto(RULED, contents, freeze(contents, today=TODAY, allow_partial=True), TODAY)
+    # a, f: graded by others than the rule; e: by the rule as the book has it; c, d, g: in the pool and unjudged, never 0
+    grades = {"a": 1, "b": 0, "c": -1, "d": -1, "e": 1, "f": 2, "g": -1, "^nobody$": 1}
+    assert merged.grades == {"q1": grades}
+    assert merged.targets == {"q2": RULED.targets["q2"], "q3": RULED.targets["q3"]}
+    judging = merged.meta.judging
+    assert (judging.by_id, judging.unmatched) == (("q1",), ("^nobody$",))
+    assert judging.overruled == (JudgingOverruled("q1", "a", 2, 1),)
+    notes = " ".join(map(str, (*merged.notes, *judging_notes(merged))))
+    assert "judged by ids of documents, no longer by targets: 1 query (q1)" in notes
+    assert "still judged by targets, as the book has no grade but those of the rule: 1 query (q2)" in notes
+    assert "as no pooled document matches: 1 target (^nobody$)" in notes
+    assert "1 document (q1 'a' 2, now 1)" in notes
+    assert "grade 2, and a rater may give 3" in notes
+    assert "no longer by targets: q1" in merged.meta.history[-1]
+
+
+def test_ids_that_would_be_matched_otherwise_are_refused():
+    contents = book({"q1": {"a.py:1-5": {"ann": 1}}})
+    items = tuple(replace(item, fields={"span": "1-5"}) for item in contents.items)
+    contents = replace(contents, items=items)
+    frozen = freeze(contents, today=TODAY)
+    assert frozen.testset.matching.places
+    old = replace(RULED, grades={"q9": {"manual:7": 1.0}}, queries=(*RULED.queries, Query("q9")))
+    with pytest.raises(UsageError, match="q9 end in numbers"):
+        put_onto(old, contents, frozen, TODAY)

@@ -78,7 +78,7 @@ def freeze_command(
             note(f"error: {error}")
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
         if onto is not None:
-            made = replace(made, testset=put_onto(load_set(onto), made.testset, day_of(today)))
+            made = replace(made, testset=put_onto(load_set(onto, ask=True), contents, made, day_of(today)))
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
     _note_frozen(made, losses, 0 if onto else contents.info.source.get("n_left_out"))

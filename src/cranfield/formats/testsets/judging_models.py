@@ -8,7 +8,14 @@ from pydantic import Field
 
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED, FilledText, Id, Strict
-from cranfield.model import Judging, JudgingAgreement, JudgingGuideline, JudgingPool, JudgingRater
+from cranfield.model import (
+    Judging,
+    JudgingAgreement,
+    JudgingGuideline,
+    JudgingOverruled,
+    JudgingPool,
+    JudgingRater,
+)
 
 
 class RaterModel(Strict):
@@ -69,6 +76,19 @@ class PoolModel(Strict):
     """Rank down to which every result of every run is in it."""
 
 
+class OverruledModel(Strict):
+    """A document whose grade by a rule of the test set another source replaced."""
+
+    query: Id
+    """Its query."""
+    doc: Id
+    """Its id."""
+    rule: float
+    """Grade of the target that it matches."""
+    grade: float
+    """The grade that holds."""
+
+
 class JudgingModel(Strict):
     """How the judgments were made: the manifest of a frozen book."""
 
@@ -90,6 +110,12 @@ class JudgingModel(Strict):
     """Reason to number of skips by persons."""
     pool: PoolModel | None = None
     """The pool."""
+    by_id: list[Id] = Field(default_factory=list)
+    """Queries that patterns, spans or other rules judged before, and now the ids of documents."""
+    unmatched: list[Text] = Field(default_factory=list)
+    """Rules of those queries that no judged document matches; they are expected under their own names."""
+    overruled: list[OverruledModel] = Field(default_factory=list)
+    """Documents of those queries that were graded otherwise than by their rule."""
 
 
 def judging_of(model: JudgingModel) -> Judging:
@@ -105,4 +131,7 @@ def judging_of(model: JudgingModel) -> Judging:
         coverage=dict(model.coverage),
         skipped=dict(model.skipped),
         pool=pool,
+        by_id=tuple(model.by_id),
+        unmatched=tuple(model.unmatched),
+        overruled=tuple(JudgingOverruled(**row.model_dump()) for row in model.overruled),
     )

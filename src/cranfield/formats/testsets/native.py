@@ -190,7 +190,7 @@ def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
 
 def rules_of(model: MatchingModel) -> MatchingRules:
     """How results are compared with what is expected, as the file of a set has it."""
-    return MatchingRules(model.line_base, model.min_overlap, tuple(model.strip), tuple(model.roots), model.chunk_suffix)
+    return MatchingRules(**model.model_dump() | {"strip": tuple(model.strip), "roots": tuple(model.roots)})
 
 
 def meta_of(model: MetaModel) -> Meta:

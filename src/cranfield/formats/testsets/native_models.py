@@ -265,6 +265,8 @@ class MatchingModel(Strict):
     """Folders at which paths begin; everything before the first of them is removed."""
     chunk_suffix: AnyRegex = r"::\d+$"
     """Regular expression of the suffix that a chunk adds to the id of its entity; it is removed."""
+    places: bool = False
+    """Graded ids that end in lines are places: a result with lines is looked up as `id:lines`."""
 
 
 class AnchorModel(Strict):

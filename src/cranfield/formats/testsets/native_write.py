@@ -161,6 +161,7 @@ def plain_judging(judging: Judging) -> dict[str, Any]:
     """The manifest of a frozen book as keys and values, without what says nothing."""
     found = asdict(judging)
     rows = {key: [_filled(row) for row in found[key]] for key in ("raters", "guidelines", "agreement")}
+    rows["overruled"] = found["overruled"]  # a grade of 0 says something
     return _filled({**found, **rows, "pool": None if judging.pool is None else _filled(found["pool"])})
 
 

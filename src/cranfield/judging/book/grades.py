@@ -16,7 +16,7 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, Origin, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import ItemView, RatingRow
-from cranfield.model import Meta, Query, Rating, TestSet
+from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
 from cranfield.testsets.consensus import on_other_scale, with_consensus
 
 UNJUDGED = -1.0
@@ -98,6 +98,7 @@ def rated_book(
         _all_unjudged(pooled),
         ratings={query_id: tuple(given) for query_id, given in ratings.items()},
         consensus=rule or contents.info.settings.consensus,
+        matching=MatchingRules(places=any(hit_of(item).id != item.doc for item in pooled)),
         meta=Meta(scale=tuple(map(float, contents.info.settings.scale.grades))),
     )
     made = with_consensus(bare) if any(bare.ratings.values()) else bare
@@ -105,6 +106,15 @@ def rated_book(
     decided = {pair: source for pair, source in sources.items() if testset.grades[pair[0]][pair[1]] >= 0}
     differences = tuple(_differences(pooled, made, decided))
     return RatedBook(testset, decided, differences, len(contents.items) - len(pooled))
+
+
+def hit_of(item: ItemView) -> Hit:
+    """The result that a document of a pool was: of `src/a.rs:12-40` the file and its lines, where the run had them apart."""
+    span = item.fields.get("span")
+    lines = f":{span}" if isinstance(span, str) and span else ""
+    if not lines or not item.doc.endswith(lines) or len(lines) == len(item.doc):
+        return Hit(item.doc)
+    return Hit(item.doc.removesuffix(lines), span=lines[1:])
 
 
 def people_grades(store: Store, book: str | int) -> dict[str, dict[str, float]]:

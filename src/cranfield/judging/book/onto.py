@@ -1,31 +1,66 @@
-"""A frozen book put onto the test set that its pool was made for: the next version of that set."""
+"""A frozen book put onto the test set that its pool was made for: the next version of that set.
+
+Queries that targets (patterns, spans, entities, files, predicates) judge and that the book judges become queries of graded
+ids: grades by the targets of what was pooled, and those of the book in their place. From then on the targets no longer
+decide; what no target matches and nobody judged is unjudged.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 
 from cranfield.errors import Problem, UsageError, shorten
-from cranfield.model import Rating, TestSet
+from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.freeze import Freezing
+from cranfield.judging.book.grades import hit_of
+from cranfield.judging.pools.rule_view import rule_view
+from cranfield.judging.store.schema import RaterKind
+from cranfield.matching.expectation import by_place
+from cranfield.matching.place import names_lines
+from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
 from cranfield.model.note import info
 from cranfield.testsets.edit import next_version, recorded
+from cranfield.words import first_of, n_of
+
+Grades = Mapping[str, Mapping[str, float]]
 
 
-def put_onto(old: TestSet, frozen: TestSet, today: date) -> TestSet:
+@dataclass(frozen=True)
+class _Converted:
+    """Queries of targets as queries of graded ids."""
+
+    grades: dict[str, dict[str, float]]
+    """Of every query converted; -1 for what was pooled and has no grade."""
+    unmatched: tuple[str, ...]
+    overruled: tuple[JudgingOverruled, ...]
+
+
+def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) -> TestSet:
     """The old test set with the judgments of a frozen book.
 
     A document that the book gives a grade has that one, with its ratings. What only the old set judges stays, also where the
-    book has the document pooled and unjudged.
+    book has the document pooled and unjudged. Queries of targets become queries of graded ids where the book has a grade that
+    is not by the rule; else they stay.
 
     Args:
-        old: the set as its file has it.
-        frozen: what `freeze` made.
+        old: the set as its file has it, its predicates evaluated.
+        contents: the book.
+        made: what `freeze` made of it.
         today: the date of the version.
 
     Raises:
-        UsageError: a query of both whose truth is a rule, or ratings that became grades by another rule.
+        UsageError: graded ids that would be matched otherwise, or ratings that became grades by another rule.
     """
-    problems = _problems(old, frozen)
+    found = _converted(old, contents, made)
+    ruled = old.targets.keys() - found.grades  # these stay
+    frozen = replace(
+        made.testset,
+        grades={q: found.grades.get(q, of_query) for q, of_query in made.testset.grades.items() if q not in ruled},
+        ratings={q: given for q, given in made.testset.ratings.items() if q not in ruled},
+    )
+    problems = list(_problems(old, frozen))
     if problems:
         raise UsageError(problems)
     grades, ratings = _judgments(old, frozen)
@@ -36,37 +71,87 @@ def put_onto(old: TestSet, frozen: TestSet, today: date) -> TestSet:
         old,
         queries=(*old.queries, *(query for query in frozen.queries if query.id not in known)),
         grades=grades,
+        targets={query_id: targets for query_id, targets in old.targets.items() if query_id not in found.grades},
         ratings=ratings,
         consensus=frozen.consensus,
+        matching=replace(old.matching, places=old.matching.places or frozen.matching.places),
         version=next_version(old.version, today),
-        meta=replace(old.meta, scale=old.meta.scale or frozen.meta.scale, judging=judging, previous=old.digest),
-        notes=info(*(["the pool of the book was made for another version of the test set"] if stale else [])),
+        meta=replace(
+            old.meta,
+            scale=old.meta.scale or frozen.meta.scale,
+            judging=None if judging is None else _with_conversion(judging, old.meta.judging, found),
+            previous=old.digest,
+        ),
+        notes=info(*_notes(old, made, found, is_stale=stale)),
     )
-    return recorded(merged, frozen.meta.history[-1].partition(": ")[2], today)
+    sentence = frozen.meta.history[-1].partition(": ")[2]
+    if found.grades:
+        sentence += f"; judged by ids of documents, no longer by targets: {', '.join(found.grades)}"
+    return recorded(merged, sentence, today)
 
 
-def _problems(old: TestSet, frozen: TestSet) -> list[Problem]:
-    problems: list[Problem] = []
-    with_targets = [query_id for query_id in frozen.query_ids if old.targets.get(query_id)]
-    if with_targets:
-        more = f" and {len(with_targets) - 1} more" if len(with_targets) > 1 else ""
-        problems.append(
-            Problem(
-                f"query {shorten(with_targets[0])}{more}: has targets, and graded documents cannot stand beside them",
-                hint="without a set to put it onto, the book becomes a test set of its own, "
-                "with the grades that the targets gave its documents",
-            )
+def _converted(old: TestSet, contents: BookContents, made: Freezing) -> _Converted:
+    by_rule = {pair for pair, source in made.rated.decided_by.items() if source == RaterKind.RULE}
+    judged = {query_id for query_id, _ in made.rated.decided_by.keys() - by_rule} & old.targets.keys()
+    hits = {query_id: [hit_of(item) for item in contents.items if item.query == query_id] for query_id in judged}
+    pooled = Run("pool", {query_id: Answer(Outcome.ANSWERED, tuple(found)) for query_id, found in hits.items()})
+    frozen = made.testset.grades
+    given = {q: {doc: grade for doc, grade in frozen[q].items() if grade >= 0} for q in judged}
+    view = rule_view(old, [pooled], people=given)
+    in_order = [query_id for query_id in old.query_ids if query_id in judged]
+    return _Converted(
+        {query_id: {**frozen[query_id], **view.testset.grades[query_id]} for query_id in in_order},
+        tuple(label for q in in_order for label in view.testset.grades[q] if label not in frozen[q]),
+        tuple(
+            JudgingOverruled(row.query, row.doc, row.grade, row.person)
+            for row in view.differences
+            if (row.query, row.doc) not in by_rule
+        ),
+    )
+
+
+def _with_conversion(judging: Judging, before: Judging | None, found: _Converted) -> Judging:
+    """The manifest, with what an earlier book converted."""
+    return replace(
+        judging,
+        by_id=(*(before.by_id if before else ()), *found.grades),
+        unmatched=(*(before.unmatched if before else ()), *found.unmatched),
+        overruled=(*(before.overruled if before else ()), *found.overruled),
+    )
+
+
+def _notes(old: TestSet, made: Freezing, found: _Converted, *, is_stale: bool) -> Iterator[str]:
+    if is_stale:
+        yield "the pool of the book was made for another version of the test set"
+    stay = [query_id for query_id in made.testset.query_ids if query_id in old.targets.keys() - found.grades]
+    if stay:
+        n = n_of(len(stay), "queries")
+        yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({first_of(stay)})"
+    by_rule = max((target.grade for query_id in found.grades for target in old.targets[query_id]), default=0.0)
+    highest = max(made.testset.meta.scale, default=by_rule)
+    if found.grades and by_rule < highest:
+        yield (
+            f"what a target matches has grade {by_rule:g}, and a rater may give {highest:g}: for measures of grades set "
+            "`grade` of the targets, or judge on the binary scale"
+        )
+
+
+def _problems(old: TestSet, frozen: TestSet) -> Iterator[Problem]:
+    otherwise = [q for q, judged in old.grades.items() if any(map(names_lines, judged)) and not by_place(old, q)]
+    if frozen.matching.places and otherwise:
+        yield Problem(
+            f"the graded ids of {first_of(otherwise)} end in numbers and are matched by id alone, those of the book by "
+            "id and lines",
+            hint="without a set to put it onto, the book becomes a test set of its own; or set `matching: {places: true}` "
+            "in the set, where those ids name lines",
         )
     if any(old.ratings.values()) and old.consensus != frozen.consensus:
-        problems.append(
-            Problem(
-                f"the ratings of {old.name!r} became grades by {old.consensus or 'no rule that is named'}",
-                got=frozen.consensus,
-                hint=f"{{rule={old.consensus}}}" if old.consensus else None,
-                parameters=("rule",),
-            )
+        yield Problem(
+            f"the ratings of {shorten(old.name)} became grades by {old.consensus or 'no rule that is named'}",
+            got=frozen.consensus,
+            hint=f"{{rule={old.consensus}}}" if old.consensus else None,
+            parameters=("rule",),
         )
-    return problems
 
 
 def _judgments(old: TestSet, frozen: TestSet) -> tuple[dict[str, dict[str, float]], dict[str, tuple[Rating, ...]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from cranfield.evaluation.values import Comparison
@@ -30,7 +31,7 @@ class FoundHoles:
     """Grades of persons that were given, of queries of the test set and others."""
 
     def pool(self, top: int, name: str) -> Pool:
-        """The first holes as a pool. Holes have the names that people see, and documents of a pool their ids."""
+        """The first holes as a pool, and of their queries what a rule grades. Holes have the names that people see, and documents of a pool their ids."""
         shown = {
             (query_id, hit.id): hit.public_id
             for system in self.systems
@@ -40,7 +41,9 @@ class FoundHoles:
         chosen = {(hole.query, hole.doc): hole for hole in self.analysis.holes[:top]}
         queries = [query for query in self.testset.queries if any(query.id == query_id for query_id, _ in chosen)]
         depth = max((rank or 0 for hole in chosen.values() for rank in (hole.rank_a, hole.rank_b)), default=1)
-        found = union(self.systems, [query.id for query in queries], depth, self.testset.grades)
+        prefilled = self.view.prefilled  # along with them, for what the book is frozen as
+        last = max(depth, self.analysis.comparison.primary.depth or sys.maxsize) if prefilled else depth
+        found = union(self.systems, [query.id for query in queries], last, self.testset.grades, prefilled)
         return Pool(
             name=name,
             method="holes",
@@ -57,9 +60,11 @@ class FoundHoles:
                     doc=each.doc_id,
                     fields=each.fields,
                     runs=each.ranks,
-                    effect=chosen[each.query_id, shown[each.query_id, each.doc_id]].effect,
+                    prefilled=each.prefilled,
+                    effect=None if hole is None else hole.effect,
                 )
                 for each in found
-                if (each.query_id, shown[each.query_id, each.doc_id]) in chosen
+                if (hole := chosen.get((each.query_id, shown[each.query_id, each.doc_id])))
+                or each.prefilled is not None
             ),
         )

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.matching.expectation import expect
+from cranfield.matching.expectation import by_place, expect
+from cranfield.matching.place import place_name
 from cranfield.model import (
     CONVENTIONS,
     DEFAULT_CONVENTION,
     Answer,
-    Entity,
-    File,
     Hit,
     Run,
-    Span,
     TestSet,
 )
 from cranfield.model.query import negative_of
@@ -74,13 +72,6 @@ class RuleView:
         return {(row.query, row.doc): row.grade for row in self.rows}
 
 
-def document_name(testset: TestSet, query_id: str, hit: Hit) -> str:
-    """The name of a result in judgments: two places of one file are two documents where places are expected."""
-    targets = testset.targets.get(query_id, ())
-    by_place = hit.span is not None and any(isinstance(target, Span | Entity | File) for target in targets)
-    return f"{hit.id}:{hit.span}" if by_place else hit.id
-
-
 def rule_view(testset: TestSet, runs: Sequence[Run], *, people: Grades | None = None) -> RuleView:
     """The view of a test set over the documents of some runs.
 
@@ -95,6 +86,7 @@ def rule_view(testset: TestSet, runs: Sequence[Run], *, people: Grades | None = 
     grades = {query_id: dict(of_query) for query_id, of_query in testset.grades.items()}
     for query_id in testset.targets:
         expectation = expect(testset, query_id, convention)
+        is_place = by_place(testset, query_id)
         best: dict[str, int] = {}
         matched: set[int] = set()
         with search_limit(f"regular expressions of query {query_id}"):
@@ -102,7 +94,7 @@ def rule_view(testset: TestSet, runs: Sequence[Run], *, people: Grades | None = 
                 items = expectation.matches(hit)
                 matched.update(items)
                 if items:
-                    doc = document_name(testset, query_id, hit)
+                    doc = place_name(hit) if is_place else hit.id
                     best[doc] = min(items[0], best.get(doc, items[0]))
         rows += (
             RuleRow(query_id, doc, expectation.grades[item], expectation.labels[item]) for doc, item in best.items()
@@ -112,11 +104,9 @@ def rule_view(testset: TestSet, runs: Sequence[Run], *, people: Grades | None = 
     for row in rows:
         grades[row.query][row.doc] = row.grade
     differences = _overlay(testset, grades, people or {})
-    if not testset.targets and not people:
-        return RuleView(testset, tuple(runs), (), (), is_rule=False)
     return RuleView(
         replace(testset, grades=grades, targets={}, ratings={}, consensus="") if testset.targets or people else testset,
-        tuple(_renamed(testset, run) for run in runs),
+        tuple(named_by_place(testset, run) for run in runs),
         tuple(rows),
         tuple(differences),
         is_rule=bool(testset.targets),
@@ -144,18 +134,17 @@ def _hits(runs: Sequence[Run], query_id: str) -> list[Hit]:
     return [hit for answer in answers if answer is not None for hit in answer.hits]
 
 
-def _renamed(testset: TestSet, run: Run) -> Run:
-    """The run with the documents' names as ids."""
-    if not testset.targets:
-        return run
+def named_by_place(testset: TestSet, run: Run) -> Run:
+    """The run with `id:lines` as the id of each result, in the queries whose results are places in files."""
     answers: dict[str, Answer] = {}
     for query_id, answer in run.answers.items():
-        hits = tuple(_named(hit, document_name(testset, query_id, hit)) for hit in answer.hits)
+        hits = tuple(map(_named, answer.hits)) if by_place(testset, query_id) else answer.hits
         answers[query_id] = answer if hits == answer.hits else replace(answer, hits=hits)
-    return replace(run, answers=answers, testset_digest=None)
+    return run if answers == run.answers else replace(run, answers=answers, testset_digest=None)
 
 
-def _named(hit: Hit, name: str) -> Hit:
+def _named(hit: Hit) -> Hit:
+    name = place_name(hit)
     hides = hit.redacted_id is not None or hit.redacted_span is not None
     return (
         hit
