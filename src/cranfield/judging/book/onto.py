@@ -2,7 +2,7 @@
 
 Queries that targets (patterns, spans, entities, files, predicates) judge and that the book judges become queries of graded
 ids: grades by the targets of what was pooled, and those of the book in their place. From then on the targets no longer
-decide; what no target matches and nobody judged is unjudged.
+decide; a document without a match and without a judgment is unjudged.
 """
 
 from __future__ import annotations
