@@ -54,19 +54,13 @@ def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) 
         UsageError: graded ids that would be matched otherwise, or ratings that became grades by another rule.
     """
     found = _converted(old, contents, made)
-    ruled = old.targets.keys() - found.grades  # these stay
-    frozen = replace(
-        made.testset,
-        grades={q: found.grades.get(q, of_query) for q, of_query in made.testset.grades.items() if q not in ruled},
-        ratings={q: given for q, given in made.testset.ratings.items() if q not in ruled},
-    )
+    frozen = _for_ids(old, made.testset, found)
     problems = list(_problems(old, frozen))
     if problems:
         raise UsageError(problems)
     grades, ratings = _judgments(old, frozen)
     known = set(old.query_ids)
     judging = frozen.meta.judging
-    stale = judging is not None and judging.pool is not None and judging.pool.testset not in {"", old.digest}
     merged = replace(
         old,
         queries=(*old.queries, *(query for query in frozen.queries if query.id not in known)),
@@ -82,7 +76,7 @@ def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) 
             judging=None if judging is None else _with_conversion(judging, old.meta.judging, found),
             previous=old.digest,
         ),
-        notes=info(*_notes(old, made, found, is_stale=stale)),
+        notes=info(*_notes(old, made, found)),
     )
     sentence = frozen.meta.history[-1].partition(": ")[2]
     if found.grades:
@@ -110,6 +104,16 @@ def _converted(old: TestSet, contents: BookContents, made: Freezing) -> _Convert
     )
 
 
+def _for_ids(old: TestSet, frozen: TestSet, found: _Converted) -> TestSet:
+    """The book's judgments of the queries that graded ids judge from now on."""
+    stay = old.targets.keys() - found.grades
+    return replace(
+        frozen,
+        grades={q: found.grades.get(q, of_query) for q, of_query in frozen.grades.items() if q not in stay},
+        ratings={q: given for q, given in frozen.ratings.items() if q not in stay},
+    )
+
+
 def _with_conversion(judging: Judging, before: Judging | None, found: _Converted) -> Judging:
     """The manifest, with what an earlier book converted."""
     return replace(
@@ -120,8 +124,9 @@ def _with_conversion(judging: Judging, before: Judging | None, found: _Converted
     )
 
 
-def _notes(old: TestSet, made: Freezing, found: _Converted, *, is_stale: bool) -> Iterator[str]:
-    if is_stale:
+def _notes(old: TestSet, made: Freezing, found: _Converted) -> Iterator[str]:
+    judging = made.testset.meta.judging
+    if judging is not None and judging.pool is not None and judging.pool.testset not in {"", old.digest}:
         yield "the pool of the book was made for another version of the test set"
     stay = [query_id for query_id in made.testset.query_ids if query_id in old.targets.keys() - found.grades]
     if stay:
