@@ -27,6 +27,7 @@ OUTPUT_TOOL = "answer"
 """Tool whose argument is the answer, in the mode `tool`."""
 NO_KEY = "none"
 """Sent to servers that need no key: the client requires one."""
+REDIRECTS = range(300, 400)
 MESSAGE_CHARS = 500
 """Of an error of a provider."""
 ANSWER_CHARS = 2_000_000
@@ -146,14 +147,16 @@ class PydanticAiBackend:
 
 def _openai_model(provider: str, name: str, base_url: str, key: str) -> Model:
     """A model behind OpenAI's protocol. The library's profile of the provider knows what a server does not support."""
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     from pydantic_ai.models.ollama import OllamaModel
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.ollama import OllamaProvider
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    client = AsyncOpenAI(base_url=base_url, api_key=key or NO_KEY, max_retries=0)
+    # The library would follow a redirect with the prompt, and to another port or path of the host also with the key.
+    http = DefaultAsyncHttpxClient(follow_redirects=False)
+    client = AsyncOpenAI(base_url=base_url, api_key=key or NO_KEY, max_retries=0, http_client=http)
     if provider == "ollama":
         return OllamaModel(name, provider=OllamaProvider(openai_client=client))
     if base_url == OPENAI:
@@ -262,7 +265,7 @@ def _usage(response: ModelResponse) -> Usage:
 def _failed(error: Exception, request: Request) -> Answer:
     from pydantic_ai import exceptions
 
-    status = getattr(error, "status_code", None)
+    status = getattr(error, "status_code", None) or getattr(error.__cause__, "status_code", None)  # of a redirect
     retry_after_s = getattr(error, "retry_after", None)
     if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
         failure = Failure(FailureKind.TIMEOUT, f"no answer in {request.timeout_s:g} s")
@@ -284,6 +287,8 @@ def _http_message(error: Exception, status: int) -> str:
     """The status, and what the provider says."""
     body = getattr(error, "body", None)
     text = body.get("message") if isinstance(body, dict) else body
+    if status in REDIRECTS:
+        return f"HTTP {status}: the server redirects, which is not followed; give the address that it redirects to"
     return f"HTTP {status}: {text}" if text else f"HTTP {status}"
 
 

@@ -148,6 +148,15 @@ def test_the_key_is_neither_in_failures_nor_in_answers_nor_logged(
     assert KEY not in caplog.text
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_takes_neither_key_nor_prompt_to_another_host(ask: Any, model_server: Any, status: int) -> None:
+    with model_server.ModelServer(lambda _: model_server.Reply(GOOD)) as elsewhere:
+        place = f"{elsewhere.url}/chat/completions".replace("127.0.0.1", "localhost")
+        answer, server = ask(model_server.Reply(GOOD, status=status, headers={"Location": place}))
+    assert (len(server.requests), elsewhere.requests, elsewhere.headers) == (1, [], [])
+    assert (answer.failure.kind, answer.failure.status) == (FailureKind.REJECTED, status)
+
+
 def test_a_model_calls_tools_and_reads_their_results(ask: Any, model_server: Any) -> None:
     request = replace(REQUEST, tools=(READ,))
     answer, server = ask(model_server.Reply(tool_calls=[("read", '{"path": "a"}')], finish="tool_calls"), request)

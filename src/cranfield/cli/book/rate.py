@@ -164,13 +164,13 @@ def rate(
     """Rate, or estimate; print the outcome; exit."""
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.judging.models.jobs import dry_run, make_jobs, select
-    from cranfield.judging.models.run import rate_book
+    from cranfield.judging.models.run import find_account, rate_book
 
     def text_of(item: ItemView) -> DocumentText:
         return texts.get(item.doc, item.fields)
 
     if is_dry_run:
-        account = store.people.find(options.rater)
+        account = find_account(store, options)
         selection = select(store.reading.items(book.id), book, account.id if account else None, options)
         typer.echo(estimate_text(dry_run(selection, make_jobs(selection, book, text_of, options), budget.prices)))
         return

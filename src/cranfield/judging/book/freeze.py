@@ -35,6 +35,8 @@ from cranfield.words import n_of
 
 REPORTED = ("agreement", "alpha-nominal", "alpha-ordinal", "cohen", "cohen-quadratic")
 """Coefficients in the manifest."""
+MODEL_SETTINGS = ("model", "prompt", "prompt_digest", "temperature", "max_tokens")
+"""What the manifest says of a model."""
 N_RATERS = 2
 Names = Mapping[str, str]
 """Rater to the name in the test set."""
@@ -257,7 +259,7 @@ def _raters(contents: BookContents, names: Names) -> tuple[JudgingRater, ...]:
             names.get(rater, rater),
             kind.value,
             n,
-            {key: str(value) for key, value in contents.models.get(rater, {}).items() if key in {"provider", "model"}},
+            {key: str(value) for key, value in contents.models.get(rater, {}).items() if key in MODEL_SETTINGS},
         )
         for (kind, rater), n in rows
     )

@@ -31,6 +31,7 @@ class ModelAgreement:
     rater: str
     model: str
     prompt: str
+    temperature: str
     n_model: int
     """Documents that the model graded."""
     n_people: int
@@ -130,6 +131,7 @@ def _compared(
         rater,
         str(settings.get("model", "")),
         str(settings.get("prompt", "")),
+        str(settings.get("temperature", "not known")),
         sum(map(len, grades.values())),
         sum(map(len, people.values())),
         len(shared),

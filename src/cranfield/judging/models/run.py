@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
 from cranfield.judging.models.jobs import Job, RateOptions, Selection, Texts, make_jobs, select
 from cranfield.judging.store.accounts import AccountInfo
+from cranfield.judging.store.rows import checked_name
 from cranfield.judging.store.schema import Action, BookState, RaterKind, Role, SkipReason
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookClosedError, BookInfo, CallRow, ItemView, SaveRequest
@@ -71,18 +73,18 @@ Grades = Mapping[int, Graded | BadAnswer]
 Progress = Callable[[RateOutcome], None]
 
 
-def model_account(store: Store, options: RateOptions) -> AccountInfo:
-    """The account of the rater, made where it is not there yet.
+def find_account(store: Store, options: RateOptions) -> AccountInfo | None:
+    """The account of the rater; None where it has none yet.
 
     Raises:
-        UsageError: the name is that of a rater of another kind, or of another model or prompt.
+        UsageError: it is no name, or that of a rater of another kind, model, prompt or temperature.
     """
-    account = store.people.find(options.rater) or store.people.add(options.rater, Role.RATER, RaterKind.MODEL)
+    account = store.people.find(checked_name(options.rater))
+    if account is None:
+        return None
     if account.kind is not RaterKind.MODEL:
         raise UsageError(f"the rater {options.rater!r} is a {account.kind}, not a model", hint="give another --name")
-    about: dict[str, object] = {"model": options.connection.model, "prompt": options.prompt.label}
-    about["prompt_digest"] = options.prompt.digest
-    for key, value in about.items():
+    for key, value in _identity(options).items():
         if account.settings.get(key, value) != value:
             raise UsageError(
                 f"the rater {options.rater!r} has another {key.replace('_', ' ')}",
@@ -90,9 +92,25 @@ def model_account(store: Store, options: RateOptions) -> AccountInfo:
                 expected=str(account.settings[key]),
                 hint="give another --name; a prompt that was edited needs a new version",
             )
-    about["base_url"] = options.connection.place
-    if {name: account.settings.get(name) for name in about} != about:
-        store.people.set_settings(account.id, {**account.settings, **about})
+    return account
+
+
+def _identity(options: RateOptions) -> dict[str, object]:
+    """What makes a rater: grades by another model, prompt or temperature are those of another rater."""
+    return {
+        "model": options.connection.model,
+        "prompt": options.prompt.label,
+        "prompt_digest": options.prompt.digest,
+        "temperature": options.sampling.temperature,
+    }
+
+
+def _kept_account(store: Store, options: RateOptions) -> AccountInfo:
+    """The account of the rater, made where it is not there yet, with the settings of this run."""
+    account = find_account(store, options) or store.people.add(options.rater, Role.RATER, RaterKind.MODEL)
+    settings = {"base_url": options.connection.place, "max_tokens": options.sampling.max_tokens, **_identity(options)}
+    if {name: account.settings.get(name) for name in settings} != settings:
+        store.people.set_settings(account.id, {**account.settings, **settings})
     return account
 
 
@@ -125,9 +143,9 @@ def rate_book(
     """
     if book.state is BookState.CLOSED:
         raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
-    account = model_account(store, options)
+    account = find_account(store, options)
     budget = budget or Budget()
-    selection = select(store.reading.items(book.id), book, account.id, options)
+    selection = select(store.reading.items(book.id), book, account.id if account else None, options)
     outcome = RateOutcome(options.rater, selection, budget.spent)
     jobs = make_jobs(selection, book, texts, options)
     run = _Run(store, book, account, options, budget, outcome, jobs, progress or (lambda _: None))
@@ -140,7 +158,7 @@ class _Run:
         self,
         store: Store,
         book: BookInfo,
-        account: AccountInfo,
+        account: AccountInfo | None,
         options: RateOptions,
         budget: Budget,
         outcome: RateOutcome,
@@ -149,7 +167,9 @@ class _Run:
     ) -> None:
         self.store = store
         self.book = book
-        self.account = account
+        self._account = account
+        """Made with the first call that reaches the model: a run without one leaves no rater."""
+        self._is_kept = False
         self.options = options
         self.budget = budget
         self.outcome = outcome
@@ -159,6 +179,7 @@ class _Run:
         self._same: dict[str, asyncio.Lock] = {}
         """One for each key: of two documents with the same text, the second takes the answer of the first."""
         self._failures = 0
+        self._making = threading.Lock()
 
     async def all(self, source: Backend | None) -> None:
         """Run as many workers as calls are allowed at once."""
@@ -204,21 +225,28 @@ class _Run:
     def _keep(self, job: Job, answer: Answer, *, is_cached: bool = False) -> None:
         """Keep the call first, then what follows from it: a run that ends between finds the call in the cache."""
         grades = read_grades(answer, len(job.items))
-        self.store.calls.add(self._call(job, answer, grades, is_cached=is_cached))
-        for place, graded in grades.items():
-            item, digest = job.items[place], job.documents[place].digest
-            if isinstance(graded, Graded):
-                self.store.log.save(self._save(job, item, digest, graded, answer))
+        with self._making:
+            if not self._is_kept and _has_reached(answer):
+                self._account, self._is_kept = _kept_account(self.store, self.options), True
+            account = self._account
+        if account is not None:
+            self.store.calls.add(self._call(job, answer, grades, account.id, is_cached=is_cached))
+            for place, graded in grades.items():
+                item, digest = job.items[place], job.documents[place].digest
+                if isinstance(graded, Graded):
+                    self.store.log.save(self._save(job, item, digest, graded, answer, account.id))
         self._count(job, answer, grades, is_cached=is_cached)
         self.progress(self.outcome)
 
-    def _save(self, job: Job, item: ItemView, digest: str, graded: Graded, answer: Answer) -> SaveRequest:
+    def _save(
+        self, job: Job, item: ItemView, digest: str, graded: Graded, answer: Answer, account_id: int
+    ) -> SaveRequest:
         is_grade = graded.grade is not None
-        before = max((row.event_id for row in item.ratings if row.account_id == self.account.id), default=0)
+        before = max((row.event_id for row in item.ratings if row.account_id == account_id), default=0)
         return SaveRequest(
             book_id=self.book.id,
             item_id=item.id,
-            account_id=self.account.id,
+            account_id=account_id,
             action=Action.GRADE if is_grade else Action.SKIP,
             client_key=f"{job.key[-40:]}:{item.id}:{before}",
             grade=graded.grade,
@@ -230,7 +258,7 @@ class _Run:
             doc_digest=digest or None,
         )
 
-    def _call(self, job: Job, answer: Answer, grades: Grades, *, is_cached: bool) -> CallRow:
+    def _call(self, job: Job, answer: Answer, grades: Grades, account_id: int, *, is_cached: bool) -> CallRow:
         failure, usage = answer.failure, answer.usage
         bad = [f"{job.items[place].doc}: {each.message}" for place, each in _bad(grades)]
         outcome = "cached" if is_cached else "ok"
@@ -241,7 +269,7 @@ class _Run:
         cost = 0.0 if is_cached else self.budget.prices.cost(job.request.model, usage)
         return CallRow(
             book_id=self.book.id,
-            account_id=self.account.id,
+            account_id=account_id,
             cache_key=job.key,
             item_ids=tuple(item.id for item in job.items),
             request={**job.request.record(), "prompt": self.options.prompt.label},
@@ -272,6 +300,12 @@ class _Run:
         for place, each in bad:
             if len(outcome.messages) < SHOWN_FAILURES:
                 outcome.messages.append(f"{job.items[place].query}, {job.items[place].doc}: {each.message}")
+
+
+def _has_reached(answer: Answer) -> bool:
+    """Whether the request may have reached the model."""
+    failure = answer.failure
+    return failure is None or failure.kind is not FailureKind.CONNECTION or answer.usage.unmeasured > 0
 
 
 def _bad(grades: Grades) -> Iterator[tuple[int, BadAnswer]]:

@@ -58,6 +58,7 @@ def _section(model: ModelAgreement) -> Section:
     facts = (
         ("model", model.model),
         ("prompt", model.prompt),
+        ("temperature", model.temperature),
         ("documents by the model", str(model.n_model)),
         ("documents by people", str(model.n_people)),
         ("by both", str(model.n_pairs)),
@@ -192,6 +193,7 @@ def _model(model: ModelAgreement) -> dict[str, Any]:
         "rater": model.rater,
         "model": model.model,
         "prompt": model.prompt,
+        "temperature": model.temperature,
         "n_model": model.n_model,
         "n_people": model.n_people,
         "n_pairs": model.n_pairs,

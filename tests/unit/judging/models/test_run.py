@@ -284,7 +284,33 @@ def test_equal_documents_are_asked_once_also_at_the_same_time(store: Store, opti
     assert (len(other.requests), store.people.get("other").settings["base_url"]) == (len(DOCS), "http://h/v1")
 
 
-@pytest.mark.parametrize("change", ["model", "prompt"])
+@pytest.mark.parametrize(
+    ("budget", "script"),
+    [
+        (Budget(tokens=1), by_words),
+        (Budget(), lambda _: Answer(failure=Failure(FailureKind.CONNECTION, "no"), usage=Usage(input=0, output=0))),
+    ],
+)
+def test_a_run_that_reaches_no_model_leaves_no_rater(
+    store: Store, options: RateOptions, texts: Texts, budget: Budget, script: Any
+) -> None:
+    outcome, _ = rate(store, options, texts, script, budget=budget)
+    assert (outcome.n_graded, outcome.stopped is None) == (0, False)
+    assert store.people.find(options.rater) is None
+    outcome, _ = rate(store, options, texts, by_words)
+    assert outcome.n_graded == N
+
+
+def test_what_makes_a_rater_and_its_settings_are_recorded(store: Store, options: RateOptions, texts: Texts) -> None:
+    rate(store, replace(options, sampling=Sampling(0.5, max_tokens=300)), texts, by_words)
+    settings = store.people.get(options.rater).settings
+    assert (settings["temperature"], settings["max_tokens"], settings["prompt"]) == (0.5, 300, "relevance-1")
+    assert [call.request["sampling"] for call in store.calls.all(book(store).id)] == [
+        {"temperature": 0.5, "top_p": None, "seed": None, "max_tokens": 300}
+    ] * N
+
+
+@pytest.mark.parametrize("change", ["model", "prompt", "temperature"])
 def test_a_rater_is_one_model_with_one_prompt(store: Store, options: RateOptions, texts: Texts, change: str) -> None:
     rate(store, replace(options, name="judge"), texts, by_words)
     other = replace(
@@ -294,6 +320,8 @@ def test_a_rater_is_one_model_with_one_prompt(store: Store, options: RateOptions
     )
     if change == "model":
         other = replace(options, name="judge", connection=replace(options.connection, model="openai:large"))
+    if change == "temperature":
+        other = replace(options, name="judge", sampling=Sampling(0.7, max_tokens=1_000))
     with pytest.raises(UsageError, match=f"the rater 'judge' has another {change}"):
         rate(store, other, texts, by_words)
 
