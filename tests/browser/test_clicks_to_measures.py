@@ -7,7 +7,8 @@ from datetime import date
 
 import pytest
 
-from cranfield.judging.book.freeze import freeze_book
+from cranfield.judging.book.contents import contents_of
+from cranfield.judging.book.freeze import freeze
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
@@ -49,7 +50,7 @@ def test_keys_to_measures(context, tmp_path):
                 key = "1"
             grade(page, key)
         all_saved(page)
-        made, _ = freeze_book(served.store, "shop", today=date(2026, 11, 23), allow_partial=True)
+        made = freeze(contents_of(served.store, "shop"), today=date(2026, 11, 23), allow_partial=True)
     finally:
         served.stop()
     write_new(made.testset, tmp_path / "set.yaml")

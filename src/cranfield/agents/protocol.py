@@ -163,13 +163,6 @@ class Usage:
     """Requests that may have used tokens and did not report them."""
 
     @property
-    def uncached(self) -> int | None:
-        """Input tokens that came from no cache; None where the use of the cache is not reported."""
-        if self.input is None or self.cache_read is None:
-            return None
-        return self.input - self.cache_read - (self.cache_write or 0)
-
-    @property
     def total(self) -> int | None:
         """Tokens in and out."""
         return None if self.input is None or self.output is None else self.input + self.output

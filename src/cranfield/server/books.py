@@ -316,12 +316,15 @@ def freeze(
     pseudonyms: Annotated[bool, Form()] = False,
 ) -> Response:
     """Make a test set of the grades, as `cranfield book freeze` does."""
-    from cranfield.judging.book.freeze import freeze_book
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.freeze import freeze as frozen_book
+    from cranfield.judging.book.freeze import record_frozen
 
     book, store = book_of(caller), request.app.state.store
     today = datetime.fromtimestamp(store.clock() / 1000, UTC).date()
+    contents = contents_of(store, book.id)
     try:
-        freeze_book(store, book.id, today=today, allow_partial=partial, pseudonyms=pseudonyms)
+        made = frozen_book(contents, today=today, allow_partial=partial, pseudonyms=pseudonyms)
     except UsageError as error:
         boxes = {"allow_partial": "the box “also half graded”"}
         problems = [
@@ -329,6 +332,7 @@ def freeze(
             for each in error.problems
         ]
         raise UsageError(problems) from None
+    record_frozen(store, contents, made)
     return see_other(book_path(book), done="frozen")
 
 

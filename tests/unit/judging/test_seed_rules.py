@@ -11,7 +11,8 @@ from math import log2
 
 import pytest
 
-from cranfield.judging.book.freeze import freeze_book
+from cranfield.judging.book.contents import contents_of
+from cranfield.judging.book.freeze import freeze
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
@@ -60,7 +61,7 @@ def measures(tmp_path, name, scale, slots, names):
     store = open_store(tmp_path / "books.db")
     try:
         judged(store, name, scale, slots)
-        made, _ = freeze_book(store, name, today=date(2026, 11, 23), allow_partial=True)
+        made = freeze(contents_of(store, name), today=date(2026, 11, 23), allow_partial=True)
     finally:
         store.close()
     write_new(made.testset, tmp_path / "set.yaml")

@@ -18,7 +18,7 @@ from cranfield.model.testset_options import RULES, TARGETS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.judging.book.freeze import FreezeOptions, Freezing
+    from cranfield.judging.book.freeze import Freezing
     from cranfield.project.inputs import ScoringOptions
 
 EXIT_NO_AGREEMENT = 1
@@ -65,15 +65,16 @@ def freeze_command(
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
         contents = contents_of(store, book)
-        options: FreezeOptions = {
-            "rule": rule,
-            "models": models,
-            "pseudonyms": pseudonyms,
-            "seed": seed,
-            "allow_partial": allow_partial,
-        }
         try:
-            made = freeze(contents, today=day_of(today), **options)
+            made = freeze(
+                contents,
+                today=day_of(today),
+                rule=rule,
+                models=models,
+                allow_partial=allow_partial,
+                pseudonyms=pseudonyms,
+                seed=seed,
+            )
         except NoAgreementError as error:
             note(f"error: {error}")
             raise typer.Exit(EXIT_NO_AGREEMENT) from None

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
-from typing import TypedDict, Unpack, cast
+from typing import cast
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.native_write import document_of
-from cranfield.judging.book.contents import BookContents, contents_of
+from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import FrozenInfo, ItemView
+from cranfield.judging.store.values import FrozenInfo
 from cranfield.model import (
     Judging,
     JudgingAgreement,
@@ -96,38 +96,15 @@ def freeze(
             hint="{allow_partial} freezes it as it is; what has no grade stays unjudged",
             parameters=("allow_partial",),
         )
-    kappa = check_kappa(contents, seed)
+    table = persons_table(contents)
+    kappa = _check_kappa(contents, table, seed)
     people = rater_names(contents, pseudonyms=pseudonyms)
-    judging = _judging(contents, rated, people, seed)
+    judging = _judging(contents, rated, people, _agreement(table, seed))
     testset = replace(renamed(rated.testset, people), version=str(judging.number), notes=())
     previous = contents.frozen[-1].digest if contents.frozen else ""
     testset = replace(testset, meta=replace(testset.meta, judging=judging, previous=previous))
     sentence = f"frozen from the book {name}: {judging.coverage['judged']} of {n_of(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
     return Freezing(recorded(testset, sentence, today), rated, unfinished, kappa)
-
-
-class FreezeOptions(TypedDict, total=False):
-    """The keywords of `freeze`."""
-
-    rule: str | None
-    models: bool
-    allow_partial: bool
-    pseudonyms: bool
-    seed: int
-
-
-def freeze_book(
-    store: Store, book: str | int, *, today: date, **options: Unpack[FreezeOptions]
-) -> tuple[Freezing, FrozenInfo]:
-    """Freeze a book and record the version in the database, with the whole test set.
-
-    Raises:
-        UnknownNameError: there is no such book.
-        UsageError: as `freeze`.
-    """
-    contents = contents_of(store, book)
-    made = freeze(contents, today=today, **options)
-    return made, record_frozen(store, contents, made)
 
 
 def record_frozen(store: Store, contents: BookContents, made: Freezing) -> FrozenInfo:
@@ -150,7 +127,7 @@ def frozen_text(store: Store, book: str | int, number: int) -> str:
     return yaml_text(document)
 
 
-def check_kappa(contents: BookContents, seed: int = 0) -> RaterKappa | None:
+def _check_kappa(contents: BookContents, table: SlotTable, seed: int) -> RaterKappa | None:
     """Cohen's kappa of the two raters with the most documents in common; None where the book has no limit.
 
     Raises:
@@ -159,7 +136,7 @@ def check_kappa(contents: BookContents, seed: int = 0) -> RaterKappa | None:
     limit = contents.info.settings.kappa_limit
     if limit is None:
         return None
-    found = _closest(persons_table(contents), seed)
+    found = _closest(table, seed)
     if found is None:
         raise NoAgreementError(
             f"not frozen: book {contents.info.name!r} asks for Cohen's kappa above {limit:g}",
@@ -194,17 +171,15 @@ def persons_table(contents: BookContents) -> SlotTable:
 def persons_testset(contents: BookContents) -> TestSet:
     """The book with the ratings of persons alone, of whom agreement is measured."""
     by_query: dict[str, list[Rating]] = {}
-    for item in _judged_by_persons(contents):
+    for item in contents.items:
+        if item.origin is Origin.CALIBRATION or item.gold is not None:
+            continue
         for row in item.ratings:
             if row.kind is RaterKind.PERSON and row.action in {Action.GRADE, Action.SKIP}:
                 by_query.setdefault(item.query, []).append(Rating(item.doc, row.rater, row.grade))
     bare = rated_book(contents).testset
     ratings = {query_id: tuple(given) for query_id, given in by_query.items()} or {bare.query_ids[0]: ()}
     return replace(bare, ratings=ratings, notes=())
-
-
-def _judged_by_persons(contents: BookContents) -> list[ItemView]:
-    return [item for item in contents.items if item.origin is not Origin.CALIBRATION and item.gold is None]
 
 
 def rater_names(contents: BookContents, *, pseudonyms: bool) -> Names:
@@ -234,14 +209,14 @@ def _unfinished(contents: BookContents, rated: RatedBook) -> int:
     )
 
 
-def _judging(contents: BookContents, rated: RatedBook, names: Names, seed: int) -> Judging:
+def _judging(contents: BookContents, rated: RatedBook, names: Names, agreed: Sequence[JudgingAgreement]) -> Judging:
     return Judging(
         contents.info.name,
         len(contents.frozen) + 1,
         rated.testset.consensus,
         raters=_raters(contents, names),
         guidelines=_guidelines(contents),
-        agreement=tuple(_agreement(persons_table(contents), seed)),
+        agreement=tuple(agreed),
         coverage=_coverage(contents, rated),
         skipped=dict(sorted(_skips(contents).items())),
         pool=_pool(contents),

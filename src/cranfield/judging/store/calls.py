@@ -39,15 +39,12 @@ class Calls(Part):
         self,
         book_id: int,
         *,
-        account_id: int | None = None,
         outcome: str | None = None,
         after: int = 0,
         limit: int | None = None,
     ) -> tuple[CallRow, ...]:
-        """The calls of a book, of one account or outcome where one is given, with a larger id than `after`."""
+        """The calls of a book, of one outcome where one is given, with a larger id than `after`."""
         query = select(ModelCall).where(ModelCall.book_id == book_id, ModelCall.id > after)
-        if account_id is not None:
-            query = query.where(ModelCall.account_id == account_id)
         if outcome is not None:
             query = query.where(ModelCall.outcome == outcome)
         with self._database.read() as session:

@@ -42,8 +42,6 @@ def item_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
         found.append(Item.state == where.state)
     if where.flagged is not None:
         found.append(Item.flagged.is_(where.flagged))
-    if where.origin is not None:
-        found.append(Item.origin == where.origin)
     if where.query is not None:
         found.append(Item.query_id.in_(select(BookQuery.id).where(BookQuery.name == where.query)))
     if where.needs_rater is not None:
@@ -51,10 +49,6 @@ def item_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
     of_judgments = judgment_conditions(where)
     if of_judgments:
         found.append(_judged(*of_judgments))
-    if where.graded is not None:
-        of_rater = [] if where.rater is None else [Account.name == where.rater]
-        graded = _judged(Judgment.action.in_(GRADES), *of_rater)
-        found.append(graded if where.graded else not_(graded))
     return found
 
 

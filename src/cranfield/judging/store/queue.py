@@ -131,19 +131,6 @@ class Queue(Part):
             _renew(rater)
             return len(_leased_items(rater))
 
-    def release(self, book_id: int, account_id: int, item_ids: Collection[int] | None = None) -> int:
-        """Give slots back; all of them without `item_ids`. How many."""
-        leased = update(Slot).where(
-            Slot.account_id == account_id,
-            Slot.state == SlotState.LEASED,
-            Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)),
-        )
-        if item_ids is not None:
-            leased = leased.where(Slot.item_id.in_(list(item_ids)))
-        given_back = leased.values(state=SlotState.OPEN, account_id=None, leased_until=None).returning(Slot.id)
-        with self._database.write() as session:
-            return len(session.scalars(given_back).all())
-
     def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[_Rater, Member]:
         account = account_row(session, account_id)
         book, member = book_row(session, book_id), member_row(session, book_id, account_id, lock=lock)

@@ -59,17 +59,13 @@ class Reading(Part):
             n_left = sum(left.values()) if quota is None else min(sum(left.values()), quota)
             times = self._times(session, book_id, account_id)
             middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
-            n_queries = session.scalar(select(func.count()).where(BookQuery.book_id == book_id)) or 0
             return Progress(
                 n_done=counts[Action.GRADE],
                 n_left=n_left,
                 n_skipped=counts[Action.SKIP],
                 n_later=counts[Action.LATER],
-                n_queries=n_queries,
-                n_queries_done=n_queries - len(left),
                 median_ms=middle,
                 seconds_left=None if middle is None else round(middle * n_left / 1000),
-                quota_left=quota,
                 n_seen=seen or 0,
             )
 
@@ -107,17 +103,10 @@ class Reading(Part):
             rows = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id, Event.id))
             return tuple(_rating(row) for row in rows)
 
-    def items(
-        self,
-        book_id: int,
-        where: ItemFilter = EVERYTHING,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> tuple[ItemView, ...]:
+    def items(self, book_id: int, where: ItemFilter = EVERYTHING) -> tuple[ItemView, ...]:
         """Items of a book by query and document, without hidden repeats."""
         with self._database.read() as session:
-            return _views(session, [_of_book(book_id), *item_conditions(where)], limit=limit, offset=offset)
+            return _views(session, _of_book(book_id), *item_conditions(where))
 
     def count(self, book_id: int, where: ItemFilter = EVERYTHING) -> int:
         """How many items a filter finds."""
@@ -133,7 +122,7 @@ class Reading(Part):
         """
         with self._database.read() as session:
             item_row(session, item_id)
-            return _views(session, [Item.id == item_id])[0]
+            return _views(session, Item.id == item_id)[0]
 
     def last_event_id(self, book_id: int) -> int:
         """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this each second."""
@@ -152,7 +141,7 @@ class Reading(Part):
             Judgment.item_id == Item.id, Judgment.account_id == account_id, Judgment.action == Action.GRADE
         )
         with self._database.read() as session:
-            found = _views(session, [Item.id.in_(list(item_ids)), graded])
+            found = _views(session, Item.id.in_(list(item_ids)), graded)
             allowed = {
                 number: settings_of(book_row(session, number)).reveal == "after"
                 for number in {item.book_id for item in found}
@@ -229,18 +218,11 @@ def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
     )
 
 
-def _views(
-    session: Session, conditions: Sequence[ColumnElement[bool]], *, limit: int | None = None, offset: int = 0
-) -> tuple[ItemView, ...]:
+def _views(session: Session, *conditions: ColumnElement[bool]) -> tuple[ItemView, ...]:
     """Items with their ratings: four queries, however many items."""
     query = select(Item, BookQuery).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
-    query = query.order_by(BookQuery.position, Item.doc_id, Item.id).limit(limit).offset(offset)
-    chosen = session.execute(query).all()
-    which = select(Item.id).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
-    if limit is not None:
-        which = select(
-            which.order_by(BookQuery.position, Item.doc_id, Item.id).limit(limit).offset(offset).subquery().c.id
-        )
+    chosen = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id)).all()
+    which = select(Item.id).where(*conditions)
     ratings: dict[int, list[RatingRow]] = {}
     for row in session.execute(_ratings().where(Item.id.in_(which)).order_by(Event.id)):
         ratings.setdefault(row[3].id, []).append(_rating(row))

@@ -194,14 +194,9 @@ class Progress:
     """Items that this rater could still get, within the quota."""
     n_skipped: int
     n_later: int
-    n_queries: int
-    n_queries_done: int
-    """Queries of which nothing is left for this rater."""
     median_ms: int | None
     """Of this rater's last 50 grades; None before the fifth."""
     seconds_left: int | None
-    quota_left: int | None
-    """None: no limit."""
     n_seen: int
     """Different items on which this rater has acted: `order_seen` goes on from here."""
 
@@ -323,11 +318,6 @@ class ItemView:
     ratings: tuple[RatingRow, ...]
     """Of all raters, skips included, in the order in which they were given."""
 
-    @property
-    def n_persons(self) -> int:
-        """Grades by persons."""
-        return sum(row.kind is RaterKind.PERSON and row.action is Action.GRADE for row in self.ratings)
-
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
@@ -350,7 +340,6 @@ class ItemFilter:
     state: ItemState | None = None
     query: str | None = None
     flagged: bool | None = None
-    origin: Origin | None = None
     needs_rater: bool | None = None
     """Open, and no active member of the book can be given it."""
     rater: str | None = None
@@ -358,8 +347,6 @@ class ItemFilter:
     before_guideline: int | None = None
     """Judged under an earlier version of the guidelines than this."""
     skipped: SkipReason | None = None
-    graded: bool | None = None
-    """Whether it has a grade (of `rater`, where one is given)."""
 
 
 @dataclass(frozen=True, slots=True)

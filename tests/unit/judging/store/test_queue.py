@@ -55,7 +55,9 @@ def test_each_rater_has_an_order_of_his_or_her_own_and_the_seed_repeats_it(desk_
     first = orders(desk)
     assert sorted(first["ann"]) == sorted(first["bob"])
     assert first["ann"] != first["bob"]
-    desk.store.queue.release(desk.book.id, desk.rater("ann"))
+    ann = desk.rater("ann")
+    desk.store.people.leave(desk.book.id, ann)
+    desk.store.people.join(desk.book.id, ann)
     assert [f"{item.query}{item.doc}" for item in desk.next("ann", 100)] == first["ann"]
 
 
@@ -83,14 +85,6 @@ def test_a_rater_gets_an_expired_lease_again_where_no_other_rater_took_it(desk_o
     first = [item.item_id for item in desk.next("ann", 3)]
     desk.clock.pass_seconds(3600)
     assert [item.item_id for item in desk.next("ann", 3)] == first
-
-
-def test_released_slots_are_free(desk_of) -> None:
-    desk = desk_of(pool_of(1, 3))
-    item = desk.next("ann", 3)[0].item_id
-    assert desk.store.queue.release(desk.book.id, desk.rater("ann"), [item]) == 1
-    assert [given.item_id for given in desk.next("bob", 3)] == [item]
-    assert desk.store.queue.release(desk.book.id, desk.rater("ann")) == 2
 
 
 def test_a_share_of_the_items_is_judged_by_several(desk_of) -> None:
@@ -123,7 +117,7 @@ def test_a_quota_ends_the_queue_of_a_rater(desk_of) -> None:
     desk = desk_of(pool_of(3, 4), quota=5)
     assert len(desk.judge_all("ann")) == 5
     assert desk.next("ann") == ()
-    assert desk.store.reading.progress(desk.book.id, desk.rater("ann")).quota_left == 0
+    assert desk.store.reading.progress(desk.book.id, desk.rater("ann")).n_left == 0
     assert desk.store.reading.coverage(desk.book.id).n_leased == 0
     desk.rater("bob", quota=2)
     assert len(desk.judge_all("bob")) == 2
