@@ -20,7 +20,7 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
 from cranfield.server.access import Caller, require
 from cranfield.server.documents import RenderedDocument, rendered
-from cranfield.server.judging_cards import image_response
+from cranfield.server.judging_cards import image_response, note_text
 from cranfield.server.pages import render_page, see_other, segment
 from cranfield.server.refusal import not_found
 
@@ -143,7 +143,9 @@ def item_of_book(request: Request, caller: Caller, item_id: int) -> ItemView:
 
 def shown_text(request: Request, found: ItemView) -> RenderedDocument:
     """The document as the judging page shows it."""
-    return rendered(request.app.state.texts.get(found.doc, found.fields), found.query_text)
+    shown = rendered(request.app.state.texts.get(found.doc, found.fields), found.query_text)
+    note_text(request.app.state.store, found.id, found.doc_digest, shown.digest)
+    return shown
 
 
 @router.get("/books/{book}/items/{item_id}/image")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from cranfield.errors import CranfieldError
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
-from cranfield.judging.store.values import BookInfo, ItemFilter, ItemView, SaveRequest
+from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, RatingRow, SaveRequest
 from cranfield.server.access import Caller, require
 from cranfield.server.books import book_of
 from cranfield.server.documents import guideline_html
-from cranfield.server.judging_cards import cards, choice_to_grade, image_response
+from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page
 from cranfield.server.refusal import RefusedError, not_found
@@ -175,10 +176,23 @@ def next_items(
     judged = [store.queue.own(book.id, rater, row.item_id) for row in rows]
     return {
         "ok": True,
-        "items": cards(texts_of(request), book, given),
-        "recent": cards(texts_of(request), book, judged, rows),
+        "items": _cards(request, book, given),
+        "recent": _cards(request, book, judged, rows),
         "progress": progress(store, book, rater),
     }
+
+
+def _cards(
+    request: Request,
+    book: BookInfo,
+    items: Sequence[Assignment],
+    judged: Sequence[RatingRow] = (),
+    seconds: float = TEXTS_S,
+) -> list[dict[str, object]]:
+    made = cards(texts_of(request), book, items, judged, seconds)
+    for item, card in zip(items, made, strict=True):
+        note_text(store_of(request), item.item_id, item.doc_digest, card["digest"])
+    return made
 
 
 def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]:
@@ -193,7 +207,7 @@ def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
     """An item with its text, however long that takes within the limit of its source."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
-    return {"ok": True, "item": cards(texts_of(request), book, [found], seconds=WAIT_S)[0]}
+    return {"ok": True, "item": _cards(request, book, [found], seconds=WAIT_S)[0]}
 
 
 @book_api.get("/items/{item}/image")
@@ -315,7 +329,7 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
     )
-    return {"ok": True, "item": cards(texts_of(request), book, [store.queue.own(book.id, rater, item_id)])[0]}
+    return {"ok": True, "item": _cards(request, book, [store.queue.own(book.id, rater, item_id)])[0]}
 
 
 @router.put("/api/me/settings")

@@ -21,6 +21,7 @@ from cranfield.server.refusal import not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import Assignment, BookInfo, Json, RatingRow
 
 TEXTS_S = 2.0
@@ -189,6 +190,12 @@ def _document(book: BookInfo, item: Assignment, rendered: RenderedDocument | Non
 def image_path(book: BookInfo, item_id: int) -> str:
     """Where the image of an item is."""
     return f"/api/books/{quote(book.name, safe='')}/items/{item_id}/image"
+
+
+def note_text(store: Store, item_id: int, before: str | None, now: object) -> None:
+    """Note that an item has another text than the one that was shown before: judgments of that one become stale."""
+    if now and before is not None and now != before:
+        store.books.set_digest(item_id, str(now))
 
 
 def image_response(texts: DocumentTexts, doc_id: str, fields: Json) -> Response:

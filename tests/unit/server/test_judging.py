@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from cranfield.config.documents import Files, FileSource, Workbench
 from cranfield.errors import UsageError
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
@@ -129,6 +130,38 @@ def test_a_document_is_escaped_and_its_query_words_are_marked(client):
     card = fetch(client)["items"][0]
     assert card["title"] == "Sock & <b>"
     assert "<mark>wool</mark> sock" in card["html"]
+
+
+def test_judgments_of_a_text_that_has_changed_are_stale(client, store, tmp_path, monkeypatch):
+    source = FileSource(file=Files(root="."))
+    config = Workbench(documents=[source], cache_s=0)
+    config.lie_in(tmp_path)
+    monkeypatch.setattr(client.app.state, "texts", DocumentTexts(config))
+    book = store.books.get("shop").id
+    texts = {item.doc: (tmp_path / item.doc) for item in store.reading.items(book)}
+    for path in texts.values():
+        path.write_text("A wool sock")
+    first, second = fetch(client, n=2)["items"]
+    for card in (first, second):
+        save(
+            client,
+            {
+                "key": f"k{card['item']}",
+                "item": card["item"],
+                "action": "grade",
+                "grade": 2,
+                "doc_digest": card["digest"],
+            },
+        )
+    assert [row.stale for row in store.reading.ratings(book)] == [False, False]
+    texts[first["doc"]].write_text("A woollen hat")
+    assert client.get(f"/books/shop/items/{second['item']}").status_code == 200
+    assert not any(row.stale for row in store.reading.ratings(book))
+    fetch(client, n=0, recent=2)
+    assert {row.doc: row.stale for row in store.reading.ratings(book)} == {first["doc"]: True, second["doc"]: False}
+    texts[second["doc"]].write_text("A glove")
+    assert client.get(f"/books/shop/items/{second['item']}").status_code == 200
+    assert all(row.stale for row in store.reading.ratings(book))
 
 
 def test_what_the_page_holds_is_not_given_again(client):

@@ -233,6 +233,8 @@ class _Run:
             self.store.calls.add(self._call(job, answer, grades, account.id, is_cached=is_cached))
             for place, graded in grades.items():
                 item, digest = job.items[place], job.documents[place].digest
+                if digest and item.doc_digest not in {None, digest}:
+                    self.store.books.set_digest(item.id, digest)
                 if isinstance(graded, Graded):
                     self.store.log.save(self._save(job, item, digest, graded, answer, account.id))
         self._count(job, answer, grades, is_cached=is_cached)
