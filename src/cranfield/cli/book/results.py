@@ -83,8 +83,9 @@ def freeze_command(
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
     _note_frozen(made, losses, 0 if onto else contents.info.source.get("n_left_out"))
-    n = n_of(len(made.testset.queries), "queries")
-    note(f"wrote {out}: version {frozen.number} of book {book}, {n}, {frozen.digest[:19]}")
+    note(
+        f"wrote {out}: version {frozen.number} of book {book}, {n_of(len(made.testset.queries), 'queries')}, {frozen.digest[:19]}"
+    )
 
 
 def _note_frozen(made: Freezing, losses: Sequence[str], left_out: object) -> None:
