@@ -17,7 +17,7 @@ FILE_LINES, MOST_FILE_LINES = 400, 600
 FUNCTION_LINES, MOST_FUNCTION_LINES = 50, 100
 LONG_FILES = 0
 """How many files may have more than FILE_LINES; none has more than MOST_FILE_LINES."""
-LONG_FUNCTIONS = 25
+LONG_FUNCTIONS = 24
 """How many functions may have more than FUNCTION_LINES; none has more than MOST_FUNCTION_LINES."""
 UNDOCUMENTED: set[str] = set()
 

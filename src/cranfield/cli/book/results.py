@@ -31,23 +31,26 @@ ToScaleOption = Annotated[
     typer.Option("--to-scale", metavar="SCALE", help=f"Convert the ratings first, to {TARGETS}."),
 ]
 ModelsOption = Annotated[bool, typer.Option("--models", help="Use the grade of a model where nothing else gives one.")]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="FILE", help="Test set to write; its extension selects the format.")
+]
+OntoOption = Annotated[
+    Path | None,
+    typer.Option("--onto", metavar="SET", help="Test set whose next version it is: its other judgments stay."),
+]
+PartialOption = Annotated[
+    bool, typer.Option("--allow-partial", help="Freeze a book that is not finished: the rest stays unjudged.")
+]
 PseudonymsOption = Annotated[bool, typer.Option("--pseudonyms", help="Call persons `rater 1`, `rater 2`, ...")]
 
 
 def freeze_command(
     book: BookArgument,
     *,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Test set to write; its extension selects the format.")
-    ],
-    onto: Annotated[
-        Path | None,
-        typer.Option("--onto", metavar="SET", help="Test set whose next version it is: its other judgments stay."),
-    ] = None,
+    out: OutOption,
+    onto: OntoOption = None,
     rule: RuleOption = None,
-    allow_partial: Annotated[
-        bool, typer.Option("--allow-partial", help="Freeze a book that is not finished: the rest stays unjudged.")
-    ] = False,
+    allow_partial: PartialOption = False,
     models: ModelsOption = False,
     pseudonyms: PseudonymsOption = False,
     seed: SeedOption = 0,

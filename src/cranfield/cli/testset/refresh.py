@@ -23,60 +23,74 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.testsets.refresh import Plan, Renewal
-    from cranfield.testsets.refresh_files import Labels
+    from cranfield.testsets.refresh_files import Labels, QueryLog
 
 EXIT_NO_AGREEMENT = 1
+LogOption = Annotated[
+    Path, typer.Option("--log", metavar="QUERIES", help="Query log: lines `query TAB count`, or JSON Lines.")
+]
+CountOption = Annotated[int, typer.Option("--n", metavar="N", min=1, help="Number of queries to replace.")]
+SampleOption = Annotated[
+    Literal["random", "top", "frequency"],
+    typer.Option(help="Sampling of the log: uniform, the most frequent, or weighted by frequency."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the plan.")]
+DropOption = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="QUERY_ID", help="Query to remove; repeat for more; default: sampled."),
+]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", metavar="SHEET", help="Step 1: write the CSV sheet to label.")
+]
+RunsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--run", metavar="RUN", help="Run whose top results are to be labelled; repeat for more."),
+]
+DepthOption = Annotated[
+    int, typer.Option("--depth", metavar="N", min=1, help="Number of results to label per run and query.")
+]
+QueriesOption = Annotated[
+    Path | None, typer.Option("--queries-out", metavar="FILE", help="Also write the new queries: `id TAB text`.")
+]
+RatersOption = Annotated[
+    str, typer.Option("--raters", metavar="A,B", help="Names of the two raters: columns of the sheet.")
+]
+LabelsOption = Annotated[
+    Path | None, typer.Option("--labels", metavar="SHEET", help="Step 2: the sheet labelled by both raters.")
+]
+KappaOption = Annotated[float, typer.Option("--kappa", metavar="K", help="Cohen's kappa that the raters must exceed.")]
+ConsensusOption = Annotated[
+    str, typer.Option("--consensus", metavar="RULE", help="Consensus rule for the grades of the two raters.")
+]
+VersionOption = Annotated[
+    str, typer.Option("--version", metavar="TEXT", help="Version of the new test set; default: the next version.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Step 2: file for the new version.")]
+BookOption = Annotated[
+    str | None,
+    typer.Option("--book", metavar="NAME", help="Label in this book instead of a sheet: step 1 makes it."),
+]
 
 
 def refresh_command(
     testset: SetArgument,
     *,
-    log: Annotated[
-        Path, typer.Option("--log", metavar="QUERIES", help="Query log: lines `query TAB count`, or JSON Lines.")
-    ],
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, help="Number of queries to replace.")] = 20,
-    sample: Annotated[
-        Literal["random", "top", "frequency"],
-        typer.Option(help="Sampling of the log: uniform, the most frequent, or weighted by frequency."),
-    ] = "random",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the plan.")] = 0,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="QUERY_ID", help="Query to remove; repeat for more; default: sampled."),
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="SHEET", help="Step 1: write the CSV sheet to label.")
-    ] = None,
-    runs: Annotated[
-        list[Path] | None,
-        typer.Option("--run", metavar="RUN", help="Run whose top results are to be labelled; repeat for more."),
-    ] = None,
-    depth: Annotated[
-        int, typer.Option("--depth", metavar="N", min=1, help="Number of results to label per run and query.")
-    ] = 10,
-    queries: Annotated[
-        Path | None, typer.Option("--queries-out", metavar="FILE", help="Also write the new queries: `id TAB text`.")
-    ] = None,
-    raters: Annotated[
-        str, typer.Option("--raters", metavar="A,B", help="Names of the two raters: columns of the sheet.")
-    ] = "rater1,rater2",
-    labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="SHEET", help="Step 2: the sheet labelled by both raters.")
-    ] = None,
-    kappa: Annotated[
-        float, typer.Option("--kappa", metavar="K", help="Cohen's kappa that the raters must exceed.")
-    ] = 0.6,
-    consensus: Annotated[
-        str, typer.Option("--consensus", metavar="RULE", help="Consensus rule for the grades of the two raters.")
-    ] = "mean",
-    version: Annotated[
-        str, typer.Option("--version", metavar="TEXT", help="Version of the new test set; default: the next version.")
-    ] = "",
-    out: Annotated[Path | None, typer.Option("--out", metavar="NEW", help="Step 2: file for the new version.")] = None,
-    book: Annotated[
-        str | None,
-        typer.Option("--book", metavar="NAME", help="Label in this book instead of a sheet: step 1 makes it."),
-    ] = None,
+    log: LogOption,
+    n: CountOption = 20,
+    sample: SampleOption = "random",
+    seed: SeedOption = 0,
+    drop: DropOption = None,
+    plan: PlanOption = None,
+    runs: RunsOption = None,
+    depth: DepthOption = 10,
+    queries: QueriesOption = None,
+    raters: RatersOption = "rater1,rater2",
+    labels: LabelsOption = None,
+    kappa: KappaOption = 0.6,
+    consensus: ConsensusOption = "mean",
+    version: VersionOption = "",
+    out: OutOption = None,
+    book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
     force: ForceOption = False,
     today: TodayOption = None,
@@ -87,9 +101,26 @@ def refresh_command(
     version if the two raters agree. With --book NAME the results are graded in a book: without --out it is made, with
     --out NEW its grades are read.
     """
-    from cranfield.errors import UsageError
     from cranfield.testsets.refresh import plan_refresh, renew
-    from cranfield.testsets.refresh_files import read_query_log
+
+    _refuse_steps(plan, labels, book, kappa)
+    _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
+    made = plan_refresh(load_set(testset), _read_log(log), n, sample=sample, seed=seed, drop=drop or ())
+    if plan is not None:
+        _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
+    elif book is not None and out is None:
+        _make_book(made, book, db, runs or [], depth, (kappa, consensus))
+        _write_queries(made, queries, force=force)
+    else:
+        out = _new_file(out, testset, force=force)
+        found, limit = _labels(labels, raters, book, db, kappa)
+        renewal = renew(made, found, rule=consensus, version=version, seed=seed, today=day_of(today))
+        _finish(renewal, limit, testset, out)
+
+
+def _refuse_steps(plan: Path | None, labels: Path | None, book: str | None, kappa: float) -> None:
+    """Refuse options of both steps, or of none."""
+    from cranfield.errors import UsageError
 
     if book is None and (plan is None) == (labels is None):
         raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
@@ -97,33 +128,27 @@ def refresh_command(
         raise UsageError("--book takes the place of a sheet", expected="no --plan and no --labels")
     if not -1 <= kappa <= 1:  # nor is it a number
         raise UsageError(f"--kappa is {kappa:g}", expected="a number from -1 to 1")
-    _refuse_same({"SET": testset, "--log": log, "--plan": plan, "--queries-out": queries, "--labels": labels})
+
+
+def _read_log(log: Path) -> QueryLog:
+    from cranfield.testsets.refresh_files import read_query_log
+
     query_log = read_query_log(log)
     for sentence in query_log.notes:
         note(f"note: {sentence}")
-    made = plan_refresh(load_set(testset), query_log, n, sample=sample, seed=seed, drop=drop or ())
-    if plan is not None:
-        _write_plan(made, plan, queries, runs or [], depth, raters, force=force)
-        return
-    if book is not None and out is None:
-        _make_book(made, book, db, runs or [], depth, (kappa, consensus))
-        _write_queries(made, queries, force=force)
-        return
+    return query_log
+
+
+def _new_file(out: Path | None, testset: Path, *, force: bool) -> Path:
+    """The file for the next version, which is not that of the old one."""
+    from cranfield.errors import UsageError
+
     if out is None:
         raise UsageError("no file for the next version", expected="--out NEW")
     if out.resolve() == testset.resolve():
         raise UsageError("the old version is kept", path=str(out), expected="another file than SET")
     refuse_existing(out, force=force)
-    found, limit = _labels(labels, raters, book, db, kappa)
-    renewal = renew(
-        made,
-        found,
-        rule=consensus,
-        version=version,
-        seed=seed,
-        today=day_of(today),
-    )
-    _finish(renewal, limit, testset, out)
+    return out
 
 
 def _refuse_same(files: Mapping[str, Path | None]) -> None:
