@@ -95,6 +95,7 @@ def build_command(
     html: HtmlOption = None,
 ) -> None:
     """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
+    from cranfield.judging.pools.pool_io import require_texts, write_pool
     from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
     from cranfield.project.pool_runs import pool_of
@@ -112,11 +113,9 @@ def build_command(
     built = pool_of(runs, judged, request, convention)
     summary = summarise_pool(built, raters=raters, seconds=seconds)
     if book is not None:
-        _refuse_unjudgeable(built.pool)
+        require_texts(built.pool)
     deliver(pool_document(built, summary), output, html)
     if out is not None:
-        from cranfield.judging.pools.pool_io import write_pool
-
         write_pool(built.pool, out)
         typer.echo(f"wrote {out}", err=True)
     if book is not None:
@@ -223,18 +222,6 @@ def _load(testset: Path | None, testset_format: str | None, options: TestSetOpti
     from dataclasses import replace
 
     return apply_options(read_queries(options.queries), replace(options, queries=None))
-
-
-def _refuse_unjudgeable(pool: Pool) -> None:
-    from cranfield.errors import UsageError
-    from cranfield.words import first_of, n_of
-
-    without = [query.id for query in pool.queries if not query.text.strip()]
-    if without:
-        raise UsageError(
-            f"{n_of(len(without), 'queries')} of the pool without a text, which no rater can judge: {first_of(without)}",
-            hint="--testset FILE or --queries FILE gives the texts by query id",
-        )
 
 
 def _make_book(pool: Pool, judged: TestSet | None, name: str, db: str, raters: int) -> None:

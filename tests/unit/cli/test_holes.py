@@ -151,6 +151,11 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
     pytest.importorskip("sqlalchemy")
     holes = ("holes", "a.run", "b.run", "--testset", "qrels.txt", "-m", "P@1")
     assert call(*holes, "--out", "h.pool.json").returncode == 0
+    refused = call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db")
+    assert refused.returncode == 2
+    assert "3 queries of the pool without a text, which no rater can judge: q0, q1, q2" in refused.stderr
+    Path("texts.tsv").write_text("".join(f"q{n}\tquery {n}\n" for n in range(N)))
+    assert call(*holes, "--out", "h.pool.json", "--queries", "texts.tsv").returncode == 0
     assert call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db").returncode == 0
     from cranfield.judging.store.database import open_store
     from cranfield.judging.store.schema import Action, Role

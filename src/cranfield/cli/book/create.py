@@ -123,13 +123,12 @@ def create_command(
 
 def make_book(name: str, pool: Path, settings: BookSettings, guideline: Path | None, db: str) -> None:
     """Make the book, and print what it holds."""
-    from cranfield.errors import TestSetError
-    from cranfield.formats.io.validation import load_model
-    from cranfield.judging.pools.pool_file import Pool
+    from cranfield.judging.pools.pool_io import read_pool, require_texts
     from cranfield.words import n_of
 
     text = None if guideline is None else read_guideline(guideline)
-    content = load_model(pool, Pool, TestSetError)
+    content = read_pool(pool)
+    require_texts(content)
     with closing(open_books(db, create=True)) as store:
         info = store.books.create(name, content, settings, guideline=text)
     documents, queries = n_of(info.n_items, "documents"), n_of(info.n_queries, "queries")

@@ -12,6 +12,7 @@ from cranfield.errors import Problem, ProblemList, TestSetError, UsageError
 from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.judging.pools.pool_file import Pool
+from cranfield.words import first_of, n_of
 
 WHAT = "a pool: a JSON file that `cranfield pool` wrote"
 
@@ -56,6 +57,21 @@ def read_pool(path: Path | str) -> Pool:
     problems.problems += _contradictions(pool, shown(path))
     problems.raise_if_any()
     return pool
+
+
+def require_texts(pool: Pool) -> None:
+    """Refuse a pool that cannot be judged.
+
+    Raises:
+        UsageError: queries without a text.
+    """
+    without = [query.id for query in pool.queries if not query.text.strip()]
+    if without:
+        raise UsageError(
+            f"{n_of(len(without), 'queries')} of the pool without a text, which no rater can judge: {first_of(without)}",
+            hint="make the pool with texts: `cranfield pool` and `cranfield holes` take them by query id from "
+            "--queries FILE, or from the test set",
+        )
 
 
 def _contradictions(pool: Pool, path: str) -> list[Problem]:
