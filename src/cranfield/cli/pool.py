@@ -136,7 +136,7 @@ def check_command(
     html: HtmlOption = None,
 ) -> None:
     """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
-    from cranfield.judging.pools.check import check_pool
+    from cranfield.judging.pools.check import check_pool, deepest_rank
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
     from cranfield.project.pool_runs import read_systems
@@ -144,8 +144,9 @@ def check_command(
 
     judged = _load_judged(testset, testset_format, options)
     chosen = parse_all(measures or DEFAULT_MEASURES[:1])
-    systems = read_systems(runs, judged, convention)
-    checks = check_pool(systems, judged, chosen, convention_named(convention), depth=depth)
+    rules = convention_named(convention)
+    systems = read_systems(runs, judged, convention, deepest_rank(chosen, rules, depth))
+    checks = check_pool(systems, judged, chosen, rules, depth=depth)
     deliver(check_document(judged, checks), output, html)
 
 

@@ -2,9 +2,9 @@
 
 Every unit has a prediction, such as the grade of a model; a random sample of the units also has a label, such as the grade
 of a person. The mean of the predictions alone is biased by their error. The estimate here corrects that,
-whatever the predictions are worth, and is more precise than the mean of the labels where they are worth something. It is
-unbiased where `power` is given; where lambda comes from the same labels, the bias is of the order of 1 / n: with 10 labels of
-which few are not 0, a fifth of the mean and more.
+whatever the predictions are worth, and is more precise than the mean of the labels where they are worth something. Lambda comes
+from the same labels, which makes a bias of the order of 1 / n: with 10 labels of which few are not 0, a fifth of the mean and
+more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.stats.interval import t_quantile
@@ -44,7 +43,7 @@ class CorrectedMean:
     power: float | None
     """Lambda of PPI++: 0 is the mean of the labels, 1 the full correction."""
     label_mean: float | None
-    """Of the labels alone, weighted by the inverse of their inclusion."""
+    """Of the labels alone."""
     label_se: float | None
     prediction_mean: float | None
     """Of all predictions: not corrected."""
@@ -62,24 +61,20 @@ def corrected_mean(
     predictions: Values,
     labels: Sequence[float | None],
     *,
-    inclusion: Values | None = None,
-    power: float | None = None,
     finite: bool = False,
     level: float = 0.95,
 ) -> CorrectedMean:
     """Estimate the mean label of all units, or of the population that they are a sample of.
 
         b        = lambda N / (N - n)
-        estimate = b mean(f) + sum_S w (y - b f) / sum_S w,   w = 1 / inclusion
-        lambda   = (N - n) / N  Cov_S(y, f) / Var(f), clipped to 0 to 1
-        Var      = sum_S (1 - inclusion) (w (e - mean_S e))^2 n / (n - 1) / (sum_S w)^2,   e = y - b f
+        estimate = b mean(f) + mean_S(y - b f)
+        lambda   = (N - n) / N  Cov_S(y, f) / Var(f), clipped to 0 to 1; the one with the smallest variance
+        Var      = (N - n) / N  Var_S(y - b f) / n
         Var     += Var_S(y) / N, unless `finite`
 
     Args:
         predictions: f, one per unit (N).
-        labels: y, one per unit; None where it has none (n have one).
-        inclusion: probability with which each unit was sampled; None: the same for all, n / N.
-        power: lambda; None: the one with the smallest variance.
+        labels: y, one per unit; None where it has none. The n that have one are a simple random sample.
         finite: the mean of these units is estimated, not that of a population from which they come.
         level: of the interval, Student's t with n - 1 degrees of freedom.
 
@@ -92,21 +87,25 @@ def corrected_mean(
         Särndal, Swensson & Wretman 1992.
 
     Raises:
-        UsageError: lengths differ, a probability is not within 0 to 1, or lambda is not.
+        UsageError: lengths differ.
 
     Example:
-        >>> found = corrected_mean([1, 2, 3, 2], [1, None, 2, None], power=0.5)
-        >>> found.estimate  # 1/2 * (2 + 2)/2 + ((1 - 1/2 * 1) + (2 - 1/2 * 3))/2
-        1.5
+        >>> found = corrected_mean([1, 2, 3, 6], [1, None, 2, None])  # Cov_S 1, Var(f) 14/3: lambda 3/28 * 2 / 2
+        >>> found.power, found.estimate  # b = 3/14: b * 3 + ((1 - b) + (2 - 3 b)) / 2
+        (0.10714285714285714, 1.7142857142857142)
     """
-    f, sampled, y, w = _checked(predictions, labels, inclusion, power)
+    f = as_vector(predictions)
+    if len(labels) != len(f):
+        raise UsageError("predictions and labels do not pair", expected=f"{len(f)} labels", got=str(len(labels)))
+    sampled = [place for place, label in enumerate(labels) if label is not None]
+    y = as_vector([label for label in labels if label is not None])
     n, n_all = len(y), len(f)
     mean_f = float(f.mean()) if n_all else None
     if mean_f is None or n < 2:
         note = f"{n} labels: a mean with an interval needs {FEWEST_LABELS}"
         only = float(y[0]) if n else None
         return CorrectedMean(None, None, None, None, n, n_all, None, only, None, mean_f, None, note)
-    return _corrected(_Sample(f, f[sampled], y, w), power, level, is_finite=finite)
+    return _corrected(_Sample(f, f[sampled], y), level, is_finite=finite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,6 @@ class _Sample:
     """Predictions of all units."""
     f_sampled: FloatN
     y: FloatN
-    w: FloatN
 
     @property
     def others(self) -> float:
@@ -123,15 +121,15 @@ class _Sample:
         return 1 - len(self.y) / len(self.f)
 
 
-def _corrected(sample: _Sample, power: float | None, level: float, *, is_finite: bool) -> CorrectedMean:
-    f, y, w, others, n, n_all = sample.f, sample.y, sample.w, sample.others, len(sample.y), len(sample.f)
-    tuned = _tuned(sample) if power is None else power
+def _corrected(sample: _Sample, level: float, *, is_finite: bool) -> CorrectedMean:
+    f, y, others, n, n_all = sample.f, sample.y, sample.others, len(sample.y), len(sample.f)
+    tuned = _tuned(sample)
     b = tuned / others if others else 0.0
     error = y - b * sample.f_sampled
     mean_f = float(f.mean())
-    estimate = b * mean_f + float(np.average(error, weights=w))
-    super_variance = 0.0 if is_finite else _variance(y, w) / n_all
-    se, label_se = (math.sqrt(_sampling_variance(values, w, others) + super_variance) for values in (error, y))
+    estimate = b * mean_f + float(error.mean())
+    super_variance = 0.0 if is_finite else float(y.var(ddof=1)) / n_all
+    se, label_se = (math.sqrt(others * float(v.var(ddof=1)) / n + super_variance) for v in (error, y))
     low = high = None
     note = f"{n} labels: no interval under {FEWEST_LABELS}"
     n_others = n - int(np.unique(y, return_counts=True)[1].max())
@@ -150,7 +148,7 @@ def _corrected(sample: _Sample, power: float | None, level: float, *, is_finite:
         n=n,
         n_all=n_all,
         power=tuned,
-        label_mean=float(np.average(y, weights=w)),
+        label_mean=float(y.mean()),
         label_se=label_se,
         prediction_mean=mean_f,
         sample_p=_sample_p(sample),
@@ -158,56 +156,18 @@ def _corrected(sample: _Sample, power: float | None, level: float, *, is_finite:
     )
 
 
-def _checked(
-    predictions: Values, labels: Sequence[float | None], inclusion: Values | None, power: float | None
-) -> tuple[FloatN, NDArray[np.int64], FloatN, FloatN]:
-    """Predictions, indices of the sample, its labels, and its weights, whose mean is 1 / the mean inclusion."""
-    f = as_vector(predictions)
-    if len(labels) != len(f):
-        raise UsageError("predictions and labels do not pair", expected=f"{len(f)} labels", got=str(len(labels)))
-    if power is not None and not 0 <= power <= 1:
-        raise UsageError(f"lambda is {power:g}", expected="a number from 0 to 1")
-    sampled = np.array([place for place, label in enumerate(labels) if label is not None], dtype=np.int64)
-    y = as_vector([label for label in labels if label is not None])
-    if inclusion is None:
-        return f, sampled, y, np.full(len(y), len(f) / max(len(y), 1))
-    shares = as_vector(inclusion)
-    if len(shares) != len(f) or (len(f) and not (shares.min() > 0 and shares.max() <= 1)):
-        raise UsageError("an inclusion is not a probability", expected=f"{len(f)} numbers over 0, up to 1")
-    return f, sampled, y, 1 / shares[sampled]
-
-
 def _tuned(sample: _Sample) -> float:
-    f, y, w = sample.f_sampled, sample.y, sample.w
     spread = float(sample.f.var(ddof=1))
     if not spread:
         return 0.0
-    centred = (y - np.average(y, weights=w)) * (f - np.average(f, weights=w))
-    slope = float(np.average(centred, weights=w)) * len(y) / (len(y) - 1) / spread
+    slope = float(np.cov(sample.y, sample.f_sampled)[0, 1]) / spread
     return min(max(slope * sample.others, 0.0), 1.0)
-
-
-def _variance(values: FloatN, w: FloatN) -> float:
-    """Of the population, by the sample."""
-    centred = values - np.average(values, weights=w)
-    return float(np.average(centred**2, weights=w)) * len(values) / (len(values) - 1)
-
-
-def _sampling_variance(values: FloatN, w: FloatN, others: float) -> float:
-    """Of the weighted mean, over samples of the same units."""
-    if not others:
-        return 0.0
-    centred = w * (values - np.average(values, weights=w))
-    left_out = 1 - 1 / w
-    n = len(values)
-    return float((left_out * centred**2).sum()) / float(w.sum()) ** 2 * n / (n - 1)
 
 
 def _sample_p(sample: _Sample) -> float | None:
     """How likely a random sample has predictions as far from the mean of all, whose variance is known."""
-    f, w = sample.f, sample.w
-    variance = float(f.var(ddof=1)) * float(((1 - 1 / w) * w**2).sum()) / float(w.sum()) ** 2
-    if not sample.others or not variance:
+    variance = float(sample.f.var(ddof=1)) * sample.others / len(sample.y)
+    if not variance:
         return None
-    distance = abs(float(np.average(sample.f_sampled, weights=w)) - float(f.mean()))
+    distance = abs(float(sample.f_sampled.mean()) - float(sample.f.mean()))
     return math.erfc(distance / math.sqrt(2 * variance))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.judging.pools.check import PoolCheck, check_pool
+from cranfield.judging.pools.check import PoolCheck, check_pool, deepest_rank
 from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import parse
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
@@ -31,6 +31,22 @@ SET = TestSet(
 def check(measure: str, *systems: SystemResults, judged: TestSet = SET, depth: int = 2) -> PoolCheck:
     (found,) = check_pool(systems or (A, B), judged, [parse(measure)], TREC, depth=depth)
     return found
+
+
+@pytest.mark.parametrize(
+    ("measures", "convention", "expected"),
+    [
+        (["P@5", "nDCG@20"], "trec", 20),
+        (["P@5"], "trec", 10),
+        (["P@5", "AP"], "trec", None),
+        (["nDCG(judged_only=True)@5"], "trec", None),
+        (["P@5"], "ir_measures", None),  # its measures have their own order of ties
+    ],
+)
+def test_only_the_ranks_that_the_check_looks_at_are_read(
+    measures: list[str], convention: str, expected: int | None
+) -> None:
+    assert deepest_rank([parse(each) for each in measures], convention_named(convention), 10) == expected
 
 
 def test_a_system_loses_what_only_it_found() -> None:

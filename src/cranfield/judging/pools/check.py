@@ -114,6 +114,16 @@ def check_pool(
     return tuple(PoolCheck(measure, depth, n_queries, tuple(found)) for measure, found in left_out.items())
 
 
+def deepest_rank(measures: Sequence[Measure], convention: Convention, depth: int) -> int | None:
+    """The last rank that the check looks at; None: all.
+
+    All where a measure has no cutoff, or has it after unjudged results were left out or ties turned round.
+    """
+    cutoffs = [measure.depth or 0 for measure in measures if not measure.param("judged_only", default=False)]
+    is_plain = convention.unjudged != "condensed" and convention.orders == "one"
+    return max([depth, *cutoffs]) if is_plain and len(cutoffs) == len(measures) and all(cutoffs) else None
+
+
 def _require(systems: Sequence[SystemResults], testset: TestSet, measures: Sequence[Measure], depth: int) -> None:
     problems = []
     if len(systems) < 2:
