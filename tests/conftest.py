@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import importlib.util
@@ -242,7 +243,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the program's folder, whose server ends when its socket is gone, and what was written to memory."""
-    gc.unfreeze()  # extension modules report what is never freed
     for key in (PROGRAM, IN_MEMORY):
         if key in config.stash:
             shutil.rmtree(config.stash[key], ignore_errors=True)
@@ -255,8 +255,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
+        atexit.register(gc.unfreeze)  # extension modules report what is never freed
         gc.enable()
 
 

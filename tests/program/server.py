@@ -8,13 +8,13 @@ import atexit
 import contextlib
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
+import select
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -22,9 +22,10 @@ from pathlib import Path
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads must not fork
 
+from pydantic import BaseModel
+
 import cranfield
 from cranfield.cli import main as command_line
-from cranfield.config.load import load_config
 from cranfield.reporting.renderers import html
 
 IDLE_S = 600
@@ -63,10 +64,16 @@ def prepare(address):
 
         draw_in_one_process(f"{address}.drawing")
         html._template()
-    with tempfile.NamedTemporaryFile(suffix=".yaml", mode="w") as config:
-        config.write('testset: t.yaml\nsystems:\n  a: {command: [a, "{query}"], extract: {json: hits}}\n')
-        config.flush()
-        load_config(config.name)
+    for model in models(BaseModel):
+        model.model_rebuild(raise_errors=False)
+
+
+def models(kind):
+    """Ours, which are built on their first use."""
+    for model in kind.__subclasses__():
+        if model.__module__.startswith("cranfield."):
+            yield model
+        yield from models(model)
 
 
 def receive(connection):
@@ -75,8 +82,8 @@ def receive(connection):
     _, ancillary, _, _ = connection.recvmsg(1, socket.CMSG_LEN(3 * streams.itemsize))
     streams.frombytes(ancillary[0][2][: 3 * streams.itemsize])
     with connection.makefile("rb") as stream:
-        request = json.loads(stream.readline())
-    return request, streams
+        request = stream.read(int.from_bytes(stream.read(4), sys.byteorder))
+    return dict(zip(("program", "arguments", "folder", "environment"), marshal.loads(request), strict=True)), streams
 
 
 def become(request, streams):
@@ -99,32 +106,40 @@ def wait_for_request(address):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)
-    listener.settimeout(1)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    last = time.monotonic()
-    while Path(address).exists() and time.monotonic() < last + IDLE_S:
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:
+    ended, waking = socket.socketpair()
+    for one in (ended, waking):
+        one.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    running, last = {}, time.monotonic()
+    while Path(address).exists() and (running or time.monotonic() < last + IDLE_S):
+        ready, _, _ = select.select([listener, ended], [], [], 1)
+        if ended in ready:
+            ended.recv(4096)
+            answer_ended(running)
+        if listener not in ready:
             continue
         last = time.monotonic()
-        if os.fork():
-            connection.close()
+        connection, _ = listener.accept()
+        if child := os.fork():
+            running[child] = connection
             continue
-        listener.close()
-        connection.settimeout(None)
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for one in (listener, ended, waking, *running.values()):
+            one.close()
         request, streams = receive(connection)
-        child = os.fork()
-        if not child:
-            connection.close()
-            return become(request, streams)
-        for stream in streams:
-            os.close(stream)
-        _, status = os.waitpid(child, 0)
-        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-        os._exit(0)
+        connection.close()
+        return become(request, streams)
     os._exit(0)
+
+
+def answer_ended(running):
+    """Send the exit codes of the children that have ended; the process that draws is none of them."""
+    while running and (child := os.waitpid(-1, os.WNOHANG))[0]:
+        if connection := running.pop(child[0], None):
+            with connection, contextlib.suppress(OSError):  # the client may be gone
+                connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(child[1]))
 
 
 def run_pytest():

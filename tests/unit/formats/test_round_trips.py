@@ -320,7 +320,9 @@ PHASES = (Phase.explicit, Phase.generate, Phase.shrink)  # explaining a failure 
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-@settings(max_examples=12, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples // 8, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data())
 def test_what_a_format_holds_comes_back(
     name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -524,7 +526,13 @@ def with_history(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query)
 
 
 @pytest.mark.parametrize("name", SPLICED)
-@settings(max_examples=20, deadline=None, phases=PHASES, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples // 5,
+    deadline=None,
+    phases=PHASES,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(data=st.data())
 def test_an_edit_and_its_undo_leave_every_byte(
     name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
