@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, open_books
+from cranfield.cli.judge import DEFAULT_PORT
 from cranfield.errors import MissingExtraError, UsageError
 
-DEFAULT_PORT = 8734
 HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port to listen on.")]
 

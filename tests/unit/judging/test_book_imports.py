@@ -11,7 +11,7 @@ from cranfield.formats.sniff import read_testset
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.exports import judgments_of, pooled_run
 from cranfield.judging.book.grades import rated_book
-from cranfield.judging.book.imports import book_of, import_judgments, scale_of
+from cranfield.judging.book.imports import book_of, import_judgments, scale_for
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
@@ -183,8 +183,8 @@ def test_a_book_is_made_of_a_book_of_quepid(store, lead, tmp_path):
 def test_a_scale_that_no_book_has_is_refused(tmp_path):
     path = tmp_path / "set.csv"
     path.write_text("query_id,doc_id,grade\nq1,a,0.5\nq1,b,7\n", "utf-8")
-    with pytest.raises(UsageError, match="no scale of a book"):
-        scale_of(read_testset(path))
+    with pytest.raises(UsageError, match="no scale to judge on"):
+        scale_for(read_testset(path))
 
 
 def test_the_pooled_results_of_a_run_as_trec(book, tmp_path):

@@ -13,7 +13,7 @@ from cranfield.errors import Problem, UsageError, shorten
 from cranfield.formats.io.files import shown
 from cranfield.formats.splice.places import place_of_item
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Level
+from cranfield.judging.settings import SCALES, BookSettings, GradeScale, scale_of
 from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
@@ -224,28 +224,21 @@ def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:
     counts = Counter((query_id, r.doc_id) for query_id, given in testset.ratings.items() for r in given if not r.final)
     raters = min(max(counts.values(), default=1), MOST_RATERS)
     settings = BookSettings(
-        scale=scale_of(testset), consensus=rule, raters_per_item=raters, most_raters=max(raters, DEFAULT_MOST)
+        scale=scale_for(testset), consensus=rule, raters_per_item=raters, most_raters=max(raters, DEFAULT_MOST)
     )
     return store.books.create(name, pool, settings)
 
 
-def scale_of(testset: TestSet) -> GradeScale:
+def scale_for(testset: TestSet) -> GradeScale:
     """The declared scale of a test set, or the smallest named one with all its grades.
 
     Raises:
-        UsageError: no named scale has them, or a grade is no whole number from 0 to 99.
+        UsageError: no scale of a book has them.
     """
     rated = {r.grade for given in testset.ratings.values() for r in given if r.grade is not None}
     graded = {grade for judged in testset.grades.values() for grade in judged.values()}
     given = {grade for grade in rated or graded if grade >= 0}
-    declared = set(testset.meta.scale)
-    for scale in SCALES.values():
-        if (declared and declared == set(scale.grades)) or (not declared and given <= set(scale.grades)):
-            return scale
-    grades = sorted(declared or given)
-    if any(grade != int(grade) or not 0 <= grade < 100 for grade in grades) or len(grades) < 2:
-        listed = ", ".join(f"{grade:g}" for grade in grades[:10])
-        raise UsageError(
-            "the grades are those of no scale of a book", expected="two or more whole numbers from 0 to 99", got=listed
-        )
-    return GradeScale(name="own", levels=tuple(Level(grade=int(grade), label=f"{grade:g}") for grade in grades))
+    if testset.meta.scale:
+        return scale_of(testset.meta.scale)
+    fitting = (scale for scale in SCALES.values() if given <= set(scale.grades))
+    return next(fitting, None) or scale_of(sorted(given))

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.grades import ADJUDICATOR
-from cranfield.judging.book.imports import scale_of
+from cranfield.judging.book.imports import scale_for
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import BookSettings, GradeScale
+from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Origin, RaterKind
 from cranfield.model import Rating
 from cranfield.testsets.refresh import Plan
@@ -43,9 +43,8 @@ def refresh_pool(plan: Plan, candidates: Mapping[str, Sequence[str]], depth: int
 
 def refresh_settings(plan: Plan, kappa_limit: float, rule: str) -> BookSettings:
     """Two raters of each document, on the scale of the set."""
-    scale: GradeScale = scale_of(plan.testset)
     return BookSettings(
-        scale=scale,
+        scale=scale_for(plan.testset),
         raters_per_item=N_RATERS,
         most_raters=N_RATERS,
         kappa_limit=kappa_limit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
@@ -14,7 +14,15 @@ from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source
 from cranfield.judging.store.engine import Part
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
-from cranfield.judging.store.rows import account_row, book_row, checked_name, guideline_version, item_row, settings_of
+from cranfield.judging.store.rows import (
+    account_row,
+    as_value,
+    book_row,
+    checked_name,
+    guideline_version,
+    item_row,
+    settings_of,
+)
 from cranfield.judging.store.schema import (
     Account,
     Action,
@@ -29,9 +37,8 @@ from cranfield.judging.store.schema import (
     Origin,
     RaterKind,
     Slot,
-    SlotState,
 )
-from cranfield.judging.store.standing import derive_judgment, give_back, is_stale, update_state
+from cranfield.judging.store.standing import derive_judgment, end_leases, give_back, is_stale, update_state
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
 
 
@@ -136,11 +143,7 @@ class Books(Part):
         """Take no more judgments; leases end. Open items can still be adjudicated."""
         with self._database.write() as session:
             book_row(session, book_id, lock=True).state = BookState.CLOSED
-            of_book = select(Item.id).where(Item.book_id == book_id)
-            leased = (Slot.state == SlotState.LEASED, Slot.item_id.in_(of_book))
-            session.execute(
-                update(Slot).where(*leased).values(state=SlotState.OPEN, account_id=None, leased_until=None)
-            )
+            end_leases(session, Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)))
 
     def open(self, book_id: int) -> None:
         """Take judgments again."""
@@ -258,7 +261,7 @@ class Books(Part):
         """The versions made of a book, the earliest first."""
         query = select(Frozen).where(Frozen.book_id == book_id).order_by(Frozen.number)
         with self._database.read() as session:
-            return tuple(FrozenInfo(row.number, row.digest, row.manifest, row.at) for row in session.scalars(query))
+            return tuple(as_value(FrozenInfo, row) for row in session.scalars(query))
 
     def add_frozen(self, book_id: int, digest: str, manifest: Json) -> FrozenInfo:
         """Note a version; it gets the next number."""
@@ -267,19 +270,17 @@ class Books(Part):
             last = session.scalar(select(func.max(Frozen.number)).where(Frozen.book_id == book_id)) or 0
             row = Frozen(book_id=book_id, number=last + 1, digest=digest, manifest=manifest, at=self._clock())
             session.add(row)
-            return FrozenInfo(row.number, row.digest, row.manifest, row.at)
+            return as_value(FrozenInfo, row)
 
 
 def _info(session: Session, book: Book) -> BookInfo:
     version = guideline_version(session, book.id)
     items = select(func.count()).where(Item.book_id == book.id, Item.origin != Origin.REPEAT)
-    return BookInfo(
-        id=book.id,
-        name=book.name,
+    return as_value(
+        BookInfo,
+        book,
         state=BookState(book.state),
         settings=settings_of(book),
-        source=book.source,
-        created_at=book.created_at,
         n_queries=session.scalar(select(func.count()).where(BookQuery.book_id == book.id)) or 0,
         n_items=session.scalar(items) or 0,
         guideline_version=version,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from sqlalchemy import select
 
 from cranfield.judging.store.engine import Part
+from cranfield.judging.store.rows import as_value
 from cranfield.judging.store.schema import ModelCall
 from cranfield.judging.store.values import CallRow
-
-_SAME = (
-    *("book_id", "account_id", "cache_key", "request", "response", "outcome", "error", "input_tokens"),
-    *("output_tokens", "cost", "duration_ms"),
-)
 
 
 class Calls(Part):
@@ -20,8 +18,8 @@ class Calls(Part):
     def add(self, call: CallRow) -> int:
         """Record a call; its id."""
         with self._database.write() as session:
-            row = ModelCall(**{name: getattr(call, name) for name in _SAME})
-            row.item_ids, row.at = {"items": list(call.item_ids)}, self._clock() if call.at is None else call.at
+            at = self._clock() if call.at is None else call.at
+            row = ModelCall(**asdict(call) | {"id": None, "item_ids": {"items": list(call.item_ids)}, "at": at})
             session.add(row)
             session.flush()
             return row.id
@@ -59,9 +57,4 @@ class Calls(Part):
 
 def _call(row: ModelCall) -> CallRow:
     items = row.item_ids.get("items", [])
-    return CallRow(
-        **{name: getattr(row, name) for name in _SAME},
-        item_ids=tuple(items) if isinstance(items, list) else (),
-        at=row.at,
-        id=row.id,
-    )
+    return as_value(CallRow, row, item_ids=tuple(items) if isinstance(items, list) else ())

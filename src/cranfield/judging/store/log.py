@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from cranfield.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.rows import account_row, book_row, guideline_version, item_row, settings_of
+from cranfield.judging.store.rows import account_row, as_value, book_row, guideline_version, item_row, settings_of
 from cranfield.judging.store.schema import (
     Account,
     Action,
@@ -207,44 +208,20 @@ def _imported_event(row: ImportedJudgment, book_id: int, version: int, now: int)
 
 
 def _event_of(request: SaveRequest | ImportedJudgment, book_id: int, version: int, at: int) -> Event:
-    return Event(
-        book_id=book_id,
-        item_id=request.item_id,
-        account_id=request.account_id,
-        action=request.action,
-        grade=request.grade,
-        skip_reason=request.skip_reason if request.action is Action.SKIP else None,
-        reason=request.reason,
-        at=at,
-        duration_ms=request.duration_ms,
-        order_seen=request.order_seen,
-        guideline_version=version,
-        method=request.method,
-        client_key=request.client_key,
-        doc_digest=request.doc_digest,
-    )
+    skip_reason = request.skip_reason if request.action is Action.SKIP else None
+    given = asdict(request) | {"book_id": book_id, "skip_reason": skip_reason, "guideline_version": version, "at": at}
+    return Event(**given)
 
 
 def _event_row(event: Event, account: str, kind: str, query: str, doc: str, subject: str | None) -> EventRow:
-    return EventRow(
-        id=event.id,
-        book_id=event.book_id,
-        item_id=event.item_id,
+    return as_value(
+        EventRow,
+        event,
         query=query,
         doc=doc,
-        account_id=event.account_id,
         account=account,
         kind=RaterKind(kind),
         action=Action(event.action),
-        grade=event.grade,
         skip_reason=None if event.skip_reason is None else SkipReason(event.skip_reason),
-        reason=event.reason,
-        at=event.at,
-        duration_ms=event.duration_ms,
-        order_seen=event.order_seen,
-        guideline_version=event.guideline_version,
-        method=event.method,
-        client_key=event.client_key,
-        doc_digest=event.doc_digest,
         subject=subject,
     )

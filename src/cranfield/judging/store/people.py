@@ -7,7 +7,7 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from unicodedata import normalize
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.errors import UnknownNameError, UsageError, shorten
@@ -23,10 +23,10 @@ from cranfield.judging.store.schema import (
     RaterKind,
     Role,
     Slot,
-    SlotState,
     Token,
     WebSession,
 )
+from cranfield.judging.store.standing import end_leases
 from cranfield.judging.store.values import Json, NotAllowedError
 
 RIGHTS = {Role.VIEWER: 0, Role.RATER: 1, Role.LEAD: 2, Role.ADMIN: 3}
@@ -113,7 +113,7 @@ class People(Part):
             account_row(session, account_id).active = active
             if not active:
                 session.execute(delete(WebSession).where(WebSession.account_id == account_id))
-                _end_leases(session, Slot.account_id == account_id)
+                end_leases(session, Slot.account_id == account_id)
 
     def set_settings(self, account_id: int, settings: Json) -> None:
         """Store the key map and display settings of an account."""
@@ -150,7 +150,7 @@ class People(Part):
         with self._database.write() as session:
             session.execute(delete(Member).where(Member.book_id == book_id, Member.account_id == account_id))
             of_book = select(Item.id).where(Item.book_id == book_id)
-            _end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(of_book))
+            end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(of_book))
 
     def start_session(self, account_id: int, ttl_ms: int) -> str:
         """Sign in; the secret of the session, for the cookie."""
@@ -357,11 +357,6 @@ def _alike(name: str) -> str:
 
 def _hash(raw: str) -> str:
     return sha256(raw.encode()).hexdigest()
-
-
-def _end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
-    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
-    session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 
 def _token(row: Token, account: Account) -> TokenInfo:

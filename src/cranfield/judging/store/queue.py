@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from cranfield.errors import UnknownNameError
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.engine import Part
-from cranfield.judging.store.rows import account_row, book_row, item_row, seeded, settings_of
+from cranfield.judging.store.rows import account_row, as_value, book_row, item_row, seeded, settings_of
 from cranfield.judging.store.schema import (
     Action,
     Book,
@@ -335,23 +335,19 @@ def _assignment(
     judgment, event = own or (None, None)
     is_preference = rater.settings.mode is Mode.PREFERENCE
     side = seeded(rater.settings.seed, "side", rater.account_id, item.repeat_of or item.id) % 2 == 1
-    return Assignment(
+    return as_value(
+        Assignment,
+        *(item, query),
         item_id=item.id,
-        book_id=item.book_id,
-        query_id=query.id,
         query=query.name,
         query_text=query.text,
-        need=query.need,
-        notes=query.notes,
         doc=item.doc_id,
-        fields=item.fields,
         leased_until=rater.until,
         swapped=is_preference and side,
         query_number=place[query.id],
         n_queries=len(place),
         number=of_query.index(item.repeat_of or item.id) + 1,
         n_of_query=len(of_query),
-        doc_digest=item.doc_digest,
         action=None if judgment is None else Action(judgment.action),
         grade=None if judgment is None else judgment.grade,
         skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from cranfield.judging.store.coverage import book_coverage
 from cranfield.judging.store.engine import Part
 from cranfield.judging.store.filters import GRADES, item_conditions
-from cranfield.judging.store.rows import book_row, item_row, settings_of
+from cranfield.judging.store.rows import as_value, book_row, item_row, settings_of
 from cranfield.judging.store.schema import (
     Account,
     Action,
@@ -159,15 +159,8 @@ class Reading(Part):
         )
         with self._database.read() as session:
             return tuple(
-                QueryInfo(
-                    id=row.id,
-                    name=row.name,
-                    text=row.text,
-                    need=row.need,
-                    notes=row.notes,
-                    position=row.position,
-                    strata={name: str(value) for name, value in row.strata.items()},
-                    n_items=n_items,
+                as_value(
+                    QueryInfo, row, strata={name: str(value) for name, value in row.strata.items()}, n_items=n_items
                 )
                 for row, n_items in session.execute(counted)
             )
@@ -191,30 +184,17 @@ def _ratings() -> Select[Judgment, Event, Account, Item, str, int]:
 def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
     judgment, event, account, item, query, slot = row
     takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT and item.gold is None
-    return RatingRow(
-        item_id=item.id,
+    return as_value(
+        RatingRow,
+        *(judgment, event, item),
         query=query,
         doc=item.doc_id,
-        account_id=account.id,
         rater=account.name,
         kind=RaterKind(account.kind),
         action=Action(judgment.action),
-        grade=judgment.grade,
         skip_reason=None if event.skip_reason is None else SkipReason(event.skip_reason),
-        reason=event.reason,
-        at=event.at,
-        duration_ms=event.duration_ms,
-        order_seen=event.order_seen,
-        guideline_version=event.guideline_version,
-        method=event.method,
-        stale=judgment.stale,
         extra=takes_slot and judgment.action == Action.GRADE and slot is None,
         origin=Origin(item.origin),
-        gold=item.gold,
-        final=item.final,
-        repeat_of=item.repeat_of,
-        doc_digest=event.doc_digest,
-        event_id=event.id,
     )
 
 
@@ -245,33 +225,17 @@ def _view(
     item: Item, query: BookQuery, ratings: tuple[RatingRow, ...], n_slots: int, final: tuple[Event, str] | None
 ) -> ItemView:
     event, by = final if final is not None and item.final is not None else (None, None)
-    return ItemView(
-        id=item.id,
-        book_id=item.book_id,
-        query_id=query.id,
+    return as_value(
+        ItemView,
+        *(item, query),
         query=query.name,
         query_text=query.text,
-        need=query.need,
-        notes=query.notes,
         doc=item.doc_id,
-        doc_digest=item.doc_digest,
-        fields=item.fields,
         origin=Origin(item.origin),
         state=ItemState(item.state),
-        final=item.final,
         final_by=by,
         final_reason="" if event is None else event.reason,
         final_at=None if event is None else event.at,
-        wanted=item.wanted,
         n_slots=n_slots,
-        flagged=item.flagged,
-        gold=item.gold,
-        gold_reason=item.gold_reason,
-        stratum=item.stratum,
-        inclusion=item.inclusion,
-        effect=item.effect,
-        runs=item.runs,
-        repeat_of=item.repeat_of,
-        repeat_for=item.repeat_for,
         ratings=ratings,
     )

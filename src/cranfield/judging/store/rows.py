@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
 from hashlib import blake2b
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -10,9 +13,23 @@ from sqlalchemy.orm import Session
 from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.schema import Account, Book, Item, RaterKind, Role
+from cranfield.judging.store.schema import Account, Book, Guideline, Item, RaterKind, Role
 
 NAME_CHARS = 200
+Value = TypeVar("Value")
+
+
+def as_value(value: type[Value], /, *rows: object, **more: object) -> Value:
+    """A value of rows: a field that is not among `more` is that of the first row that has such a column."""
+    places = _places(cast("Any", value), tuple(map(type, rows)))
+    return value(**{name: getattr(rows[place], name) for name, place in places if name not in more}, **more)
+
+
+@cache
+def _places(value: Any, tables: tuple[type, ...]) -> tuple[tuple[str, int], ...]:
+    """Field to the place of the first table that has it; those that no table has are left out."""
+    names = {name: place for place, table in reversed(list(enumerate(tables))) for name in dir(table)}
+    return tuple((field.name, names[field.name]) for field in fields(value) if field.name in names)
 
 
 def checked_name(name: str, refused: str = "") -> str:
@@ -89,20 +106,9 @@ def settings_of(book: Book) -> BookSettings:
 
 def account_info(row: Account) -> AccountInfo:
     """An account as a value."""
-    return AccountInfo(
-        id=row.id,
-        name=row.name,
-        kind=RaterKind(row.kind),
-        role=Role(row.role),
-        active=row.active,
-        created_at=row.created_at,
-        settings=dict(row.settings),
-        password_hash=row.password_hash,
-    )
+    return as_value(AccountInfo, row, kind=RaterKind(row.kind), role=Role(row.role), settings=dict(row.settings))
 
 
 def guideline_version(session: Session, book_id: int) -> int:
     """The latest version of the guidelines of a book."""
-    from cranfield.judging.store.schema import Guideline
-
     return session.scalar(select(func.max(Guideline.version)).where(Guideline.book_id == book_id)) or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings, Mode
@@ -172,6 +172,12 @@ def _is_free(slot: Slot, now: int) -> bool:
 def is_free(now: int) -> ColumnElement[bool]:
     """The condition that a slot is open, or was leased for a time that is over."""
     return or_(Slot.state == SlotState.OPEN, and_(Slot.state == SlotState.LEASED, Slot.leased_until < now))
+
+
+def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
+    """Free the leased slots that fit."""
+    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
+    session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 
 def own_slot(session: Session, item_id: int, account_id: int) -> Slot | None:
