@@ -132,3 +132,12 @@ def shorten_to(text: str, columns: int) -> str:
             break
         kept.append(character)
     return "".join(kept).rstrip() + "…"
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def is_formula(cell: str) -> bool:
+    """Whether a spreadsheet takes the text of a cell for a formula, and runs it."""
+    return cell.lstrip(" ").startswith(FORMULA_STARTS) and not _PLAIN_NUMBER.fullmatch(cell)

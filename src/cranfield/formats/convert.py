@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from cranfield.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
-from cranfield.formats.io.files import suffix_of, unpacked_name
+from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
 from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.model import Run, TestSet
 from cranfield.model.query_ids import DEFAULT_ID_RULE, id_of
-from cranfield.words import first_of, n_of
+from cranfield.words import first_of, is_formula, n_of
 
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
+FORMULA = "would run as a formula in a spreadsheet (=, +, - or @ first): open the file there as text only"
 EQUAL_QUESTIONS = "queries with one text: the new file is read with `--ids text` only"
 
 
@@ -50,6 +56,7 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
     if "meta" not in entry.holds:  # nothing beside the new file tells the rule of its ids
         fitting = replace(fitting, meta=replace(fitting.meta, ids=""))
     write(fitting, path)
+    sentences = (*sentences, *formula_notes(path))
     again = read(path) if read is not None and _size(fitting) <= CHEAP else None
     if not isinstance(again, TestSet):
         return fitting, sentences
@@ -59,6 +66,20 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
         return with_id_rule(again, path, DEFAULT_ID_RULE), sentences
     except TestSetError:
         return again, (*sentences, EQUAL_QUESTIONS)
+
+
+def formula_notes(path: Path) -> tuple[str, ...]:
+    """How many cells of a written table a spreadsheet would run; they are left as they are, so that the file reads back as it was."""
+    separator = {".csv": ",", ".tsv": "\t"}.get(suffix_of(path))
+    if separator is None:
+        return ()
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+    text = io.StringIO(decode(read_bytes(path, TestSetError), path, TestSetError), newline="")
+    n = 0
+    with suppress(csv.Error):  # a cell that csv does not read: over 128 kB
+        for cell in chain.from_iterable(csv.reader(text, delimiter=separator, quoting=quoting)):
+            n += is_formula(cell)
+    return (f"{n_of(n, 'cells')} {FORMULA}",) if n else ()
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  # noqa: A002  as above

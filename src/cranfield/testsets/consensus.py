@@ -56,7 +56,7 @@ class OnScale:
     notes: tuple[str, ...]
 
 
-def ratings_of(testset: TestSet) -> Mapping[str, Sequence[Rating]]:
+def ratings_of(testset: TestSet) -> Mapping[str, tuple[Rating, ...]]:
     """Query id to the ratings; the sets of judgments of several judges are ratings too."""
     if testset.ratings or testset.grouping != "judge":
         return testset.ratings

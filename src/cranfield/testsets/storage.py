@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.errors import InputError, TestSetError, UsageError
-from cranfield.formats.convert import chosen_format, fitted, format_after, write_testset
+from cranfield.formats.convert import chosen_format, fitted, format_after, formula_notes, write_testset
 from cranfield.formats.io.files import (
     GZIP_MAGIC,
     STDIN,
@@ -145,7 +145,7 @@ def write_new(testset: TestSet, out: Path) -> tuple[str, ...]:
     bare = testset if holds_meta(entry) else replace(testset, meta=Meta())
     fitting, losses = fitted(bare, entry, out)
     write_again(replace(fitting, meta=testset.meta), out, entry)
-    return losses
+    return (*losses, *formula_notes(out))
 
 
 def _save_whole(changed: TestSet, path: Path, target: Path, source: Format, entry: Format) -> Saved:

@@ -16,7 +16,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, Poo
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import RaterKind, Role
-from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.model import Answer, Hit, Outcome, Query, Rating, Run, TestSet
 
 CSV = (
     "query_id,query_text,doc_id,grade,rater,reason,time,final\n"
@@ -118,6 +118,27 @@ def test_a_table_goes_round(book, store, lead, tmp_path):
         if "carried" not in line and "lead" not in line and ",bob," not in line
     ]
     assert all(line in again.read_text().splitlines() for line in kept if "2026-01-02" in line)
+
+
+HOSTILE = ["a b", "tab\tx", "new\nline", " lead", "null", '=HYPERLINK("u")', "-2+3", '日本, "x"']
+
+
+def test_raters_and_names_of_any_form_go_round(store, lead, tmp_path):
+    """Through a table into a book and out of it, and through qrels by judge, which have no room for blanks."""
+    for name, rater, docs in (("table", "a b", HOSTILE), ("judges", "a_b", ["=1+1", "日本", "a,b"])):
+        given = {(doc, who, float((n + len(who)) % 4)) for n, doc in enumerate(docs) for who in ("a b", "c")}
+        ratings = {"q": tuple(Rating(*row) for row in sorted(given))}
+        info = book_of(store, name, testset := TestSet("names", (Query("q", "+1 wool"),), {}, ratings=ratings))
+        import_judgments(store, info.id, testset, tmp_path, by=lead)
+        exported = judgments_of(contents_of(store, info.id), by_judge=name == "judges")
+        notes = [*map(str, exported.notes), *write_testset(exported, tmp_path / f"{name}.csv", name)]
+        again = read_testset(tmp_path / f"{name}.csv", name)
+        copy = book_of(store, f"copy of {name}", again)
+        import_judgments(store, copy.id, again, tmp_path, by=lead)
+        rows = [(item.doc, row.rater, row.grade) for item in contents_of(store, copy.id).items for row in item.ratings]
+        assert set(rows) == {(doc, rater if who == "a b" else who, grade) for doc, who, grade in given}
+        assert any("cells would run as a formula" in note for note in notes) == (name == "table")
+        assert any("written as _: a b" in note for note in notes) == (name == "judges")
 
 
 def test_pseudonyms(book, tmp_path):

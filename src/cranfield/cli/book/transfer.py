@@ -129,7 +129,7 @@ def export_command(
         note(f"wrote {out}: the pooled results of {run}, {n_of(len(found.answers), 'queries')}")
         return
     testset = judgments_of(contents, rule=rule, models=models, pseudonyms=pseudonyms, by_judge=file_format == JUDGES)
-    for sentence in write_testset(testset, out, file_format):
+    for sentence in (*map(str, testset.notes), *write_testset(testset, out, file_format)):
         note(f"note: {sentence}")
     note(
         f"wrote {out}: {n_of(sum(map(len, testset.grades.values())), 'documents')}, grades by {testset.consensus or 'judge'}"

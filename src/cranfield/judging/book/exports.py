@@ -9,6 +9,8 @@ from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import rater_names, renamed
 from cranfield.judging.book.grades import rated_book
 from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Run, TestSet
+from cranfield.model.note import info
+from cranfield.words import first_of
 
 JUDGES = "judges"
 
@@ -43,9 +45,11 @@ def judgments_of(
         for query_id, given in testset.ratings.items()
     }
     groups = {query_id: given for query_id, given in groups.items() if given}
+    spaced = {r.rater for given in testset.ratings.values() for r in given if " " in r.rater}
+    notes = info(f"spaces in the names of judges are written as _: {first_of(sorted(spaced))}") if spaced else ()
     if not groups:
         raise UsageError(f"book {contents.info.name!r} holds no grade")
-    return replace(testset, ratings={}, consensus="", groups=groups, grouping="judge", notes=())
+    return replace(testset, ratings={}, consensus="", groups=groups, grouping="judge", notes=notes)
 
 
 def pooled_run(contents: BookContents, name: str) -> Run:

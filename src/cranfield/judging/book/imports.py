@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ImportedJudgment
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
+from cranfield.testsets.consensus import ratings_of
 
 Unknown = Literal["error", "add", "skip"]
 """What is done with a document that the book does not have."""
@@ -74,7 +75,7 @@ def import_judgments(
     Raises:
         UsageError: with every query, document and grade that the book does not have, each at its line.
     """
-    info = store.books.get(book)
+    info, testset = store.books.get(book), replace(testset, ratings=ratings_of(testset))
     names = _query_names(store, info, testset)
     known = {(item.query, item.doc): item.id for item in store.reading.items(info.id)}
     judged = list(_judged(testset, names))
@@ -201,6 +202,7 @@ def _key(book_id: int, row: _Judged) -> str:
 
 def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:
     """A new book of the queries and documents of a test set, for its judgments to be imported."""
+    testset = replace(testset, ratings=ratings_of(testset))
     judged = {
         query.id: dict.fromkeys(
             (*testset.grades.get(query.id, {}), *(rating.doc_id for rating in testset.ratings.get(query.id, ())))

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 
 from cranfield.reporting.document import Cell, Document, Table, cell_value
 from cranfield.reporting.payload import to_json
-from cranfield.words import printable
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+from cranfield.words import is_formula, printable
 
 
 def guard(text: str) -> str:
     """Text that no spreadsheet will run."""
-    dangerous = text.lstrip(" ").startswith(FORMULA_STARTS) and not _NUMBER.fullmatch(text)
-    return "'" + text if dangerous else text
+    return "'" + text if is_formula(text) else text
 
 
 def render_csv(document: Document) -> str:
