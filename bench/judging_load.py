@@ -1,8 +1,10 @@
 """Raters who judge at once over HTTP on loopback: time of a save, and judgments lost or doubled.
 
-`judging_load.py [--raters 20] [--seconds 60] [--think 1]`: on SQLite, and on PostgreSQL where its server is installed.
-Each rater fetches items in advance and saves a judgment after a pause that is exponentially distributed. One save in
-twenty is sent twice with the same key. Exits with 1 where a judgment was lost or doubled, or a save failed.
+`judging_load.py [--raters 20] [--seconds 60] [--think 1] [--servers 1] [--kill S]`: on SQLite, and on PostgreSQL where its
+server is installed. Each rater fetches items in advance and saves a judgment after a pause that is exponentially
+distributed. One save in twenty is sent twice with the same key. With `--kill`, on PostgreSQL alone, every S seconds a
+connection to the database is killed, which restarts all of them; raters then send again, as the page does. Exits with 1
+where a judgment was lost or doubled, or a save failed otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
+import signal
 import socket
 import statistics
 import subprocess
@@ -19,7 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +57,8 @@ class Rater:
     saved: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Item and key of each judgment that the server confirmed."""
     problems: Counter[str] = field(default_factory=Counter)
+    n_again: int = 0
+    """Requests that were sent again, since the server or its database did not answer."""
 
 
 def prepared(address: str, raters: int) -> list[str]:
@@ -96,8 +102,23 @@ def server(address: str):
             sys.stderr.write(errors.read().decode())
 
 
-def judge(port: int, token: str, seed: int, until: float, think: float) -> Rater:
-    """Judge until a time."""
+def kill_connections(address: str, until: float, every: float) -> int:
+    """Kill a connection of the server to its database from time to time; how many."""
+    import psycopg
+
+    killed = 0
+    while time.monotonic() < until:
+        time.sleep(every)
+        with suppress(psycopg.OperationalError), psycopg.connect(address) as connection:
+            query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            with suppress(ProcessLookupError):
+                os.kill(random.choice(connection.execute(query).fetchall())[0], signal.SIGKILL)
+                killed += 1
+    return killed
+
+
+def judge(port: int, token: str, seed: int, until: float, think: float, *, patient: bool) -> Rater:
+    """Judge until a time; with `patient`, what the server could not do is sent again."""
     rater, draw = Rater(), random.Random(seed)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
@@ -112,6 +133,10 @@ def judge(port: int, token: str, seed: int, until: float, think: float) -> Rater
             connection.request(method, f"/api/books/{BOOK}/{path}", content, headers)
             answer = connection.getresponse()
         text = answer.read().decode()
+        if patient and (answer.status >= 500 or '"retry":true' in text):
+            rater.n_again += 1
+            time.sleep(0.2)
+            return call(method, path, body)
         if answer.status != 200:
             rater.problems[f"{answer.status} {text[:200]}"] += 1
             return {}
@@ -150,12 +175,21 @@ def judge(port: int, token: str, seed: int, until: float, think: float) -> Rater
     return rater
 
 
-def measure(name: str, address: str, raters: int, seconds: float, think: float) -> bool:
+def measure(name: str, address: str, options: argparse.Namespace, *, kill: float | None = None) -> bool:
     """Judge on one database; whether all judgments are there, once."""
+    raters, seconds = options.raters, options.seconds
     tokens = prepared(address, raters)
-    with server(address) as port, ThreadPoolExecutor(raters) as pool:
+    with ExitStack() as stack:
+        ports = [stack.enter_context(server(address)) for _ in range(options.servers)]
+        pool = stack.enter_context(ThreadPoolExecutor(raters + 1))
         until = time.monotonic() + seconds
-        done = list(pool.map(lambda pair: judge(port, pair[1], pair[0], until, think), enumerate(tokens)))
+        killer = pool.submit(kill_connections, address, until, kill) if kill else None
+
+        def work(seed: int) -> Rater:
+            return judge(ports[seed % len(ports)], tokens[seed], seed, until, options.think, patient=bool(kill))
+
+        done = list(pool.map(work, range(raters)))
+        killed = killer.result() if killer else 0
     with closing(open_store(address)) as store:
         book = store.books.get(BOOK).id
         events = Counter((event.item_id, event.client_key) for event in store.log.events(book))
@@ -176,6 +210,8 @@ def measure(name: str, address: str, raters: int, seconds: float, think: float) 
     print(
         f"  lost {lost}, doubled {doubled}, database is locked {locked}, other problems {sum(problems.values()) - locked}"
     )
+    if killed:
+        print(f"  connections killed {killed}, requests sent again {sum(rater.n_again for rater in done)}")
     print(f"  slots filled {coverage.n_slots_done}, grades without a slot {coverage.n_extra}")
     for text, n in problems.most_common(5):
         print(f"  {n} × {text}")
@@ -187,16 +223,19 @@ def main() -> int:
     parser.add_argument("--raters", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1.0, help="mean pause before a judgment, in seconds")
+    parser.add_argument("--servers", type=int, default=1, help="servers on the same database")
+    parser.add_argument("--kill", type=float, help="seconds between two connections that are killed")
     options = parser.parse_args()
-    arguments = (options.raters, options.seconds, options.think)
-    with tempfile.TemporaryDirectory(prefix="cranfield-load-") as folder:
-        is_right = measure("SQLite", f"{folder}/books.db", *arguments)
+    is_right = True
+    if options.kill is None:
+        with tempfile.TemporaryDirectory(prefix="cranfield-load-") as folder:
+            is_right = measure("SQLite", f"{folder}/books.db", options)
     programs = postgres_programs()
     if programs is None:
         print("PostgreSQL: no server is installed")
     else:
         with started_postgres(programs) as address:
-            is_right &= measure("PostgreSQL", address, *arguments)
+            is_right &= measure("PostgreSQL", address, options, kill=options.kill)
     return 0 if is_right else 1
 
 

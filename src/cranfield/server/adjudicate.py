@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.judging.selection import person_grades, waiting_items
 from cranfield.judging.settings import Level, Mode
 from cranfield.judging.store.rows import seeded
+from cranfield.judging.store.values import NotAllowedError
 from cranfield.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
 from cranfield.server.documents import guideline_html
 from cranfield.server.keymap import PageSettings
@@ -32,6 +33,11 @@ SIDES = (
 @router.get("/books/{book}/adjudicate")
 def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, Query()] = None) -> HTMLResponse:
     """Show the item, or the next one that the caller did not grade."""
+    return _page(request, caller, item)
+
+
+def _page(request: Request, caller: Lead, item: int | None, draft: tuple[float, str] | None = None) -> HTMLResponse:
+    """The page of an item; with the grade and the reason of the caller where another lead decided meanwhile."""
     store: Store = request.app.state.store
     book = book_of(caller)
     queue = waiting_items(store, book.id)
@@ -47,13 +53,18 @@ def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, 
             "judgments": judgments,
             "text": shown_text(request, found),
             "after": later[0] if later else None,
+            "draft": draft or (found.final, found.final_reason),
         }
-    levels = SIDES if book.settings.mode is Mode.PREFERENCE else book.settings.scale.levels
-    values |= {"n": len(open_to), "n_own": len(queue) - len(open_to), "levels": levels}
-    values |= {"enabled": PageSettings.of(caller.account).enabled, "guideline": guideline_html(book)}
-    return book_page(
-        request, "adjudicate.html", caller, http_status=200, item=found, key=secrets.token_urlsafe(16), **values
-    )
+    values |= {
+        "n": len(open_to),
+        "n_own": len(queue) - len(open_to),
+        "levels": SIDES if book.settings.mode is Mode.PREFERENCE else book.settings.scale.levels,
+        "enabled": PageSettings.of(caller.account).enabled,
+        "guideline": guideline_html(book),
+        "meanwhile": draft is not None,
+        "key": secrets.token_urlsafe(16),
+    }
+    return book_page(request, "adjudicate.html", caller, http_status=409 if draft else 200, item=found, **values)
 
 
 @router.post("/books/{book}/adjudicate/{item_id}")
@@ -64,8 +75,14 @@ def adjudicate(
     grade: Annotated[float, Form()],
     reason: Annotated[str, Form(min_length=1, max_length=10_000)],
     key: Annotated[str, Form(min_length=8, max_length=80)],
+    seen: Annotated[int | None, Form()] = None,
 ) -> Response:
-    """Set the final grade; the grades of the raters stay."""
+    """Set the final grade; the grades of the raters stay. Where another lead decided meanwhile, the page says so first."""
     found = item_of_book(request, caller, item_id)
-    request.app.state.store.log.adjudicate(found.id, caller.account.id, grade, reason.strip(), key)
+    try:
+        request.app.state.store.log.adjudicate(found.id, caller.account.id, grade, reason.strip(), key, seen=seen)
+    except NotAllowedError:
+        if item_of_book(request, caller, item_id).final_at == seen:
+            raise
+        return _page(request, caller, item_id, (grade, reason))
     return see_other(book_path(book_of(caller), "adjudicate"), done="adjudicated")

@@ -24,7 +24,7 @@ from cranfield.server.documents import guideline_html
 from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page
-from cranfield.server.refusal import RefusedError, not_found
+from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem, not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -247,7 +247,9 @@ def _save(store: Store, book: BookInfo, caller: Caller, sent: dict[str, object])
         return {"ok": False, "retry": False, "error": f"{place}: {first['msg']}", "code": "invalid"}
     except CranfieldError as error:
         return {"ok": False, "retry": False, "error": error.problems[0].sentence(), "code": type(error).__name__}
-    except Exception:  # of the database: the page keeps the judgment, and the log has the reason
+    except NO_ANSWER as error:
+        return {"ok": False, "retry": True, "error": database_problem(error), "code": "database"}
+    except Exception:  # a bug: the page keeps the judgment, and the log has the reason
         LOG.exception("a judgment was not saved")
         return {"ok": False, "retry": True, "error": "the server could not save it", "code": "internal"}
     return {"ok": True, "duplicate": saved.duplicate, "state": saved.item_state}

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from cranfield.judging.selection import Selection
 from cranfield.server.access import Access, admit
 from cranfield.server.books import Reader, book_of, books_selected, quality_of
-from cranfield.server.refusal import RefusedError
+from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
@@ -44,6 +44,8 @@ async def live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEven
     try:
         async for event in _events(request, book_of(caller)):
             yield event
+    except NO_ANSWER as error:  # the browser connects again
+        database_problem(error)
     finally:
         open_of[caller.account.id] -= 1
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SIGN_IN = "sign_in"
 """Code of a refusal that signing in solves."""
+NO_ANSWER = (OperationalError, InterfaceError)
+"""What a database raises that is full, locked, read-only, restarted or gone."""
 LOG = logging.getLogger("cranfield.server")
 
 
@@ -114,6 +117,20 @@ def _too_large(request: Request, _: Exception) -> Response:
     return error_response(request, 404, [Problem("there is no such number")])
 
 
+def database_problem(error: DBAPIError) -> str:
+    """Log in one line that the database refused or is gone, and word it for a user."""
+    lines = str(error.orig).strip().splitlines()
+    LOG.error("the database does not answer: %s", lines[0] if lines else type(error.orig).__name__)
+    return "the database of the server does not answer"
+
+
+def _database(request: Request, error: Exception) -> Response:
+    if not isinstance(error, DBAPIError):
+        raise error
+    problem = Problem(database_problem(error), hint="try again in a moment; a form is sent again by going back to it")
+    return error_response(request, 503, [problem], code="database", headers={"Retry-After": "2"})
+
+
 def unexpected(request: Request, error: Exception) -> Response:
     """Answer after a bug: the reason is in the log of the server, under a number that the page shows."""
     number = secrets.token_hex(4)
@@ -129,4 +146,6 @@ def add_handlers(app: FastAPI) -> ASGIApp:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(OverflowError, _too_large)
+    for kind in NO_ANSWER:
+        app.add_exception_handler(kind, _database)
     return app

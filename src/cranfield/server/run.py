@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -80,8 +81,11 @@ def run_server(
         on_ready: gets the address once connections are accepted.
 
     Raises:
-        UsageError: the address is taken.
+        UsageError: the address is taken, or the database can only be read.
     """
+    path_of_file = store.database.path
+    if path_of_file is not None and not os.access(path_of_file, os.W_OK):
+        raise UsageError("this user cannot write the database", path=str(path_of_file))
     app = create_app(store, options, texts=texts)
     if options.accounts:
         no_password()  # so that the first wrong name takes no longer than the next

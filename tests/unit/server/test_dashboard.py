@@ -156,6 +156,30 @@ def test_adjudication_keeps_the_grades_and_wants_a_reason(team) -> None:
     assert "final grade 2 by lee" in client.get(f"/books/shop/items/{item}").text
 
 
+@pytest.mark.slow
+def test_the_second_of_two_leads_is_told_of_the_first(team) -> None:
+    address, item = "/books/shop/adjudicate", waiting(team)[0]
+    assert 'name="seen" value=""' in team.browser("alex").get(f"{address}?item={item}").text
+    first = {"grade": 2, "reason": "as in the guideline", "key": "the key of lee"}
+    assert team.post("lee", f"{address}/{item}", **first).status_code == 303
+    second = {"grade": 0, "reason": "only <similar>", "seen": ""}
+    answer = team.post("alex", f"{address}/{item}", key="a key of alex", **second)
+    assert answer.status_code == 409
+    assert "lee set the final grade 2" in answer.text
+    assert "Yours is not saved." in answer.text
+    assert 'value="0" required checked' in answer.text
+    assert "only &lt;similar&gt;</textarea>" in answer.text
+    assert team.store.reading.item(item).final_by == "lee"
+    seen = re.search(r'name="seen" value="(\d+)"', answer.text)[1]
+    for _ in range(2):  # a form that is sent twice
+        again = team.post("alex", f"{address}/{item}", key="another key", **second | {"seen": seen})
+        assert again.status_code == 303
+    assert (team.store.reading.item(item).final_by, team.store.reading.item(item).final) == ("alex", 0.0)
+    team.store.books.reopen(team.store.books.get("shop").id, [item], team.store.people.get("lee").id)
+    answer = team.post("alex", f"{address}/{item}", key="a third key", **second | {"seen": seen})
+    assert (answer.status_code, "The final grade was withdrawn meanwhile." in answer.text) == (409, True)
+
+
 def test_who_graded_an_item_does_not_adjudicate_it(team) -> None:
     store, lee = team.store, team.store.people.get("lee")
     book, item = store.books.get("shop").id, waiting(team)[0]

@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import event
 from starlette.testclient import TestClient
 
 from cranfield.config.documents import Files, FileSource, Workbench
@@ -307,6 +308,35 @@ def test_leases_are_renewed_by_a_page_that_needs_no_item(client, store, monkeypa
     monkeypatch.setattr(store.queue, "renew", lambda *given: renewed.append(real(*given)))
     assert fetch(client, n=0)["items"] == []
     assert renewed == [4]  # the whole query
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_nothing_is_saved_and_the_page_sends_it_again(client, store, caplog):
+    def keep_full(connection, _record):
+        connection.execute("PRAGMA max_page_count = 1")  # no less than the file has
+
+    engine = store.database.engine
+    ids = [item["item"] for item in fetch(client, n=4)["items"]]
+    entries = [
+        {"key": f"key {item}", "item": item, "action": "grade", "grade": 1, "reason": "long " * 1900} for item in ids
+    ]
+    event.listen(engine, "connect", keep_full)
+    engine.dispose()
+    refused = [result for result in save(client, *entries) if not result["ok"]]
+    assert {(result["retry"], result["error"]) for result in refused} == {
+        (True, "the database of the server does not answer")
+    }
+    assert {record.getMessage() for record in caplog.records} == {
+        "the database does not answer: database or disk is full"
+    }
+    path, fields = "/books/shop/guideline", {"text": "long " * 19_000}
+    answer = client.post(path, data=fields, headers={"accept": "text/html"})
+    assert (answer.status_code, "atabase of the server does not answer" in answer.text) == (503, True)
+    event.remove(engine, "connect", keep_full)
+    engine.dispose()
+    assert all(result["ok"] for result in save(client, *entries))
+    book = store.books.get("shop").id
+    assert sorted(each.client_key for each in store.log.events(book)) == sorted(entry["key"] for entry in entries)
 
 
 RUN = "q1 Q0 a 1 2.0 old\nq1 Q0 b 2 1.0 old\nq2 Q0 c 1 1.0 old\n"

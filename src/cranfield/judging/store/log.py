@@ -29,6 +29,7 @@ from cranfield.judging.store.values import (
     BookClosedError,
     EventRow,
     ImportedJudgment,
+    NotAllowedError,
     Saved,
     SaveRequest,
 )
@@ -36,6 +37,8 @@ from cranfield.judging.store.values import (
 RATER_ACTIONS = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.FLAG, Action.UNFLAG, Action.UNDO})
 PREFERENCES = (0, 1, 2)
 """Tie, list `a` is better, list `b` is better."""
+ANY = -1
+"""Whatever was decided before."""
 BATCH = 500
 """Imported judgments that are recorded by the same statements."""
 
@@ -77,11 +80,21 @@ class Log(Part):
             extra = apply(session, item, account, request.action, settings, self._clock())
             return Saved(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
 
-    def adjudicate(self, item_id: int, account_id: int, grade: float, reason: str, client_key: str) -> Saved:
+    def adjudicate(
+        self, item_id: int, account_id: int, grade: float, reason: str, client_key: str, *, seen: int | None = ANY
+    ) -> Saved:
         """Set the final grade of an item; the raters' grades are kept. A closed book can be adjudicated.
 
+        Args:
+            item_id: the item.
+            account_id: who decides.
+            grade: the final grade.
+            reason: for it.
+            client_key: of this decision.
+            seen: `ItemView.final_at` when the account looked; another decision in between refuses this one.
+
         Raises:
-            NotAllowedError: the account has graded the item.
+            NotAllowedError: the account has graded the item, or another account has decided it since.
             UsageError: no reason, or a grade that is not of the scale.
         """
         with self._database.write() as session:
@@ -95,6 +108,8 @@ class Log(Part):
             )
             _check(request, settings)
             refuse_own(session.get(Judgment, (item_id, account_id)))
+            if seen not in {ANY, _decided_at(session, item)}:
+                raise NotAllowedError("the final grade of this item was changed meanwhile")
             event = _event(session, book.id, request, self._clock())
             item.final = grade
             update_state(session, item, settings, self._clock())
@@ -143,6 +158,12 @@ class Log(Part):
         )
         with self._database.read() as session:
             return tuple(_event_row(*row) for row in session.execute(query))
+
+
+def _decided_at(session: Session, item: Item) -> int | None:
+    """When the final grade of an item was set; None where it has none."""
+    query = select(Event.at).where(Event.item_id == item.id, Event.action == Action.ADJUDICATE)
+    return None if item.final is None else session.scalar(query.order_by(Event.id.desc()).limit(1))
 
 
 def _first(session: Session, account_id: int, client_key: str, item_id: int) -> Saved | None:

@@ -123,4 +123,9 @@ def opening_problem(error: DBAPIError, database: Database) -> UsageError:
     got = lines[0] if lines else type(error.orig).__name__
     if database.url.password:
         got = got.replace(str(database.url.password), "***")
-    return UsageError("the database cannot be opened", path=database.where, got=got)
+    hint = (
+        "this user must be able to write the file and its folder, where SQLite keeps two more"
+        if "readonly" in got
+        else None
+    )
+    return UsageError("the database cannot be opened", path=database.where, got=got, hint=hint)

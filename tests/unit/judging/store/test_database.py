@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -185,6 +187,33 @@ def test_a_database_that_is_not_there(tmp_path) -> None:
     with pytest.raises(UsageError, match="the folder of the database does not exist"):
         open_store(tmp_path / "none" / "x.db")
     assert read_revision(tmp_path / "none.db") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o444), (0o555, 0o644)], ids=["file", "folder"])
+@pytest.mark.parametrize(
+    "words", [["judge", "shop", "--no-open", "--port", "0"], ["book", "close", "shop"]], ids=" ".join
+)
+def test_a_file_or_folder_that_cannot_be_written_is_a_message(tmp_path, words, folder, file) -> None:
+    path = tmp_path / "there" / "books.db"
+    path.parent.mkdir()
+    with closing(open_store(path)) as store:
+        store.books.create("shop", pool_of(), BookSettings())
+    path.chmod(file)
+    path.parent.chmod(folder)
+    as_user = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if os.getuid() == 0 else []
+    done = subprocess.run(
+        [*as_user, "cranfield", *words, "--db", path], capture_output=True, text=True, timeout=30, check=False
+    )
+    path.parent.chmod(0o755)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(
+        r"^error: .*(attempt to write a readonly database|this user cannot write the database)",
+        done.stderr,
+        re.MULTILINE,
+    )
+    assert ("must be able to write the file and its folder" in done.stderr) == (folder == 0o555)
+    assert "Traceback" not in done.stderr
 
 
 PLACES = [
