@@ -38,7 +38,7 @@ from cranfield.judging.store.schema import (
     RaterKind,
     Slot,
 )
-from cranfield.judging.store.standing import derive_judgment, end_leases, give_back, is_stale, update_state
+from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
 
 
@@ -205,14 +205,10 @@ class Books(Part):
                 subject_id=subject,
             )
             session.add(event)
-        session.flush()
         item.final = None
         if not item.wanted and item.gold is None:
             item.wanted = plan_wanted(settings, session.get_one(BookQuery, item.query_id).name, item.doc_id)
-        for subject in withdrawn:
-            derive_judgment(session, item, subject)
-            give_back(session, item, subject)
-        update_state(session, item, settings, now)
+        withdraw(session, item, withdrawn, settings, now)
 
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
         """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them.

@@ -180,38 +180,14 @@ def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 
-def own_slot(session: Session, item_id: int, account_id: int) -> Slot | None:
-    """The slot that a rater has of an item."""
-    return session.scalar(select(Slot).where(Slot.item_id == item_id, Slot.account_id == account_id).with_for_update())
-
-
-def free_slot(session: Session, item_id: int, now: int) -> Slot | None:
-    """A slot of an item that no rater has."""
-    query = select(Slot).where(Slot.item_id == item_id, is_free(now)).order_by(Slot.number).limit(1)
-    return session.scalar(query.with_for_update(skip_locked=True))
-
-
-def fill_slot(session: Session, item: Item, account_id: int, now: int) -> bool:
-    """Count a grade in a slot of the item; whether there was one."""
-    slot = own_slot(session, item.id, account_id) or free_slot(session, item.id, now)
-    if slot is None:
-        return False
-    slot.account_id, slot.state, slot.leased_until = account_id, SlotState.DONE, None
-    return True
-
-
-def give_back(session: Session, item: Item, account_id: int) -> None:
-    """Make the slot of a rater free."""
-    slot = own_slot(session, item.id, account_id)
-    if slot is not None:
-        slot.account_id, slot.state, slot.leased_until = None, SlotState.OPEN, None
-
-
-def hold_again(session: Session, item: Item, account_id: int, now: int, until: int) -> None:
-    """Lease the slot again whose grade was withdrawn, or a free one."""
-    slot = own_slot(session, item.id, account_id) or free_slot(session, item.id, now)
-    if slot is not None:
-        slot.account_id, slot.state, slot.leased_until = account_id, SlotState.LEASED, until
+def withdraw(session: Session, item: Item, account_ids: Collection[int], settings: BookSettings, now: int) -> None:
+    """Make everything follow from `reopen` events that were just recorded."""
+    session.flush()
+    slots = _slots_of(session, [item.id], lock=True)
+    for account_id in account_ids:
+        derive_judgment(session, item, account_id)
+        _give_back(slots[item.id], account_id)
+    _update_states(session, [item], slots, settings, now)
 
 
 def apply(session: Session, item: Item, account: Account, action: Action, settings: BookSettings, now: int) -> bool:
@@ -223,15 +199,15 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
     holds = derive_judgment(session, item, account.id)
     if account.kind != RaterKind.PERSON:
         return False
-    extra = False
+    extra, slots = False, _slots_of(session, [item.id], lock=True)
     if not _is_without_slots(item):
         if holds is not None and holds.action == Action.GRADE:
-            extra = not fill_slot(session, item, account.id, now)
+            extra = not _take(slots[item.id], account.id, now)
         elif holds is None and action is Action.UNDO and item.final is None:
-            hold_again(session, item, account.id, now, now + settings.lease_seconds * 1000)
+            _take(slots[item.id], account.id, now, until=now + settings.lease_seconds * 1000)
         else:
-            give_back(session, item, account.id)
-    update_state(session, item, settings, now)
+            _give_back(slots[item.id], account.id)
+    _update_states(session, [item], slots, settings, now)
     return extra
 
 
@@ -261,7 +237,10 @@ def apply_many(
             session.add(row)
         row.event_id, row.action, row.grade, row.stale = event.id, event.action, event.grade, is_stale(event, item)
         if account_id in persons and not _is_without_slots(item):
-            _place(slots[item_id], account_id, event, now)
+            if event.action == Action.GRADE:
+                _take(slots[item_id], account_id, now)
+            else:
+                _give_back(slots[item_id], account_id)
     final = [event for event in events if event.action == Action.ADJUDICATE]
     for event in final:
         refuse_own(judgments.get((event.item_id, event.account_id)))
@@ -270,15 +249,22 @@ def apply_many(
     _update_states(session, [items[item_id] for item_id in sorted(touched)], slots, settings, now)
 
 
-def _place(slots: Sequence[Slot], account_id: int, event: Event, now: int) -> None:
-    """Fill a slot of the item with a grade, or give back the one that the rater has."""
-    own = next((slot for slot in slots if slot.account_id == account_id), None)
-    if event.action == Action.GRADE:
-        slot = own or next((slot for slot in slots if _is_free(slot, now)), None)
-        if slot is not None:
-            slot.account_id, slot.state, slot.leased_until = account_id, SlotState.DONE, None
-    elif own is not None:
-        own.account_id, own.state, own.leased_until = None, SlotState.OPEN, None
+def _take(slots: Sequence[Slot], account_id: int, now: int, *, until: int | None = None) -> bool:
+    """Give a rater the own slot of an item, or a free one: for a grade, or as a lease; whether there was one."""
+    own = [slot for slot in slots if slot.account_id == account_id]
+    slot = next(iter(own + [slot for slot in slots if _is_free(slot, now)]), None)
+    if slot is None:
+        return False
+    slot.account_id, slot.leased_until = account_id, until
+    slot.state = SlotState.DONE if until is None else SlotState.LEASED
+    return True
+
+
+def _give_back(slots: Sequence[Slot], account_id: int) -> None:
+    """Make the slot of a rater free."""
+    for slot in slots:
+        if slot.account_id == account_id:
+            slot.account_id, slot.state, slot.leased_until = None, SlotState.OPEN, None
 
 
 def refuse_own(own: Judgment | None) -> None:
