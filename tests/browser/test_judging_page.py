@@ -157,11 +157,13 @@ def title(page: Page) -> str:
 
 
 def grade(page: Page, key: str) -> None:
-    """Press a key, and wait until another document is there, or none."""
+    """Press a key, and wait until another document is there, or none is left; a slow server has the page wait."""
     before = page.evaluate("document.querySelector('.card')?.textContent ?? ''")
     page.keyboard.press(key)
     page.wait_for_function(
-        "before => document.getElementById('work').hidden || document.querySelector('.card').textContent !== before",
+        """before => document.getElementById('work').hidden
+            ? !document.getElementById('finished-text').textContent.startsWith('Loading')
+            : document.querySelector('.card').textContent !== before""",
         arg=before,
     )
 
@@ -280,6 +282,7 @@ def test_nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_network_is
     all_saved(page)
     judge(2)
     page.wait_for_function("() => document.getElementById('judge').dataset.ahead > 5")
+    all_saved(page)
     context.set_offline(True)
     judge(3)
     expect(page.locator("#unsaved")).to_contain_text("3 unsaved: the server cannot be reached; kept in this browser")

@@ -14,6 +14,7 @@ const RECENT = 20;
 const RENEW_MS = 180_000;
 const RETRY_MS = 2000;
 const TABS_MS = 60;
+const LOADING = "Loading …";
 
 const $ = (id) => document.getElementById(id);
 const page = JSON.parse($("judge").dataset.page);
@@ -127,11 +128,10 @@ function arrive({ focus = true } = {}) {
   view.showProgress(progress, card, delta);
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
-  if (!card && done) {
-    const text = page.closed ? "This book is closed: it takes no judgments." : "Nothing is left for you to judge in this book.";
-    $("finished-text").textContent = text;
-    view.announce(text);
-  }
+  if (card) return;
+  const left = page.closed ? "This book is closed: it takes no judgments." : "Nothing is left for you to judge in this book.";
+  $("finished-text").textContent = done ? left : LOADING;
+  if (done) view.announce(left);
 }
 
 function leave() {
@@ -378,7 +378,7 @@ settings.apply = (values) => {
 settings.apply(settings.values);
 
 async function start() {
-  $("finished-text").textContent = "Loading …"; // in place of what the page says without this script
+  $("finished-text").textContent = LOADING; // in place of what the page says without this script
   tabs.postMessage({ tab, ask: true });
   await Promise.all([outbox.flush(true), new Promise((resolve) => setTimeout(resolve, TABS_MS))]);
   await refill(AHEAD, RECENT);
