@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cranfield.errors import UsageError
 from cranfield.judging.pools.candidates import fields_of
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.store.schema import RaterKind
 from cranfield.model import Hit, Query
 from cranfield.stats.paired import sign_test
 from cranfield.stats.proportion import exact_interval
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.store import Store
+    from cranfield.judging.store.values import BookInfo
 
 TIE, A_BETTER, B_BETTER = 0, 1, 2
 """Grades of a book of preferences."""
@@ -42,7 +47,7 @@ class Vote(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreferenceResult:
-    """How often each list was better. A query counts once: for the side that more of its raters prefer."""
+    """How often each list was better. A query counts once: for the side that more of its raters prefer, or the final one."""
 
     a: str
     b: str
@@ -100,12 +105,24 @@ def run_names(source: Mapping[str, object]) -> tuple[str, str]:
     return (names[0], names[1]) if len(names) == 2 else ("a", "b")
 
 
-def preference_result(runs: Sequence[str], ratings: Iterable[Vote]) -> PreferenceResult:
+def book_preference(store: Store, book: BookInfo) -> PreferenceResult:
+    """Count the preferences of a book: those of persons, and the final ones."""
+    finals = {item.query: item.final for item in store.reading.items(book.id) if item.final is not None}
+    return preference_result(run_names(book.source), store.reading.ratings(book.id, [RaterKind.PERSON]), finals)
+
+
+SIGNS = {TIE: 0, A_BETTER: -1, B_BETTER: 1}
+
+
+def preference_result(
+    runs: Sequence[str], ratings: Iterable[Vote], finals: Mapping[str, float] | None = None
+) -> PreferenceResult:
     """Count the preferences of persons; hidden repeats do not count.
 
     Args:
         runs: whose lists are `a` and `b`.
         ratings: of a book of preferences.
+        finals: by query, what was adjudicated: it stands for the raters' preferences.
 
     Example:
         >>> preference_result(["old", "new"], []).n
@@ -114,8 +131,9 @@ def preference_result(runs: Sequence[str], ratings: Iterable[Vote]) -> Preferenc
     votes: Mapping[str, list[int]] = defaultdict(list)
     for row in ratings:
         if row.grade is not None and row.repeat_of is None:
-            votes[row.query].append({TIE: 0, A_BETTER: -1, B_BETTER: 1}[int(row.grade)])
-    signs = [(sum(each) > 0) - (sum(each) < 0) for each in votes.values()]
+            votes[row.query].append(SIGNS[int(row.grade)])
+    by_query = {query: (sum(each) > 0) - (sum(each) < 0) for query, each in votes.items()}
+    signs = [*(by_query | {query: SIGNS[int(grade)] for query, grade in (finals or {}).items()}).values()]
     wins_a, wins_b = signs.count(-1), signs.count(1)
     decided = wins_a + wins_b
     low, high = exact_interval(wins_b, decided) if decided else (None, None)

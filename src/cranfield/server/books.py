@@ -14,10 +14,13 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import UsageError
+from cranfield.judging.preference import book_preference
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
 from cranfield.judging.selection import FAST_MS, Selection, selected_items, withdrawn_by
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
+from cranfield.reporting.documents.preference import WHAT_IT_IS as PREFERENCE_NOTE
+from cranfield.reporting.documents.preference import preference_rows
 from cranfield.server.access import Caller, require
 from cranfield.server.documents import RenderedDocument, rendered
 from cranfield.server.judging_cards import image_response, note_text
@@ -89,10 +92,13 @@ def book_page(
 def dashboard(request: Request, caller: Reader) -> HTMLResponse:
     """Show how far the book is, and how good its judgments are."""
     book, store = book_of(caller), request.app.state.store
+    is_preference = book.settings.mode is Mode.PREFERENCE
     return book_page(
         request,
         "book.html",
         caller,
+        preference=preference_rows(book_preference(store, book)) if is_preference else (),
+        preference_note=PREFERENCE_NOTE,
         quality=quality_of(request, book),
         fewest=FEWEST_PAIRS,
         fast_ms=FAST_MS,

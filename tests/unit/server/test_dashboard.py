@@ -313,13 +313,18 @@ def test_a_book_without_items_and_one_of_preferences_have_a_dashboard(team, team
     for name in ("none", "sides"):
         for path in ("", "/items", "/adjudicate", "/settings", "/calls"):
             assert team.browser("lee").get(f"/books/{name}{path}").status_code == 200, (name, path)
-    assert "cranfield book preference" in team.browser("lee").get("/books/sides").text
+    page = team.browser("lee").get("/books/sides").text
+    assert '<th scope="row">ties</th><td>1</td>' in page
     page = team.browser("lee").get(f"/books/sides/adjudicate?item={item.id}").text
     assert "List B is better" in page
     assert "<li>Y</li>" in page
     fields = {"grade": 2, "reason": "fuller", "key": "a key of the form"}
     assert team.post("lee", f"/books/sides/adjudicate/{item.id}", **fields).status_code == 303
     assert team.store.reading.item(item.id).final == 2.0
+    page = team.browser("vic").get("/books/sides").text  # the final choice stands for those of the raters
+    assert '<th scope="row">b better</th><td>1</td>' in page
+    assert '<th scope="row">ties</th><td>0</td>' in page
+    assert "sign test</th><td>p 1" in page
 
 
 @pytest.mark.slow

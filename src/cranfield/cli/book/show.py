@@ -56,9 +56,8 @@ def preference_command(
 ) -> None:
     """Show which of two lists raters prefer: wins, ties, an exact sign test, an interval."""
     from cranfield.errors import UsageError
-    from cranfield.judging.preference import preference_result, run_names
+    from cranfield.judging.preference import book_preference
     from cranfield.judging.settings import Mode
-    from cranfield.judging.store.schema import RaterKind
     from cranfield.reporting.documents.preference import preference_document
 
     with closing(open_books(db)) as store:
@@ -67,5 +66,5 @@ def preference_command(
             raise UsageError(
                 f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
             )
-        result = preference_result(run_names(info.source), store.reading.ratings(info.id, [RaterKind.PERSON]))
+        result = book_preference(store, info)
     deliver(preference_document(info.name, result), output)

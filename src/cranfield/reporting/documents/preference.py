@@ -8,13 +8,13 @@ from cranfield.record import record_of
 from cranfield.reporting.document import Document, KeyValues, Paragraph, Section, tidy_table
 
 WHAT_IT_IS = (
-    "A query counts once, for the list that more of its raters prefer. The sign test is exact and two-sided, and leaves ties out; "
+    "A query counts once, for the list that more of its raters prefer, or for the adjudicated one. The sign test is exact and two-sided, and leaves ties out; "
     "the interval of the share is that of Clopper and Pearson."
 )
 
 
-def preference_document(book: str, result: PreferenceResult) -> Document:
-    """Wins, ties, the sign test and the interval."""
+def preference_rows(result: PreferenceResult) -> tuple[tuple[str, str], ...]:
+    """Wins, ties, the sign test and the interval, each with its name."""
     rows: list[tuple[str, str]] = [
         ("queries judged", f"{result.n} ({result.n_votes} judgments)"),
         (f"{result.a} better", str(result.wins_a)),
@@ -26,11 +26,16 @@ def preference_document(book: str, result: PreferenceResult) -> Document:
         rows.append((f"{result.b} better, of those without ties", share))
     if result.p_value is not None:
         rows.append(("sign test", f"p {format_p(result.p_value)}"))
+    return tuple(rows)
+
+
+def preference_document(book: str, result: PreferenceResult) -> Document:
+    """The result of a book of preferences."""
     record = record_of(result)
     return Document(
         title="Preferences",
         subtitle=(f"{book}: {result.a} or {result.b}",),
-        sections=(Section("result", "Result", (KeyValues(tuple(rows)), Paragraph(WHAT_IT_IS, "note"))),),
+        sections=(Section("result", "Result", (KeyValues(preference_rows(result)), Paragraph(WHAT_IT_IS, "note"))),),
         payload=lambda: {"book": book, **record},
         tidy=lambda: tidy_table(tuple(record), [tuple(record.values())]),
     )
