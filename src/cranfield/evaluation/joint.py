@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.margins import why_unbounded
+from cranfield.evaluation.margins import why_unbounded, with_whole
 from cranfield.measures import Measure, compute
 from cranfield.model import TestSet
 from cranfield.ranking.transform import supposing
@@ -58,15 +58,7 @@ def grades_of(testset: TestSet) -> tuple[float, ...]:
     declared = sorted({grade for grade in testset.meta.scale if grade >= 0})
     if len(declared) > 1:
         return tuple(float(grade) for grade in declared)
-    found = {grade for grades in testset.grades.values() for grade in grades.values() if grade >= 0}
-    highest = max(found, default=0)
-    whole = all(float(grade).is_integer() for grade in found) and highest <= MOST_WHOLE
-    between = range(max(int(highest), 1) + 1) if whole else (0, *([] if highest > 0 else [1]))
-    return tuple(sorted({float(grade) for grade in (*found, *between)}))
-
-
-MOST_WHOLE = 10
-"""Up to this grade the whole numbers between the grades of a test set are grades too."""
+    return with_whole({grade for grades in testset.grades.values() for grade in grades.values()})
 
 
 @dataclass(frozen=True)

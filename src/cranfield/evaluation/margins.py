@@ -8,15 +8,25 @@ what it divides by depends on u alone. So all values lie between those of the u 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.evaluation.joint_ratio import best_assignment, ratios_of
 from cranfield.evaluation.values import known_mean
 from cranfield.measures import Measure, compute
 from cranfield.measures.rules import ordered_for
-from cranfield.ranking.transform import best_case, n_judged_tied, supposing, unjudged_results, with_gains, worst_case
+from cranfield.ranking.transform import (
+    best_case,
+    n_judged_tied,
+    only_rows,
+    supposing,
+    unjudged_results,
+    with_gains,
+    worst_case,
+)
 from cranfield.ranking.value import FloatQ, Ranking
 
 RISES_WITH_RANK = frozenset(
@@ -24,6 +34,8 @@ RISES_WITH_RANK = frozenset(
 )
 """Measures of the catalogue that never fall when a result worth more changes places with one worth less above it."""
 
+MOST_WHOLE = 10
+"""Up to this grade the whole numbers between the grades of a test set are grades too."""
 MOST_UNJUDGED = 200
 ROWS_AT_A_TIME = 1_000_000
 
@@ -33,6 +45,8 @@ SEVERAL_ITEMS = (
     "under this convention one result may be several items, and of those the list keeps the first ranks alone"
 )
 ODD_GAINS = "its gains pay what is not relevant, or charge for what is"
+FALLING_GAINS = "its gains pay a lower grade more than a higher one"
+BETWEEN = "it divides by the best that the query has, so that a grade between the lowest and the highest may give more"
 TOO_MANY = "too much is unjudged in {n} of {total} queries: give the measure a cutoff"
 
 
@@ -69,16 +83,23 @@ def tie_margin(measure: Measure, ranking: Ranking) -> Margin:
 
 
 def unjudged_margin(measure: Measure, ranking: Ranking) -> Margin:
-    """Unjudged results within the cutoff, and the lowest and highest values if each is not relevant or of the highest grade."""
+    """Unjudged results within the cutoff, and the lowest and highest values over their grades."""
     low, high = bounds(measure, ranking)
-    query, _ = unjudged_results(ranking, measure.cutoff if isinstance(measure.cutoff, int) else None)
-    why = why_unbounded(measure, ranking)
-    _, scored, _ = compute(measure, ranking)
-    query = query[scored[query]]
+    why = why_unbounded(measure, ranking) or _why_between(measure, ranking)
+    query = unjudged_that_count(measure, ranking)
     if not why:
+        _, scored, _ = compute(measure, ranking)
         unknown = int((scored & np.isnan(low)).sum())
         why = TOO_MANY.format(n=unknown, total=ranking.n_queries) if unknown else ""
     return Margin(low, high, len(query), len(set(query.tolist())), why)
+
+
+def unjudged_that_count(measure: Measure, ranking: Ranking) -> NDArray[np.intp]:
+    """The query of each unjudged result within the cutoff, of the queries that have a value."""
+    query, _ = unjudged_results(ranking, measure.depth)
+    _, scored, _ = compute(measure, ranking)
+    found: NDArray[np.intp] = query[scored[query]]
+    return found
 
 
 def why_unbounded(measure: Measure, ranking: Ranking) -> str:
@@ -91,6 +112,42 @@ def why_unbounded(measure: Measure, ranking: Ranking) -> str:
         if any(gain < 0 or (grade < 1 and gain > 0) for grade, gain in gains if grade <= highest):
             return ODD_GAINS
     return ""
+
+
+def _needs_ratio(measure: Measure, ranking: Ranking) -> bool:
+    """Whether a grade between the lowest and the highest may give the extremes of nDCG, and `best_assignment` finds them."""
+    convention = ranking.convention
+    is_graded = convention.gain != "match" and len(grades_among(ranking)) > 2
+    whole = convention.ideal in {"judged", "judged uncut"} and convention.no_relevant == "zero"
+    return measure.name == "nDCG" and is_graded and whole
+
+
+def _why_between(measure: Measure, ranking: Ranking) -> str:
+    """Why the extremes over all grades are not known; empty where they are."""
+    grades = grades_among(ranking)
+    if len(grades) < 3 or ranking.convention.gain == "match" or _needs_ratio(measure, ranking):
+        return ""
+    graded = measure.name == "RBP" and not measure.whole("rel", 0) and not measure.param("max_rel", 0.0)
+    if measure.name == "nERR" or graded or (measure.name == "nDCG" and ranking.convention.ideal != "one"):
+        return BETWEEN
+    gains = measure.param("gains", default=())
+    worth = [dict(gains).get(int(grade), grade) for grade in grades] if isinstance(gains, tuple) else []
+    return FALLING_GAINS if worth != sorted(worth) else ""
+
+
+def grades_among(ranking: Ranking) -> tuple[float, ...]:
+    """0, the grades of the queries ranked, and where they are whole numbers those between: ascending, two at least."""
+    is_match = ranking.convention.gain == "match"
+    return with_whole(np.unique(ranking.expected_level if is_match else ranking.expected_gain).tolist())
+
+
+def with_whole(given: Iterable[float]) -> tuple[float, ...]:
+    """Grades that a judgment may have where some are given: those from 0 on, 0, and the whole numbers between whole ones."""
+    found = {0.0, *(float(grade) for grade in given if grade >= 0)}
+    highest = max(found)
+    if highest <= MOST_WHOLE and all(grade.is_integer() for grade in found):
+        found |= set(map(float, range(1, max(int(highest), 1) + 1)))
+    return tuple(sorted(found))
 
 
 def why_untied(measure: Measure, ranking: Ranking) -> str:
@@ -114,10 +171,10 @@ def why_untied(measure: Measure, ranking: Ranking) -> str:
 def bounds(measure: Measure, ranking: Ranking, *, most: int = MOST_UNJUDGED) -> tuple[FloatQ, FloatQ]:
     """What each value could become if the unjudged results within the cutoff (or the list) were judged.
 
-    Each of them may turn out not relevant, or of the highest grade among the queries ranked. Over those two the answer is
-    exact: some assignment reaches either end. Where a measure divides by the best that the query has (nDCG, nERR, RBP without
-    `rel`), a grade between them can give a higher value: a higher grade raises the divisor more. What the convention makes of the values (a query without one, rounding)
-    holds for the supposed values too; an assignment without a value takes no part.
+    Each of them may have any grade of `grades_among`, and some assignment reaches either end. For most measures 0 and the
+    highest grade are enough. nDCG divides by the best that the query has, which a higher grade raises: there the best grades
+    are those of `best_assignment`. What the convention makes of the values (a query without one, rounding) holds for the
+    supposed values too; an assignment without a value takes no part.
 
     Args:
         measure: one of `RISES_WITH_RANK`.
@@ -126,21 +183,26 @@ def bounds(measure: Measure, ranking: Ranking, *, most: int = MOST_UNJUDGED) -> 
 
     Returns:
         float64[Q] lowest and float64[Q] highest value; NaN where the measure has none, where more than `most` results
-        are unjudged, and everywhere if `why_unbounded` says so.
+        are unjudged, and everywhere if `why_unbounded` says so, or grades between the lowest and the highest count.
     """
-    if why_unbounded(measure, ranking):
+    if why_unbounded(measure, ranking) or _why_between(measure, ranking):
         return np.full(ranking.n_queries, np.nan), np.full(ranking.n_queries, np.nan)
     low = _values(measure, ranking)
     high = low.copy()
     ranking = ordered_for(measure, ranking)
-    unjudged, ranks = unjudged_results(ranking, measure.cutoff if isinstance(measure.cutoff, int) else None)
+    unjudged, ranks = unjudged_results(ranking, measure.depth)
     n_unjudged = np.bincount(unjudged, minlength=ranking.n_queries)
     low[n_unjudged > most] = high[n_unjudged > most] = np.nan
     open_queries = np.flatnonzero((n_unjudged > 0) & (n_unjudged <= most))
     low[open_queries], high[open_queries] = np.inf, -np.inf
     start = np.concatenate(([0], np.cumsum(n_unjudged)))
-    for some in _batches(open_queries, n_unjudged, ranking):
-        found, query = _supposed(measure, ranking, some, n_unjudged, ranks, start)
+    cases = [
+        _supposed(measure, ranking, some, n_unjudged, ranks, start)
+        for some in _batches(open_queries, n_unjudged, ranking)
+    ]
+    if _needs_ratio(measure, ranking):
+        cases.append(_best_assignments(measure, ranking, open_queries, ranks, start))
+    for found, query in cases:
         np.minimum.at(low, query, np.where(np.isnan(found), np.inf, found))
         np.maximum.at(high, query, np.where(np.isnan(found), -np.inf, found))
     low[np.isinf(low)], high[np.isinf(high)] = np.nan, np.nan
@@ -193,6 +255,44 @@ def _supposed(
     named = ranks[start[query[owner]] + skipped[owner] + nth]
     lists = supposing(ranking, query, owner, named, gain=gain, level=level)
     return _values(measure, lists), query
+
+
+def _best_assignments(
+    measure: Measure,
+    ranking: Ranking,
+    queries: NDArray[np.intp],
+    ranks: NDArray[np.int32],
+    start: NDArray[np.intp],
+) -> tuple[FloatQ, NDArray[np.intp]]:
+    """Values of nDCG at the worst and at the best grades of some queries; and whose each is."""
+    grades = np.array(grades_among(ranking))
+    every = np.arange(ranking.n_queries)
+    nothing = only_rows(ranking, np.zeros(len(ranking.query), dtype=np.bool_))  # against which it gains what it has
+    ratios = ratios_of(measure, (nothing, ranking), (every, every))
+    lists: list[int] = []
+    owner, named, chosen = [], [], []
+    for query in queries.tolist():
+        rank = ranks[start[query] : start[query + 1]]
+        both = np.column_stack([np.zeros_like(rank), rank])
+        for sign in (-1, 1):
+            owner.append(np.full(len(rank), len(lists)))
+            lists.append(query)
+            named.append(rank)
+            chosen.append(grades[best_assignment(ratios(query, both, grades.tolist(), sign))])
+    if not lists:
+        return np.zeros(0), queries
+    grade, place, list_of = np.concatenate(chosen), np.concatenate(named), np.concatenate(owner)
+    is_relevant = grade > 0
+    gain = grade[is_relevant]
+    found = supposing(
+        ranking,
+        np.array(lists, dtype=np.intp),
+        list_of[is_relevant],
+        place[is_relevant],
+        gain=gain,
+        level=np.floor(gain).astype(np.int32),
+    )
+    return _values(measure, found), np.array(lists, dtype=np.intp)
 
 
 def _batches(queries: NDArray[np.intp], n_unjudged: NDArray[np.intp], ranking: Ranking) -> list[NDArray[np.intp]]:

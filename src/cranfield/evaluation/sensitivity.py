@@ -15,7 +15,7 @@ import numpy as np
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.joint import grades_of, open_pair
 from cranfield.evaluation.joint_bounds import JointBounds, joint_bounds
-from cranfield.evaluation.margins import unjudged_margin
+from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval
@@ -269,14 +269,16 @@ def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
     if rankings[0] is None or rankings[1] is None:
         yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
         return
-    first, second = (unjudged_margin(primary, ranking) for ranking in rankings if ranking is not None)
-    joint = None if analyses.sides[0].on_scales else _joint_extremes(analyses, (rankings[0], rankings[1]))
-    if not (first.n_results or second.n_results):
+    if not any(len(unjudged_that_count(primary, ranking)) for ranking in rankings if ranking is not None):
         yield "unjudged documents: all that counts is judged"
-    elif joint is not None:
+        return
+    joint = None if analyses.sides[0].on_scales else _joint_extremes(analyses, (rankings[0], rankings[1]))
+    if joint is not None:
         for whose, paired in zip(("candidate", "baseline"), joint, strict=True):
             yield analyses.run("unjudged documents", f"best case for the {whose}", paired)
-    elif first.why or second.why:
+        return
+    first, second = (unjudged_margin(primary, ranking) for ranking in rankings if ranking is not None)
+    if first.why or second.why:
         yield f"unjudged documents: {first.why or second.why}"
     else:
         for whose, bounds in (("candidate", (first.low, second.high)), ("baseline", (first.high, second.low))):

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.evaluation.margins import MOST_UNJUDGED, RISES_WITH_RANK, bounds, tie_bounds, why_unbounded, why_untied
+from cranfield.evaluation.margins import (
+    BETWEEN,
+    FALLING_GAINS,
+    MOST_UNJUDGED,
+    RISES_WITH_RANK,
+    bounds,
+    tie_bounds,
+    unjudged_margin,
+    why_unbounded,
+    why_untied,
+)
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Pattern, Query, Run, TestSet
 from cranfield.ranking import rank_run
@@ -72,12 +82,17 @@ def test_bounds_are_the_extremes_of_every_assignment(spelling, convention, grade
     scores = {doc_id: -float(place) for place, doc_id in enumerate(docs)}
     shown = docs if measure.cutoff is None else docs[: measure.cutoff]
     unjudged = [doc_id for doc_id in shown if grades.get(doc_id, -1) < 0]
-    best = max(*grades.values(), 0) or 1
+    ranking = ranking_of(grades, scores, rules)
+    levels = range((max(*grades.values(), 0) or 1) + 1)
     found = [
         value(measure, ranking_of(grades | dict(zip(unjudged, chosen, strict=True)), scores, rules))
-        for chosen in itertools.product((0, best), repeat=len(unjudged))
+        for chosen in itertools.product(levels, repeat=len(unjudged))
     ]
-    low, high = bounds(measure, ranking_of(grades, scores, rules))
+    low, high = bounds(measure, ranking)
+    if np.isnan(low[0]) and (why := unjudged_margin(measure, ranking).why):
+        assert why in {BETWEEN, FALLING_GAINS}
+        assert len(levels) == 3
+        return
     assert (low[0], high[0]) == pytest.approx(spread(found), abs=1e-12, nan_ok=True)
 
 
@@ -247,10 +262,13 @@ def test_without_a_tie_best_and_worst_are_the_value():
     assert [end.tolist() for end in tie_bounds(parse("RR"), ranking)] == [[0.5], [0.5]]
 
 
-def test_rbp_keeps_the_scale_of_its_query_where_nothing_else_turns_out_relevant():
-    # q's best grade is 1, the highest of all is 2: as it is, d is worth 0.5 * 1; were x of grade 2, 0.5 * 1/2 + 0.25 * 1
-    hits = {"q": (Hit("d", 2.0), Hit("x", 1.0)), "other": (Hit("z", 1.0),)}
-    run = Run("run", {q: Answer(Outcome.ANSWERED, found) for q, found in hits.items()}, order="descending")
-    testset = TestSet("set", (Query("q"), Query("other")), {"q": {"d": 1}, "other": {"z": 2}})
-    low, high = bounds(parse("RBP(p=0.5, depth=0)@2"), rank_run(testset, run, TREC))
-    assert (low[0], high[0]) == pytest.approx((0.5, 0.5))
+def test_a_grade_between_gives_ndcg_its_highest_value_and_other_measures_have_no_bounds():
+    run = Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("n"), Hit("a"), Hit("u"))), "p": Answer(Outcome.ANSWERED, ())})
+    testset = TestSet("set", (Query("q"), Query("p")), {"q": {"n": 0, "a": 2}, "p": {"z": 3}})
+    # n 0, a 2, u g: (2 / log2(3) + g / 2) over 2 + g / log2(3) for g <= 2, over 3 + 2 / log2(3) for 3
+    values = [(2 / np.log2(3) + g / 2) / (max(g, 2) + min(g, 2) / np.log2(3)) for g in range(4)]
+    low, high = bounds(parse("nDCG@3"), rank_run(testset, run, TREC))
+    assert max(values) == values[2] > values[3]
+    assert (low[0], high[0]) == pytest.approx((min(values), max(values)))
+    for spelling in ("nERR@3", "RBP@3"):
+        assert unjudged_margin(parse(spelling), rank_run(testset, run, TREC)).why == BETWEEN

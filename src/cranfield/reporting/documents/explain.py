@@ -245,7 +245,7 @@ def _margins(explanation: Explanation, names: Sequence[str]) -> list[tuple[str, 
 def _margin_blocks(found: Sequence[tuple[str, Convention, Measure, Margin]]) -> Iterator[Block]:
     captions = {
         "ties": "Worst and best case of how equal scores fall: means, judged results that tie, queries that have them",
-        "unjudged": "Lowest and highest means, were every unjudged result within the cutoff not relevant or of the highest grade; how many there are",
+        "unjudged": "Lowest and highest means over the grades of every unjudged result within the cutoff; how many there are",
     }
     for name, caption in captions.items():
         rows: list[tuple[Cell, ...]] = [
