@@ -22,7 +22,7 @@ from cranfield.systems.collect.collection import collect
 here, out, concurrency, names = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 testset = TestSet("t", tuple(Query(f"q{n}", f"text{n}") for n in range(12)))
 config = system_config("sut", {
-    "command": ["{python}", "-I", "-S", "search.py", "{query}"],
+    "command": ["sh", "search.sh", "{query}"],
     "extract": {"regex": r"docs://\\S+"},
     "concurrency": concurrency,
     "timeout_s": 100.0,
@@ -66,14 +66,10 @@ except KeyboardInterrupt:
 """
 
 SEARCH = """
-import os, sys, time
-calls = os.open("calls.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-os.write(calls, f"old {sys.argv[1]} {os.getpid()}\\n".encode())
-if sys.argv[1] == "text7" and os.path.exists("slow"):
-    time.sleep(300)
-if os.path.exists("paced"):
-    time.sleep(0.05)
-print("docs://" + sys.argv[1])
+echo "old $1 $$" >> calls.txt
+[ "$1" = text7 ] && [ -e slow ] && exec sleep 300
+[ -e paced ] && sleep 0.05
+echo "docs://$1"
 """
 
 EVERY_QUERY = [(name, f"text{n}") for name in ("old", "new") for n in range(12)]
@@ -82,7 +78,7 @@ EVERY_QUERY = [(name, f"text{n}") for name in ("old", "new") for n in range(12)]
 @pytest.fixture
 def start(tmp_path, script, forks):
     """Start the driver as a process of its own."""
-    script(SEARCH)
+    script(SEARCH, "search.sh")
     script(DRIVER, "driver.py")
     started = []
 
