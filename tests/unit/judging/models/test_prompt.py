@@ -64,7 +64,7 @@ def test_no_document_ends_its_delimiters_or_is_a_template(text: str) -> None:
     user.encode()  # no lone surrogate goes on the wire
 
 
-@given(st.lists(st.text(max_size=200), min_size=1, max_size=5), st.text(max_size=50))
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=5), st.text(max_size=20))
 def test_delimiters_are_in_no_text_and_the_same_request_is_the_same_bytes(documents: list[str], query: str) -> None:
     question = Question(query)
     _, user, nonce = filled(documents, is_batch=True, question=question)
