@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Request, ToolCall, Usage, with_output
+from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.systems.calls.redact import Redactor
@@ -155,7 +156,7 @@ def _openai_model(provider: str, name: str, base_url: str, key: str) -> Model:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     # The library would follow a redirect with the prompt, and to another port or path of the host also with the key.
-    http = DefaultAsyncHttpxClient(follow_redirects=False)
+    http = DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted_certificates())
     client = AsyncOpenAI(base_url=base_url, api_key=key or NO_KEY, max_retries=0, http_client=http)
     if provider == "ollama":
         return OllamaModel(name, provider=OllamaProvider(openai_client=client))

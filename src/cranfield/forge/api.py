@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.loop import event_loop
 from cranfield.concurrency.retry import MAX_WAIT_S, TOO_MANY_REQUESTS, is_transient, retry_after_s, retry_policy
 from cranfield.errors import UsageError, shorten
@@ -62,7 +63,8 @@ class Api:
         self._until = time.monotonic() + COMMAND_S
         # A compressed response could be cut off unnoticed, or expand without limit.
         headers = {"User-Agent": f"cranfield/{__version__}", "Accept-Encoding": "identity", **access.headers}
-        self._client = Client(headers=headers, timeout=TIMEOUT_S, follow_redirects=False)
+        verify = trusted_certificates()
+        self._client = Client(headers=headers, verify=verify, timeout=TIMEOUT_S, follow_redirects=False)
         try:
             url = self._client.build_request("GET", access.url).url
         except InvalidURL:

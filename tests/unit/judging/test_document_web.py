@@ -386,7 +386,7 @@ def test_a_certificate_must_be_that_of_the_name(tmp_path, monkeypatch):
     try:
         kinds = []
         for host, certificates in (("local.test", trusting), ("localhost", trusting), ("local.test", None)):
-            monkeypatch.setattr(web, "_certificates", lambda certificates=certificates: certificates or True)
+            monkeypatch.setattr(web, "trusted_certificates", lambda certificates=certificates: certificates or True)
             source = UrlSource(url=f"https://{host}:{server.server_port}/{{id}}", allow=["127.0.0.1"])
             document = DocumentTexts(Workbench(documents=[source]), resolver=resolve).get("plain")
             kinds.append(document.problem and document.problem.kind.value)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
+from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
 from cranfield.judging.documents.guard import Guard, Resolver, matches_host, refused, system_resolver
@@ -113,7 +112,7 @@ class WebClient:
         extensions = {"sni_hostname": host}  # the certificate must be that of the name, not of the address
         try:
             async with (
-                httpx2.AsyncClient(verify=_certificates(), trust_env=False, timeout=self._timeout_s) as client,
+                httpx2.AsyncClient(verify=trusted_certificates(), trust_env=False, timeout=self._timeout_s) as client,
                 client.stream("GET", target, headers=headers, extensions=extensions) as response,
             ):
                 if response.status_code in _REDIRECTS and "location" in response.headers:
@@ -152,14 +151,6 @@ class WebClient:
 
 _KEPT = "/%:@!$&'()*+,;=~-._?"
 """Characters of a path or a query that are sent as they are."""
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Certificates that are trusted, those of SSL_CERT_FILE included; read once."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
 
 
 def host_header(host: str, scheme: str, port: int) -> str:

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import is_transient, retry_after_s
@@ -244,7 +245,9 @@ class HttpSystem(ConfiguredSystem):
         ca = self._http.ca
         return httpx2.AsyncClient(
             http2=self._http.http2,
-            verify=True if ca is None else ssl.create_default_context(cafile=str(self.folder / ca)),
+            verify=trusted_certificates(http2=self._http.http2)
+            if ca is None
+            else ssl.create_default_context(cafile=str(self.folder / ca)),
             timeout=None,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),

@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 
+from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import is_transient, retry_after_s
 from cranfield.systems.kinds.http import close_if_leftover, keep_quiet
@@ -63,7 +64,7 @@ class ReasonClient(httpx2.AsyncClient):
     def __init__(self, **options: Any) -> None:
         """Accept only unencoded bodies: a compressed body may expand without limit."""
         keep_quiet()
-        super().__init__(**options)
+        super().__init__(verify=trusted_certificates(), **options)
         self.headers["Accept-Encoding"] = "identity"
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
