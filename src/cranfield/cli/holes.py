@@ -97,9 +97,10 @@ def _people(book: str | None, db: str) -> Grades | None:
     if book is None:
         return None
     with closing(open_books(db)) as store:
+        from cranfield.judging.book.contents import contents_of
         from cranfield.judging.book.grades import people_grades
 
-        return people_grades(store, book)
+        return people_grades(contents_of(store, book))
 
 
 def _progress() -> Callable[[int, int], None] | None:

@@ -63,7 +63,7 @@ def model_report(
     if sample and sample not in SAMPLES:
         raise UsageError(f"people's judgments are no sample of {sample!r}", expected=" or ".join(SAMPLES))
     contents = contents_of(store, book)
-    models = compare_models(store, contents, seed=seed)
+    models = compare_models(contents, seed=seed)
     scoring = _Scoring(runs, tuple(measures or MEASURES), options or ScoringOptions())
     orders = [order for model in models.models for order in _orders(contents, models, model, scoring)]
     corrected = [row for model in models.models for row in _corrected(contents, models, model, scoring, sample)]

@@ -11,10 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from cranfield.errors import UsageError
-from cranfield.judging.book.contents import BookContents, contents_of
+from cranfield.judging.book.contents import BookContents
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, Origin, RaterKind
-from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import ItemView, RatingRow
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
 from cranfield.testsets.consensus import on_other_scale, with_consensus
@@ -117,9 +116,9 @@ def hit_of(item: ItemView) -> Hit:
     return Hit(item.doc.removesuffix(lines), span=lines[1:])
 
 
-def people_grades(store: Store, book: str | int) -> dict[str, dict[str, float]]:
+def people_grades(contents: BookContents) -> dict[str, dict[str, float]]:
     """Query id to document id to the grade by persons, adjudicated where it is, by the book's rule; ties are left out."""
-    rated = rated_book(contents_of(store, book))
+    rated = rated_book(contents)
     found: dict[str, dict[str, float]] = {}
     for (query_id, doc_id), source in rated.decided_by.items():
         if source in {Action.ADJUDICATE, RaterKind.PERSON}:

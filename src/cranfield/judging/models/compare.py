@@ -11,7 +11,6 @@ from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.grades import people_grades
 from cranfield.judging.quality import FEWEST_PAIRS
 from cranfield.judging.store.schema import Origin
-from cranfield.judging.store.store import Store
 from cranfield.model import Query, TestSet
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
@@ -94,9 +93,9 @@ class ModelReport:
     """What the people's judgments are a random sample of; empty: not declared."""
 
 
-def compare_models(store: Store, contents: BookContents, *, seed: int = 0) -> BookModels:
+def compare_models(contents: BookContents, *, seed: int = 0) -> BookModels:
     """Compare each model of a book with the grades of its people."""
-    people = people_grades(store, contents.info.id)
+    people = people_grades(contents)
     levels = tuple(map(float, contents.info.settings.scale.grades))
     models = tuple(
         _compared(name, settings, model_grades(contents, name), people, levels, seed)

@@ -100,8 +100,22 @@ class Assignment:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is said of a judgment beside its grade."""
+
+    skip_reason: SkipReason | None = None
+    reason: str = ""
+    duration_ms: int | None = None
+    order_seen: int | None = None
+    guideline_version: int | None = None
+    """None: the current one."""
+    doc_digest: str | None = None
+    """Of the text that was shown."""
+
+
 @dataclass(frozen=True, slots=True)
-class SaveRequest:
+class SaveRequest(Given):
     """One action of a rater on an item."""
 
     book_id: int
@@ -111,16 +125,8 @@ class SaveRequest:
     client_key: str
     """Made by the client; the same key of the same account is saved once."""
     grade: float | None = None
-    skip_reason: SkipReason | None = None
-    reason: str = ""
-    duration_ms: int | None = None
-    order_seen: int | None = None
-    guideline_version: int | None = None
-    """None: the current one."""
     method: str = "api"
     """`key`, `click`, `api`, `import`, `model`, `rule` or `lead`."""
-    doc_digest: str | None = None
-    """Of the text that was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedJudgment:
+class ImportedJudgment(Given):
     """A judgment made elsewhere."""
 
     item_id: int
@@ -146,15 +152,9 @@ class ImportedJudgment:
     grade: float | None
     action: Action = Action.CARRY
     """`carry` fills no slot, also of a person; `grade` and `skip` of a person do, as if they were given here."""
-    skip_reason: SkipReason | None = None
-    reason: str = ""
     at: int | None = None
     """None: now."""
-    duration_ms: int | None = None
-    order_seen: int | None = None
-    guideline_version: int | None = None
     method: str = "import"
-    doc_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

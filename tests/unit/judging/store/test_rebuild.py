@@ -67,7 +67,10 @@ def imported(desk: Desk, lead: int, rater: str, item: int, number: int) -> list[
         (lead, number, Action.ADJUDICATE, None),
     ]
     key = next(NAMES)
-    return [ImportedJudgment(item, row[0], f"i{key}.{place}", *row[1:]) for place, row in enumerate(rows[number:])]
+    return [
+        ImportedJudgment(item, who, f"i{key}.{place}", grade, action, skip_reason=skipped)
+        for place, (who, grade, action, skipped) in enumerate(rows[number:])
+    ]
 
 
 def rebuilt(events: tuple[EventRow, ...]) -> tuple[Standing, dict[int, float], dict[int, bool]]:

@@ -334,7 +334,7 @@ def test_an_import_is_recorded_once_with_its_raters_reasons_and_times(desk_of) -
     rows = [
         ImportedJudgment(one, old, "1", 3, reason="as before", at=5),
         ImportedJudgment(two, desk.rater("ann"), "2", 1, action=Action.GRADE, at=6, duration_ms=9),
-        ImportedJudgment(one, desk.rater("ann"), "3", None, Action.SKIP, SkipReason.BROKEN),
+        ImportedJudgment(one, desk.rater("ann"), "3", None, Action.SKIP, skip_reason=SkipReason.BROKEN),
     ]
     assert desk.store.log.import_many(desk.book.id, rows) == tuple(rows)
     assert desk.store.log.import_many(desk.book.id, rows) == ()
