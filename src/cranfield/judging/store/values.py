@@ -102,7 +102,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What is said of a judgment beside its grade."""
+    """What a judgment holds beside its grade."""
 
     skip_reason: SkipReason | None = None
     reason: str = ""
