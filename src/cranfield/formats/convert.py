@@ -82,10 +82,13 @@ def formula_notes(path: Path) -> tuple[str, ...]:
     return (f"{n_of(n, 'cells')} {FORMULA}",) if n else ()
 
 
-def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  # noqa: A002  as above
+def write_run(run: Run, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  as above
     """Write a run in a format by name, or in the one that the file's name ends in: `.jsonl`, `.run` (TREC) or `.csv`.
 
     Only `.jsonl` holds reasons, fields, latencies and queries without results.
+
+    Returns:
+        Sentences about the file, for people.
 
     Raises:
         RunFormatError: a score is not finite or is missing where the order needs it, or an id cannot stand in the format.
@@ -94,6 +97,7 @@ def write_run(run: Run, path: Path | str, format: str | None = None) -> None:  #
     write = chosen_format(Path(path), format, "run").write
     if write is not None:
         write(run, Path(path))
+    return formula_notes(Path(path))
 
 
 def format_after(source: Format, path: Path, out: Path) -> Format:

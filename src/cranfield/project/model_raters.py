@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.errors import RunFormatError, UsageError
 from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.files import opened
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.models.compare import (
     BookModels,
@@ -59,9 +60,13 @@ def model_report(
     Raises:
         UnknownNameError: there is no such book.
         UsageError: an unknown kind of sample, or a book of preferences.
+        RunFormatError: a run cannot be read.
     """
     if sample and sample not in SAMPLES:
         raise UsageError(f"people's judgments are no sample of {sample!r}", expected=" or ".join(SAMPLES))
+    for run in runs:
+        with opened(run, RunFormatError):  # also where nothing is scored, because no document has both grades
+            pass
     contents = contents_of(store, book)
     models = compare_models(contents, seed=seed)
     scoring = _Scoring(runs, tuple(measures or MEASURES), options or ScoringOptions())

@@ -220,6 +220,12 @@ def test_the_pooled_results_of_a_run_as_trec(book, tmp_path):
         pooled_run(book, "bm52")
 
 
+def test_a_run_as_a_table_counts_cells_that_a_spreadsheet_would_run(tmp_path):
+    run = Run("r", {"q1": Answer(Outcome.ANSWERED, (Hit("=1+1", 2.0), Hit("-5", 1.0)))})
+    assert [note.partition(" ")[0] for note in write_run(run, tmp_path / "r.csv")] == ["1"]
+    assert write_run(run, tmp_path / "r.run") == ()
+
+
 def test_queries_without_results_are_not_carried_over_to_trec_and_that_is_said(tmp_path, capsys):
     found = {"q1": Answer(Outcome.ANSWERED, (Hit("a", 2.5), Hit("b", 2.5))), "q2": Answer(Outcome.ANSWERED, ())}
     write_run(Run("r", found), tmp_path / "r.jsonl")

@@ -131,6 +131,7 @@ def agreement_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
+    from cranfield.errors import UsageError
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import persons_testset
     from cranfield.reporting.documents.agreement import agreement_document
@@ -138,6 +139,10 @@ def agreement_command(
 
     with closing(open_books(db)) as store:
         testset = persons_testset(contents_of(store, book))
+    if not any(testset.ratings.values()):
+        raise UsageError(
+            f"no person has graded a document of book {book!r}", hint="`cranfield book show` has its progress"
+        )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
     deliver(agreement_document(report), output, html)
 

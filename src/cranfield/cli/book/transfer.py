@@ -125,7 +125,8 @@ def export_command(
         contents = contents_of(store, book)
     if run is not None:
         found = pooled_run(contents, run)
-        write_run(found, out, "trec" if file_format in {None, "trec-run"} else file_format)
+        for sentence in write_run(found, out, "trec" if file_format in {None, "trec-run"} else file_format):
+            note(f"note: {sentence}")
         note(f"wrote {out}: the pooled results of {run}, {n_of(len(found.answers), 'queries')}")
         return
     testset = judgments_of(contents, rule=rule, models=models, pseudonyms=pseudonyms, by_judge=file_format == JUDGES)

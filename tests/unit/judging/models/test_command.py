@@ -48,6 +48,11 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert f"0 left of {N}" in capsys.readouterr().out
     assert call("models", "demo") == 0
     assert "too few to say (0 pairs; 50 are needed)" in capsys.readouterr().out
+    assert call("models", "demo", "nosuch.run") == 2  # also where nothing is scored
+    assert call("agreement", "demo") == 2
+    err = capsys.readouterr().err
+    assert "nosuch.run: no such file" in err
+    assert "no person has graded a document of book 'demo'" in err
     assert call("rate", "demo", *model, "--name", "warm", "--temperature", "1") == 3
     assert "another value of: sampling" in capsys.readouterr().out
 
