@@ -9,19 +9,20 @@ order of holes (by expected effect, re-computed after each judgment, or after ea
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cranfield import Query, TestSet, parse
 from cranfield.evaluation.joint import OpenPair, open_pair
-from cranfield.judging.pools.holes import judging_order
+from cranfield.judging.pools.holes import shares_of_holes
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Run
 from cranfield.ranking import rank_run
 from cranfield.stats.paired import paired_t
@@ -137,6 +138,47 @@ def by_rank(pair: OpenPair) -> list[int]:
             (rank, pair.query[hole], side) for side, rank in enumerate(pair.rank[hole].tolist()) if rank
         ),
     )
+
+
+def judging_order(
+    pair: OpenPair, judge: Callable[[int], float], *, expected: bool = True, batch: int = 1
+) -> Iterator[tuple[int, float]]:
+    """The holes one by one, the largest effect first, re-computed after each judgment.
+
+    Args:
+        pair: the unjudged results.
+        judge: called with each hole; returns its grade.
+        expected: by expected effect; else by effect.
+        batch: judgments between two computations: a pool of so many at a time.
+
+    Yields:
+        The hole and its grade.
+    """
+    shares = shares_of_holes(pair)
+    fixed = np.full(len(pair.query), np.nan)
+    version = np.zeros(len(pair.query_ids), dtype=np.intp)
+    queue: list[tuple[float, int, int]] = []
+    waiting = set(range(len(pair.query_ids)))
+    n_judged = 0
+    while True:
+        if n_judged % batch == 0 and waiting:
+            queries = np.array(sorted(waiting), dtype=np.intp)
+            version[queries] += 1
+            _, holes, change = pair.effects(queries, fixed)
+            squares = (shares[holes] * change**2).sum(axis=1) if expected else np.abs(change).max(axis=1, initial=0.0)
+            for effect, hole in zip(squares.tolist(), holes.tolist(), strict=True):
+                heapq.heappush(queue, (-effect, hole, int(version[pair.query[hole]])))
+            waiting.clear()
+        while queue and (not np.isnan(fixed[queue[0][1]]) or queue[0][2] != version[pair.query[queue[0][1]]]):
+            heapq.heappop(queue)
+        if not queue:
+            return
+        hole = heapq.heappop(queue)[1]
+        fixed[hole] = judge(hole)
+        n_judged += 1
+        yield hole, float(fixed[hole])
+        if fixed[hole] != pair.grades[0]:  # else it is as it was supposed to be, and nothing changes
+            waiting.add(int(pair.query[hole]))
 
 
 def by_effect(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:

@@ -38,16 +38,6 @@ class JointBounds:
     exact: NDArray[np.bool_]
     """bool[Q]: some grades give `low`, and some give `high`."""
 
-    @property
-    def mean_low(self) -> float:
-        """The lowest mean difference."""
-        return float(self.low.mean())
-
-    @property
-    def mean_high(self) -> float:
-        """The highest mean difference."""
-        return float(self.high.mean())
-
 
 def joint_bounds(
     pair: OpenPair, *, most_lists: int = MOST_ENUMERATED, progress: Callable[[int, int], None] | None = None

@@ -97,7 +97,7 @@ def test_joint_bounds_are_the_extremes_of_every_assignment(spelling, convention,
         return
     bounds = joint_bounds.joint_bounds(pair)
     assert bounds.exact.all()
-    assert (bounds.mean_low, bounds.mean_high) == pytest.approx((min(found), max(found)), abs=1e-12)
+    assert (bounds.low.mean(), bounds.high.mean()) == pytest.approx((min(found), max(found)), abs=1e-12)
 
 
 @given(grades=graded, a=lists, b=lists)
@@ -112,8 +112,8 @@ def test_the_joint_interval_lies_inside_that_of_each_list_with_grades_of_its_own
     n = int(pair.n_open[0])
     rows = np.array(list(itertools.product(levels, repeat=n)))
     values = pair.values(np.zeros(len(rows), dtype=np.intp), rows.ravel())
-    assert values[:, 1].min() - values[:, 0].max() - 1e-12 <= found.mean_low
-    assert found.mean_high <= values[:, 1].max() - values[:, 0].min() + 1e-12
+    assert values[:, 1].min() - values[:, 0].max() - 1e-12 <= found.low.mean()
+    assert found.high.mean() <= values[:, 1].max() - values[:, 0].min() + 1e-12
 
 
 @given(grades=graded, a=lists, b=lists)
@@ -130,8 +130,8 @@ def test_where_assignments_are_too_many_the_interval_is_a_bound_and_says_so(spel
         wide = joint_bounds.joint_bounds(pair)
     assert not wide.exact.any()
     assert np.isnan(wide.low_grades).all()
-    assert wide.mean_low <= found.mean_low + 1e-12
-    assert found.mean_high <= wide.mean_high + 1e-12
+    assert wide.low.mean() <= found.low.mean() + 1e-12
+    assert found.high.mean() <= wide.high.mean() + 1e-12
 
 
 def test_one_grade_for_both_lists_by_hand():
@@ -139,12 +139,12 @@ def test_one_grade_for_both_lists_by_hand():
     # Each list alone could be 0 or 1, so lists with grades of their own say -1 to +1.
     pair = paired(parse("P@1"), {"a": 1}, ["u", "a"], ["u", "b"])
     found = joint_bounds.joint_bounds(pair)
-    assert (found.mean_low, found.mean_high) == (0.0, 0.0)
+    assert (found.low.mean(), found.high.mean()) == (0.0, 0.0)
     # nDCG@2 of [a, u] and [u, a], a relevant with 1: u of 0 gives .6309 - 1; u of 1 gives 0; u of 2 gives
     # (2 + .6309) / 2.6309 - (1 + 2 * .6309) / 2.6309 = 1 - .8597
     pair = paired(parse("nDCG@2"), {"a": 1}, ["a", "u"], ["u", "a"])
     found = joint_bounds.joint_bounds(pair)
-    assert (found.mean_low, found.mean_high) == pytest.approx((-0.36907, 0.14028), abs=1e-5)
+    assert (found.low.mean(), found.high.mean()) == pytest.approx((-0.36907, 0.14028), abs=1e-5)
     assert (found.low_grades.tolist(), found.high_grades.tolist()) == ([0.0], [2.0])
 
 
@@ -153,8 +153,8 @@ def test_a_rounded_convention_has_a_bound():
     found = joint_bounds.joint_bounds(paired(measure, grades, a, b, "opensearch"))
     values = [value for _, value in every(measure, grades, a, b, "opensearch", (0.0, 1.0, 2.0))]
     assert not found.exact.any()
-    assert found.mean_low <= min(values)
-    assert max(values) <= found.mean_high
+    assert found.low.mean() <= min(values)
+    assert max(values) <= found.high.mean()
 
 
 def test_a_query_that_nobody_judged_counts_once_it_is_judged():

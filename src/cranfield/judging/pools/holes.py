@@ -7,8 +7,7 @@ each weighted by its share among the judged results at similar ranks (see `grade
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -317,55 +316,14 @@ def _band(rank: NDArray[np.int32]) -> Places:
     return bands
 
 
-def _best_rank(pair: OpenPair) -> NDArray[np.int32]:
+def shares_of_holes(pair: OpenPair) -> NDArray[np.float64]:
+    """float64[N, L]: how likely each grade of each unjudged document is."""
     shown = np.where(pair.rank > 0, pair.rank, np.iinfo(np.int32).max)
-    best: NDArray[np.int32] = shown.min(axis=1, initial=np.iinfo(np.int32).max)
-    return best
+    shares: NDArray[np.float64] = grade_shares(pair)[_band(shown.min(axis=1, initial=np.iinfo(np.int32).max))]
+    return shares
 
 
 def expected_effect(pair: OpenPair, change: FloatN) -> FloatN:
     """float64[N]: root mean square of the change of the mean difference, the grades weighted by their shares."""
-    shares = grade_shares(pair)[_band(_best_rank(pair))]
-    effect: FloatN = np.sqrt((shares * change**2).sum(axis=1)) / len(pair.query_ids)
+    effect: FloatN = np.sqrt((shares_of_holes(pair) * change**2).sum(axis=1)) / len(pair.query_ids)
     return effect
-
-
-def judging_order(
-    pair: OpenPair, judge: Callable[[int], float], *, expected: bool = True, batch: int = 1
-) -> Iterator[tuple[int, float]]:
-    """The holes one by one, the largest effect first, re-computed after each judgment.
-
-    Args:
-        pair: the unjudged results.
-        judge: called with each hole; returns its grade.
-        expected: by expected effect; else by effect.
-        batch: judgments between two computations: a pool of so many at a time.
-
-    Yields:
-        The hole and its grade.
-    """
-    shares = grade_shares(pair)[_band(_best_rank(pair))]
-    fixed = np.full(len(pair.query), np.nan)
-    version = np.zeros(len(pair.query_ids), dtype=np.intp)
-    queue: list[tuple[float, int, int]] = []
-    waiting = set(range(len(pair.query_ids)))
-    n_judged = 0
-    while True:
-        if n_judged % batch == 0 and waiting:
-            queries = np.array(sorted(waiting), dtype=np.intp)
-            version[queries] += 1
-            _, holes, change = pair.effects(queries, fixed)
-            squares = (shares[holes] * change**2).sum(axis=1) if expected else np.abs(change).max(axis=1, initial=0.0)
-            for effect, hole in zip(squares.tolist(), holes.tolist(), strict=True):
-                heapq.heappush(queue, (-effect, hole, int(version[pair.query[hole]])))
-            waiting.clear()
-        while queue and (not np.isnan(fixed[queue[0][1]]) or queue[0][2] != version[pair.query[queue[0][1]]]):
-            heapq.heappop(queue)
-        if not queue:
-            return
-        hole = heapq.heappop(queue)[1]
-        fixed[hole] = judge(hole)
-        n_judged += 1
-        yield hole, float(fixed[hole])
-        if fixed[hole] != pair.grades[0]:  # else it is as it was supposed to be, and nothing changes
-            waiting.add(int(pair.query[hole]))

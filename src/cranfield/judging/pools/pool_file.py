@@ -51,6 +51,11 @@ class PooledItem(_Record):
     effect: float | None = None
     """For a pool of holes: the largest change of the mean difference that its judgment alone can make."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a person is still to judge it."""
+        return self.judged is None and self.prefilled is None
+
 
 class Pool(_Record):
     """Documents to judge, in the order of queries; within a query in the order of `doc`, which says nothing of rank."""

@@ -10,7 +10,6 @@ from statistics import median
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.pools.build import BuiltPool
 from cranfield.judging.pools.candidates import Candidate, found_by, only_by
-from cranfield.judging.pools.pool_file import PooledItem
 from cranfield.testsets.judging_notes import method_note
 from cranfield.words import and_list, first_of, n_of
 
@@ -97,7 +96,7 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         problems.append(Problem(f"{seconds:g} seconds for a judgment", expected="more than 0"))
     if problems:
         raise UsageError(problems)
-    open_items = [item for item in built.pool.items if is_open(item)]
+    open_items = [item for item in built.pool.items if item.is_open]
     counts = Counter(dict.fromkeys((candidate.query_id for candidate in built.candidates), 0))
     counts.update(item.query for item in open_items)
     depth = built.request.depth
@@ -118,11 +117,6 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
     )
 
 
-def is_open(item: PooledItem) -> bool:
-    """Whether an item is still to be judged by a person."""
-    return item.judged is None and item.prefilled is None
-
-
 def _key(candidate: Candidate) -> tuple[str, str]:
     return candidate.query_id, candidate.doc_id
 
@@ -138,7 +132,7 @@ def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
     ranges = [(1, request.depth), *((sample.first, sample.last) for sample in request.samples)]
     for first, last in ranges if request.samples else ():
         label = f"{first}-{last}"
-        chances = [item.inclusion for item in built.pool.items if item.stratum == label and is_open(item)]
+        chances = [item.inclusion for item in built.pool.items if item.stratum == label and item.is_open]
         n_open = sum(each.is_open and first <= each.best <= last for each in built.candidates)
         yield StratumSummary(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
 

@@ -113,7 +113,7 @@ def _add_queries(session: Session, book: Book, pool: Pool) -> dict[str, int]:
 
 def _wanted(settings: BookSettings, items: Sequence[PooledItem]) -> list[int]:
     """Persons for each item: exactly the share `overlap` of those that want any is judged by several."""
-    open_places = [place for place, item in enumerate(items) if item.judged is None and item.prefilled is None]
+    open_places = [place for place, item in enumerate(items) if item.is_open]
     open_places.sort(key=lambda place: seeded(settings.seed, "overlap", items[place].query, items[place].doc))
     wanted = [0] * len(items)
     for order, place in enumerate(open_places):

@@ -86,8 +86,11 @@ def _next_pool(found: FoundHoles, n: int, written: str) -> Iterator[Block]:
             f"The same command with `--out {POOL}` writes the first {n_of(n, 'holes')} as a pool. Judge it:"
         )
     yield Code(f"cranfield book create NAME --pool {written or POOL}\ncranfield judge NAME", in_text=True)
-    keep = "; `cranfield book freeze NAME --onto TESTSET --out FILE` puts them into the test set"
-    yield Paragraph(f"The same command with `--book NAME` then counts the grades{'' if found.view.is_rule else keep}.")
+    by_id = ", whose queries that were judged are judged by ids of documents from then on" if found.view.is_rule else ""
+    yield Paragraph(
+        "The same command with `--book NAME` then counts the grades; `cranfield book freeze NAME --onto TESTSET --out FILE` "
+        f"puts them into the test set{by_id}."
+    )
 
 
 def _facts(found: FoundHoles) -> Iterator[tuple[str, str]]:

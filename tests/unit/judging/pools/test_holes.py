@@ -15,7 +15,7 @@ from cranfield.evaluation.compare import compare
 from cranfield.evaluation.joint import OpenPair, open_pair
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.pools.holes import find_holes, grade_shares, judging_order, verdicts_of
+from cranfield.judging.pools.holes import find_holes, grade_shares, verdicts_of
 from cranfield.model import Meta
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
@@ -154,13 +154,14 @@ def test_shares_of_grades_follow_the_judged_results_by_band_of_ranks():
 
 @pytest.mark.parametrize("expected", [True, False])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_the_order_has_each_hole_once_and_is_made_anew_after_each_judgment(expected, batch):
+def test_the_order_has_each_hole_once_and_is_made_anew_after_each_judgment(expected, batch, checkout, load_script):
+    bench = load_script(checkout / "bench" / "holes.py")
     judgments = {f"q{i}": {"r": 1} for i in range(4)}
     first = {query: ["u", "v", "r"] for query in judgments}
     second = {query: ["r", "w", "v"] for query in judgments}
     pair = pair_of(compared(judgments, first, second, measure="nDCG@3"))
     truth = {"u": 1.0, "v": 0.0, "w": 1.0}
-    order = list(judging_order(pair, lambda hole: truth[pair.doc_ids[hole]], expected=expected, batch=batch))
+    order = list(bench.judging_order(pair, lambda hole: truth[pair.doc_ids[hole]], expected=expected, batch=batch))
     assert sorted(hole for hole, _ in order) == list(range(len(pair.query)))
     fixed = np.full(len(pair.query), np.nan)
     shares = grade_shares(pair)[np.floor(np.log2(np.where(pair.rank > 0, pair.rank, 99).min(axis=1))).astype(int)]
