@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
     from cranfield.model import TestSet
 
+Kind = TypeVar("Kind", bound=StrEnum)
 DEFAULT_DATABASE = "cranfield-books.db"
 BookArgument = Annotated[str, typer.Argument(metavar="BOOK", help="Name of the book.")]
 DbOption = Annotated[
@@ -47,6 +49,19 @@ def open_books(db: str = DEFAULT_DATABASE, *, create: bool = False) -> Store:
 
         raise MissingExtraError.for_extra("a database of books", "web") from None
     return open_store(db, create=create)
+
+
+def named(kind: type[Kind], what: str, given: str) -> Kind:
+    """The value of this name.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    from cranfield.errors import UnknownNameError
+
+    if given not in list(kind):
+        raise UnknownNameError.among(what, given, list(kind))
+    return kind(given)
 
 
 def acting_account(store: Store, name: str | None) -> int:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
-from cranfield.errors import MissingExtraError, UnknownNameError, UsageError
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, named, open_books
+from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.schema import Role
 
 SUBCOMMANDS = dict.fromkeys(("add", "list", "role", "password", "token", "deactivate", "activate"), __name__)
 
-ROLES = ("admin", "lead", "rater", "viewer")
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")]
 RoleOption = Annotated[str, typer.Option("--role", metavar="ROLE", help="admin, lead, rater or viewer.")]
 StdinOption = Annotated[
@@ -26,9 +25,7 @@ StdinOption = Annotated[
 def _role(name: str) -> Role:
     from cranfield.judging.store.schema import Role
 
-    if name not in ROLES:
-        raise UnknownNameError.among("role", name, ROLES)
-    return Role(name)
+    return named(Role, "role", name)
 
 
 def _hashed(*, from_stdin: bool) -> str:

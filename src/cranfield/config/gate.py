@@ -67,7 +67,7 @@ class Floor(Strict):
     by: Text | None = None
     """Apply the rule to each value of this stratum separately."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Not exactly one bound, or a bound on the side where the worst system keeps it."""
         yield from exclusive_keys(self, "at_least", "above", "at_most", "every_query")
         if self.every_query is not None and self.by is not None:
@@ -144,7 +144,7 @@ class Ratchet(Strict):
     where: Where | None = None
     """All queries of these strata, instead of ids."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Not exactly one way to name queries."""
         return exclusive_keys(self, "queries", "where")
 
@@ -159,7 +159,7 @@ class JudgedShare(Strict):
     where: Where | None = None
     """Only queries of these strata."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """A share above 1."""
         if self.at_least.share > 1:
             yield (), Problem(f"at_least is {self.at_least}, and no share is above 1")
@@ -171,7 +171,7 @@ class Failures(Strict):
     at_most: AnAmount
     """A number of queries, `0`, or a share of them, `2 %`."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """A number of queries that is not whole."""
         yield from _whole_number(self.at_most, "queries")
 
@@ -191,7 +191,7 @@ class EveryAnswer(Strict):
     def _from_text(cls, value: Any) -> Any:
         return {"rule": value} if isinstance(value, str) else value
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """A number of answers that is not whole."""
         if self.at_most is not None:
             yield from _whole_number(self.at_most, "answers")
@@ -213,7 +213,7 @@ class LatencyCeiling(Strict):
     p99_ms: Bound | None = None
     """Largest 99th percentile, in milliseconds."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """No ceiling at all."""
         if not self.bounds:
             yield (), Problem("no ceiling", expected="p50_ms, p95_ms or p99_ms")

@@ -132,7 +132,7 @@ class Http(Strict):
     ca: OfChange[Text | None] = None
     """File of the trusted certificates, instead of the default ones, relative to the config file."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Bodies that exclude each other, a request without the query, two headers `Authorization`."""
         bodies = {"json": self.json_, "form": self.form, "text": self.text}
         given = [key for key, body in bodies.items() if body is not None]

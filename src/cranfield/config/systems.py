@@ -139,7 +139,7 @@ class SearchSystem(CalledSystem):
     extract: OfChange[Extract | None] = None
     """How results are read from the output; default: the format of the kind."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """An order by scores that are not read, and a version in a field that is not read."""
         yield from self._unread_fields()
         if self.order != "given" and self.extract is not None and not self.extract.has_score:
@@ -271,7 +271,7 @@ class Fusion(Strict):
     depth: OfChange[Annotated[int, Field(ge=1)] | None] = None
     """Number of results requested from each system; default: 100, or k if that is larger."""
 
-    def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:  # noqa: ARG002
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Parts that are named twice, weights of other systems, weights that are all 0."""
         if len(set(self.of)) < len(self.of):
             yield ("of",), Problem("a system is named twice", hint="give it a weight.")

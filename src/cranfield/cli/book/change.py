@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -16,10 +15,9 @@ from cranfield.cli.book_options import (
     ByOption,
     DbOption,
     acting_account,
+    named,
     open_books,
 )
-
-E = TypeVar("E", bound=StrEnum)
 
 
 def add_item_command(
@@ -124,13 +122,13 @@ def reopen_command(
     from cranfield.words import n_of
 
     where = ItemFilter(
-        state=None if state is None else _of(ItemState, "state", state),
+        state=None if state is None else named(ItemState, "state", state),
         query=query,
         stale=True if stale else None,
         flagged=True if flagged else None,
         rater=rater,
         before_guideline=before_guideline,
-        skipped=None if skipped is None else _of(SkipReason, "reason of a skip", skipped),
+        skipped=None if skipped is None else named(SkipReason, "reason of a skip", skipped),
     )
     if where == ItemFilter():
         hint = "name what to ask again: --stale, --flagged, --rater, --query, --before-guideline, --skipped or --state"
@@ -157,11 +155,3 @@ def open_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> None
     with closing(open_books(db)) as store:
         store.books.open(store.books.get(book).id)
         typer.echo(f"book {book} is open")
-
-
-def _of(kind: type[E], what: str, given: str) -> E:
-    from cranfield.errors import UnknownNameError
-
-    if given not in list(kind):
-        raise UnknownNameError.among(what, given, list(kind))
-    return kind(given)
