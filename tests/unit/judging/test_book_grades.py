@@ -15,7 +15,7 @@ from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import put_onto
 from cranfield.judging.settings import SCALES, BookSettings, Mode
-from cranfield.model import JudgingOverruled, Meta, Pattern, Query, Rating, TestSet
+from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
 from cranfield.project.book_sensitivity import book_sensitivity
 from cranfield.project.loading import load
 from cranfield.project.recipe import evaluate
@@ -286,6 +286,16 @@ def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_sta
     assert "1 document (q1 'a' 2, now 1)" in notes
     assert "grade 2, and a rater may give 3" in notes
     assert "no longer by targets: q1" in merged.meta.history[-1]
+
+
+def test_a_query_where_nothing_should_be_found_stays_so_and_what_was_graded_there_is_listed():
+    old = replace(OLD, queries=(*OLD.queries, Query("n", negative=Negative())))
+    contents = book({"q1": {"a": {"ann": 1}}, "n": {"k": {"ann": 1}, "l": {"ann": 0}}})
+    merged = put_onto(old, contents, freeze(contents, today=TODAY), TODAY)
+    assert "n" not in {**merged.grades, **merged.ratings}
+    assert any(
+        "stays so: 1 query (n); graded above 0 there, and not written: n 'k'" in str(note) for note in merged.notes
+    )
 
 
 def test_ids_that_would_be_matched_otherwise_are_refused():

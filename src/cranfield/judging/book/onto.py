@@ -21,6 +21,7 @@ from cranfield.matching.expectation import by_place
 from cranfield.matching.place import names_lines
 from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
 from cranfield.model.note import info
+from cranfield.model.query import negative_of
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.words import first_of, n_of
 
@@ -106,12 +107,16 @@ def _converted(old: TestSet, contents: BookContents, made: Freezing) -> _Convert
 
 def _for_ids(old: TestSet, frozen: TestSet, found: _Converted) -> TestSet:
     """The book's judgments of the queries that graded ids judge from now on."""
-    stay = old.targets.keys() - found.grades
+    stay = (old.targets.keys() - found.grades) | _negative(old)
     return replace(
         frozen,
         grades={q: found.grades.get(q, of_query) for q, of_query in frozen.grades.items() if q not in stay},
         ratings={q: given for q, given in frozen.ratings.items() if q not in stay},
     )
+
+
+def _negative(old: TestSet) -> set[str]:
+    return {query.id for query in old.queries if negative_of(query) is not None}
 
 
 def _with_conversion(judging: Judging, before: Judging | None, found: _Converted) -> Judging:
@@ -132,6 +137,11 @@ def _notes(old: TestSet, made: Freezing, found: _Converted) -> Iterator[str]:
     if stay:
         n = n_of(len(stay), "queries")
         yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({first_of(stay)})"
+    negative = {q: made.testset.grades[q] for q in made.testset.query_ids if q in _negative(old)}
+    if negative:
+        found_good = first_of(f"{q} {shorten(doc)}" for q, docs in negative.items() for doc in docs if docs[doc] > 0)
+        graded = f"; graded above 0 there, and not written: {found_good}" if found_good else ""
+        yield f"nothing should be found, which stays so: {n_of(len(negative), 'queries')} ({first_of(negative)}){graded}"
     by_rule = max((target.grade for query_id in found.grades for target in old.targets[query_id]), default=0.0)
     highest = max(made.testset.meta.scale, default=by_rule)
     if found.grades and by_rule < highest:
