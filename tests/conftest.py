@@ -7,6 +7,7 @@ import fcntl
 import gc
 import importlib.util
 import io
+import json
 import os
 import resource
 import shlex
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -43,6 +45,26 @@ settings.register_profile("local", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pictures_drawn_once() -> Iterator[None]:
+    """Draw each picture once in a process: tests write six hundred, of which two in three are the same."""
+    try:
+        import vl_convert
+    except ImportError:  # an extra that is not installed
+        yield
+        return
+    draw = vl_convert.vegalite_to_svg
+
+    @cache
+    def drawn(call: str) -> str:
+        arguments, settings = json.loads(call)
+        return draw(*arguments, **settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_svg", lambda *words, **named: drawn(json.dumps((words, named))))
+        yield
 
 
 @pytest.fixture(scope="session")
