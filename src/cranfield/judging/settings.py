@@ -71,7 +71,7 @@ SCALES: dict[str, GradeScale] = {
 
 
 def scale_of(grades: Sequence[float]) -> GradeScale:
-    """The scale with these grades: one of `SCALES`, or one of its own; `graded` where none is declared.
+    """The scale with these grades: one of `SCALES`, or one of its own, whose ends have labels; `graded` where none is declared.
 
     Raises:
         UsageError: a grade is no whole number from 0 to 99, or there are fewer than 2 or more than 20.
@@ -81,8 +81,9 @@ def scale_of(grades: Sequence[float]) -> GradeScale:
     for scale in SCALES.values():
         if list(scale.grades) == sorted(grades):
             return scale
+    labels = {0: "not relevant", max(grades): "most relevant"}
     try:
-        return _scale("own", *((_whole(grade), f"{grade:g}", "") for grade in sorted(grades)))
+        return _scale("own", *((_whole(grade), labels.get(grade, f"{grade:g}"), "") for grade in sorted(grades)))
     except ValueError:
         expected = "2 to 20 whole numbers from 0 to 99"
         raise UsageError(

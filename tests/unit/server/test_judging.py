@@ -18,7 +18,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.preference import preference_result
-from cranfield.judging.settings import BookSettings, Mode
+from cranfield.judging.settings import BookSettings, Mode, scale_of
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
@@ -369,6 +369,7 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
     assert (item.query, item.need) == ("q1", "First")
     with pytest.raises(UsageError):
         book_of_runs(store, runs * 2, testset, 10)
+    assert [level.label for level in scale_of([0.0, 1.0, 2.0]).levels] == ["not relevant", "1", "most relevant"]
 
 
 @pytest.mark.slow
