@@ -94,7 +94,7 @@ def test_a_run_is_written_with_its_ranks(tmp_path):
 )
 def test_a_run_is_written_in_the_format_of_its_name(tmp_path, name, format_name, expected):
     run = Run("a", {"q": Answer(Outcome.ANSWERED, (Hit("x", 1.0), Hit("b", 0.5)))})
-    assert write_run(run, tmp_path / name, format_name) is None
+    assert write_run(run, tmp_path / name, format_name) == ()
     assert sniff_run(tmp_path / name).name == expected
     assert [hit.id for hit in read_run_file(tmp_path / name).answers["q"].hits] == ["x", "b"]
 

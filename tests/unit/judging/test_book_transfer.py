@@ -91,8 +91,8 @@ def filled(store, actions, n_queries, n_docs):
                     Action(what),
                     key,
                     grade if is_grade else None,
-                    SkipReason.EXPERT if is_skip else None,
-                    text,
+                    skip_reason=SkipReason.EXPERT if is_skip else None,
+                    reason=text,
                     duration_ms=place,
                     method="key",
                 )
