@@ -53,7 +53,9 @@ def judged(store, name, scale, slots):
             action = Action.SKIP if grade is None else Action.GRADE
             skip = SkipReason.UNCLEAR_DOCUMENT if grade is None else None
             key = f"{name}:{rater.id}:{count}"
-            store.log.save(SaveRequest(info.id, item.item_id, rater.id, action, key, grade, skip_reason=skip, method="key"))
+            store.log.save(
+                SaveRequest(info.id, item.item_id, rater.id, action, key, grade, skip_reason=skip, method="key")
+            )
     return info
 
 
