@@ -50,7 +50,7 @@ class Server:
         return f"postgresql://{user}:{password}@/{database}?host={self.folder}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # as the server: a test process comes back to this module
 def server(postgres_server: str) -> Server:
     """The server, with the corpus in a database of its own and with roles that may more or less."""
     server = Server(Path(postgres_server.partition("?host=")[2]))
