@@ -9,6 +9,7 @@ import importlib.util
 import io
 import json
 import os
+import pickle
 import resource
 import shlex
 import shutil
@@ -154,17 +155,68 @@ def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 
 
 @pytest.fixture(scope="session")
-def demo(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    """What `cranfield demo` writes, and its output as stdout.txt: made once in a test run. Copy it before you change it."""
+def demo_before_its_run(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """A folder with what `cranfield demo` builds before it searches, `demo`, and the corpus of it, `corpus.pickle`."""
 
     def fill(folder: Path) -> None:
-        done = subprocess.run(
-            ["cranfield", "demo", "--out", "."], cwd=folder, capture_output=True, text=True, timeout=300
+        from cranfield.demo.build import build_demo
+        from cranfield.demo.corpus import build_corpus
+
+        corpus = build_corpus()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
+            files = build_demo(folder / "demo")
+        (folder / "corpus.pickle").write_bytes(pickle.dumps((corpus, files)))
+
+    return make_once("demo before its run", fill)
+
+
+IN_ONE_PROCESS = """\
+import search
+
+def opened(database, folder):
+    connection = search.open_read_only(f"{folder}/{database}")
+
+    def ask(query, k):
+        hits = search.search(connection, query, k)
+        sure = search.confidence(connection, query, hits[0]["id"]) if hits else 0.0
+        return {"hits": hits, "fields": {"confidence": sure}}
+
+    return ask
+"""
+
+
+@pytest.fixture(scope="session")
+def demo(demo_before_its_run: Path, make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """What `cranfield demo` writes, and its output as stdout.txt: made once in a test run. Copy it before you change it.
+
+    Its config alone differs: a function asks the search script, which as a program for each query takes ten times as long.
+    """
+
+    def fill(folder: Path) -> None:
+        shutil.copytree(demo_before_its_run / "demo", folder, dirs_exist_ok=True)
+        (folder / "one_process.py").write_text(IN_ONE_PROCESS)
+        head, _, _ = (folder / "cranfield.yaml").read_text().partition("systems:\n")
+        systems = "".join(
+            f"  {name}:\n    python: one_process:opened\n    with: {{database: {name}.db}}\n    order: given\n"
+            for name in ("plain", "fields")
         )
-        assert done.returncode == 0, done.stderr
-        (folder / "stdout.txt").write_text(done.stdout)
+        (folder / "cranfield.yaml").write_text(f"{head}systems:\n{systems}")
+        _print_to_file(folder, "run")
 
     return make_once("demo", fill)
+
+
+@pytest.fixture(scope="session")
+def demo_of_the_command(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """What `cranfield demo` writes, in 20 s; for slow tests."""
+    return make_once("demo of the command", lambda folder: _print_to_file(folder, "demo"))
+
+
+def _print_to_file(folder: Path, command: str) -> None:
+    done = subprocess.run(["cranfield", command, "--out", "."], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout.txt").write_text(done.stdout)
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cranfield.demo.build import QUESTIONS
+from cranfield.demo.entity import Corpus
+from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.model import QUERY_CLASSES
 
 COUNTS = {"A": 30, "B": 20, "C": 15, "D": 20, "E": 30, "F": 25, "G": 15, "H": 15, "N": 18}
+
+
+@pytest.fixture(scope="module", params=["demo", pytest.param("demo_of_the_command", marks=pytest.mark.slow)])
+def demo(request: pytest.FixtureRequest) -> Path:
+    """The demo that all tests share, and what the command itself writes."""
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +84,29 @@ def test_the_systems_report_their_confidence_and_no_call_fails(demo: Path) -> No
         sure = [line["fields"]["confidence"] for line in lines]
         assert all(0 <= value <= 1 for value in sure)
         assert {line["outcome"] for line in lines} <= {"answered", "empty"}
+
+
+def test_the_command_builds_both_systems_asks_them_and_says_where_the_report_is(
+    demo_before_its_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    """Four queries over a part of the library."""
+    source = read_testset_yaml(QUESTIONS)
+    asked = source.queries[:4]
+    grades = {query.id: source.grades[query.id] for query in asked}
+    few = replace(source, queries=asked, grades=grades, targets={}, legacy={})
+    write_testset_yaml(few, tmp_path / "few.yaml")
+    corpus, _ = pickle.loads((demo_before_its_run / "corpus.pickle").read_bytes())
+    judged = {entity_id for of_query in grades.values() for entity_id in of_query}
+    part = Corpus(tuple(one for place, one in enumerate(corpus) if place % 50 == 0 or one.id in judged))
+    monkeypatch.setattr("cranfield.demo.build.build_corpus", lambda **_: part)
+    monkeypatch.setattr("cranfield.demo.build.QUESTIONS", tmp_path / "few.yaml")
+    done = call("demo", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "VERDICT" in done.stdout
+    assert f"The report: {tmp_path / 'out' / 'report.html'}" in done.stderr
+    for name in ("plain", "fields"):
+        lines = (tmp_path / "out" / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]
+        assert [json.loads(line)["outcome"] for line in lines] == ["answered"] * 4

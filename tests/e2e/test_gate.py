@@ -84,7 +84,7 @@ def test_the_same_search_passes_when_its_answers_are_collected_again(folder: Pat
 def test_a_worse_search_under_the_same_name_fails(folder: Path) -> None:
     """The index with names apart from text is swapped for the plain one: nDCG@10 falls by more than a quarter.
 
-    A function calls the demo's search: a program for each query takes ten times as long.
+    A function calls the search script, as in the demo itself.
     """
     (folder / "plain.py").write_text(PLAIN)
     text = (folder / "cranfield.yaml").read_text()
@@ -153,7 +153,7 @@ def test_a_pull_request_does_not_loosen_its_own_gate(folder: Path) -> None:
     git(folder, "add", "cranfield.yaml", "cranfield-baseline.json", "testset.yaml")
     git(folder, "commit", "-qm", "a gate")
     git(folder, "checkout", "-qb", "worse")
-    edit(folder, "--db, fields.db", "--db, plain.db")
+    edit(folder, "database: fields.db", "database: plain.db")
     accepted = cranfield(folder, "baseline", "accept")
     assert accepted.returncode == 0, accepted.stderr
     edit(folder, "at_least: 0.30", "at_least: 0.01")

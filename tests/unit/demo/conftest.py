@@ -13,25 +13,17 @@ from typing import Any
 
 import pytest
 
-from cranfield.demo.build import DemoFiles, build_demo
-from cranfield.demo.corpus import build_corpus
+from cranfield.demo.build import DemoFiles
 from cranfield.demo.entity import Corpus
 
 Search = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture(scope="session")
-def built(make_once: Callable[[str, Callable[[Path], object]], Path]) -> tuple[Corpus, DemoFiles]:
+def built(demo_before_its_run: Path) -> tuple[Corpus, DemoFiles]:
     """The corpus, and a demo built from it; one pass over the library for all processes of a test run."""
-
-    def fill(folder: Path) -> None:
-        corpus = build_corpus()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
-            files = build_demo(folder / "demo")
-        (folder / "built.pickle").write_bytes(pickle.dumps((corpus, files)))
-
-    return pickle.loads((make_once("unit-demo", fill) / "built.pickle").read_bytes())
+    made: tuple[Corpus, DemoFiles] = pickle.loads((demo_before_its_run / "corpus.pickle").read_bytes())
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -94,9 +94,12 @@ def test_nothing_written_says_where_it_was_written_or_who_made_it(built_demo: De
         assert [place for place in telling if place.encode() in content] == [], path.name
 
 
-def test_a_second_pass_over_the_library_elsewhere_gives_the_same_bytes(built_demo: DemoFiles, demo: Path) -> None:
+@pytest.mark.slow
+def test_a_second_pass_over_the_library_elsewhere_gives_the_same_bytes(
+    built_demo: DemoFiles, demo_of_the_command: Path
+) -> None:
     """The other one was made by `cranfield demo`, in a process of its own."""
-    other = digests(demo)
+    other = digests(demo_of_the_command)
     assert {name: other[name] for name in FILES} == digests(built_demo.folder)
 
 
