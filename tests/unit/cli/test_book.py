@@ -90,6 +90,14 @@ def test_an_own_scale(call) -> None:
     assert "did you mean graded" in call("book", "create", "two", "--pool", "pool.json", "--scale", "grade", code=2)
 
 
+def test_without_a_scale_it_is_that_of_the_pools_test_set(call) -> None:
+    Path("declared.json").write_text(json.dumps({**POOL, "scale": [0, 1, 2]}))
+    for name in ("pool", "declared"):
+        call("book", "create", name, "--pool", f"{name}.json")
+    assert "scale graded (0, 1, 2, 3)" in call("book", "show", "pool")
+    assert "scale own (0, 1, 2)" in call("book", "show", "declared")
+
+
 REFUSED = [
     (("book", "show", "shop"), "there is no database of books here"),
     (("book", "create", "shop", "--pool", "none.json"), "none.json"),

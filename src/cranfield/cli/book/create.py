@@ -11,12 +11,19 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 
 if TYPE_CHECKING:
+    from cranfield.judging.pools.pool_file import Pool
     from cranfield.judging.settings import BookSettings, GradeScale
 
 
 PoolOption = Annotated[Path, typer.Option("--pool", metavar="FILE", help="Pool that `cranfield pool` wrote.")]
 ScaleOption = Annotated[
-    str, typer.Option("--scale", metavar="NAME", help="Grades: binary, graded, detail, or a YAML file with levels.")
+    str | None,
+    typer.Option(
+        "--scale",
+        metavar="NAME",
+        help="Grades: binary, graded, detail, or a YAML file with levels; default: those that the test set of the pool "
+        "declares, else graded.",
+    ),
 ]
 PreferenceOption = Annotated[
     bool, typer.Option("--preference", help="Ask which of two lists is better; each item of the pool holds both.")
@@ -82,7 +89,7 @@ def create_command(
     name: BookArgument,
     *,
     pool: PoolOption,
-    scale: ScaleOption = "graded",
+    scale: ScaleOption = None,
     preference: PreferenceOption = False,
     raters: RatersOption = 1,
     overlap: OverlapOption = 1.0,
@@ -100,11 +107,13 @@ def create_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Make a book of a pool. What the pool brings with it, carried over or prefilled by a rule, no rater is asked for."""
-    from cranfield.judging.settings import BookSettings, Mode
+    from cranfield.judging.pools.pool_io import read_pool
+    from cranfield.judging.settings import BookSettings, Mode, scale_of
 
+    content = read_pool(pool)
     settings = BookSettings(
         mode=Mode.PREFERENCE if preference else Mode.GRADE,
-        scale=read_scale(scale),
+        scale=scale_of(content.scale) if scale is None else read_scale(scale),
         raters_per_item=raters,
         overlap=overlap,
         most_raters=most_raters,
@@ -118,19 +127,18 @@ def create_command(
         reveal="never" if blind else "after",
         seed=seed,
     )
-    make_book(name, pool, settings, guideline, db)
+    make_book(name, content, settings, guideline, db)
 
 
-def make_book(name: str, pool: Path, settings: BookSettings, guideline: Path | None, db: str) -> None:
+def make_book(name: str, pool: Pool, settings: BookSettings, guideline: Path | None, db: str) -> None:
     """Make the book, and print what it holds."""
-    from cranfield.judging.pools.pool_io import read_pool, require_texts
+    from cranfield.judging.pools.pool_io import require_texts
     from cranfield.words import n_of
 
     text = None if guideline is None else read_guideline(guideline)
-    content = read_pool(pool)
-    require_texts(content)
+    require_texts(pool)
     with closing(open_books(db, create=True)) as store:
-        info = store.books.create(name, content, settings, guideline=text)
+        info = store.books.create(name, pool, settings, guideline=text)
     documents, queries = n_of(info.n_items, "documents"), n_of(info.n_queries, "queries")
     typer.echo(f"book {info.name}: {documents} of {queries}, in {store.where}")
     typer.echo(f"next: `cranfield judge {info.name}`")
