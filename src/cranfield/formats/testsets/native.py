@@ -252,9 +252,8 @@ def _refuse_changed(testset: TestSet, read: TestSet, path: Path) -> None:
 
 def _expected_of(testset: TestSet, query_id: str) -> tuple[object, ...]:
     """All that is expected for a query; in any order what has none, and of a predicate its question, not its answer."""
-    targets = testset.targets.get(query_id, ())
     return (
-        Counter(replace(each, ids=None) if isinstance(each, Predicate) else each for each in targets),
+        Counter(replace(t, ids=None) if isinstance(t, Predicate) else t for t in testset.targets.get(query_id, ())),
         *(Counter(by_query.get(query_id, ())) for by_query in (testset.ratings, testset.groups)),
         dict(testset.grades.get(query_id, {})),
         testset.files.get(query_id, ()),
