@@ -13,7 +13,8 @@ PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
 PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) --ignore=tests/architecture
 # Tests start many processes: without bytecode files each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Data sizes of `make bench`: S and M take some minutes together, L a quarter of an hour and 20 GB of memory.
+# Data sizes of `make bench`: S and M take some minutes together, L a quarter of an hour and 20 GB of memory. Twenty raters
+# judge for ten minutes on each database.
 SIZES ?= S M
 # Programs that tests need besides Python, each with its Debian package. Playwright's driver needs libatomic.
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev

@@ -37,7 +37,7 @@ def main() -> int:
     failed = call("startup.py", keep="startup.txt")
     failed |= call("judgments.py", keep="judgments.txt")
     failed |= call("significance.py", keep="significance.txt")
-    failed |= call("judging_load.py", keep="judging_load.txt")
+    failed |= call("judging_load.py", "--seconds", "600", keep="judging_load.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:
         failed |= call("memory_door.py", *in_memory, *resume)
