@@ -99,7 +99,7 @@ grade_maps = st.dictionaries(st.sampled_from(documents), st.integers(-1, 3), min
 answer_lists = st.one_of(st.none(), st.lists(st.sampled_from(documents), unique=True, max_size=6))
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(
     grades=st.lists(grade_maps, min_size=3, max_size=3),
     lists=st.lists(answer_lists, min_size=3, max_size=3),

@@ -564,7 +564,7 @@ def test_a_file_without_any_truth_is_not_written(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@settings(max_examples=12, deadline=None, phases=PHASES)
+@settings(max_examples=min(12, settings().max_examples // 5), deadline=None, phases=PHASES)
 @given(data=st.data())
 def test_texts_come_back(name: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     entry = FORMATS[name]

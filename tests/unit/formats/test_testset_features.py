@@ -32,7 +32,7 @@ from cranfield.model import (
     TestSet,
 )
 
-SCHEMA = published.testset_schema()
+VALIDATOR = jsonschema.Draft202012Validator(published.testset_schema())
 EXAMPLE = r"""
 cranfield_testset: 1
 name: everything
@@ -406,7 +406,7 @@ def document(query: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", GOOD_QUERIES)
 def test_schema_and_reader_accept_the_same(tmp_path: Path, name: str) -> None:
     text = document(GOOD_QUERIES[name])
-    jsonschema.validate(text, SCHEMA, jsonschema.Draft202012Validator)
+    VALIDATOR.validate(text)
     read_testset_yaml(put(tmp_path / "t.json", json.dumps(text)))
 
 
@@ -414,6 +414,6 @@ def test_schema_and_reader_accept_the_same(tmp_path: Path, name: str) -> None:
 def test_schema_and_reader_refuse_the_same(tmp_path: Path, name: str) -> None:
     text = document(BAD_QUERIES[name])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(text, SCHEMA, jsonschema.Draft202012Validator)
+        VALIDATOR.validate(text)
     with pytest.raises(TestSetError):
         read_testset_yaml(put(tmp_path / "t.json", json.dumps(text)))

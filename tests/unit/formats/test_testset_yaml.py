@@ -22,6 +22,7 @@ from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Pattern, Query, TestSet
 
 SCHEMA = published.testset_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 EXAMPLE = r"""
 cranfield_testset: 1
 name: stdlib
@@ -265,7 +266,7 @@ BY_PATTERN: dict[str, Any] = {"id": "q", "text": "t", "patterns": [{"regex": "a"
 )
 def test_schema_and_reader_accept_the_same(tmp_path: Path, query: dict[str, Any]) -> None:
     document = {"cranfield_testset": 1, "name": "n", "queries": [query]}
-    jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
+    VALIDATOR.validate(document)
     read_testset_yaml(put(tmp_path / "t.json", json.dumps(document)))
 
 
@@ -303,7 +304,7 @@ def without(query: dict[str, Any], key: str) -> dict[str, Any]:
 def test_schema_and_reader_refuse_the_same(tmp_path: Path, query: dict[str, Any]) -> None:
     document = {"cranfield_testset": 1, "name": "n", "queries": [query]}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
+        VALIDATOR.validate(document)
     with pytest.raises(TestSetError):
         read_testset_yaml(put(tmp_path / "t.json", json.dumps(document)))
 
@@ -321,7 +322,7 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, query: dict[str, Any]
 )
 def test_schema_and_reader_refuse_the_same_documents(tmp_path: Path, document: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, SCHEMA, jsonschema.Draft202012Validator)
+        VALIDATOR.validate(document)
     with pytest.raises(TestSetError):
         read_testset_yaml(put(tmp_path / "t.json", json.dumps(document)))
 

@@ -100,7 +100,7 @@ def filled(store, actions, n_queries, n_docs):
     return info
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=min(10, settings().max_examples // 6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(ACTIONS, max_size=25), st.integers(1, 3), st.integers(1, 4))
 def test_book_to_file_to_book_to_file_is_the_same_bytes(two_stores, tmp_path, actions, n_queries, n_docs):
     first, second = two_stores

@@ -23,6 +23,7 @@ import pytest
 
 from cranfield.errors import Problem, TestSetError
 from cranfield.model import Pattern, Predicate, Query, Target, TestSet
+from cranfield.predicates import read_only
 from cranfield.predicates.databases import ask
 
 ROWS = [("b", "api"), ("a", "api"), ("c", "guide")]
@@ -410,10 +411,21 @@ TOO_LONG = {
 }
 
 
-def test_ids_without_end_are_not_taken_in(place: Place) -> None:
+@pytest.mark.parametrize(
+    "kind", ["sqlite", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("duckdb", "postgres"))]
+)
+def test_ids_without_end_are_not_taken_in(kind: str, request: pytest.FixtureRequest) -> None:
     """Few rows, but 120 million characters."""
-    (found,) = problems(asking(place, TOO_LONG[place.kind]), place)
+    place: Place = request.getfixturevalue(f"{kind}_place")
+    (found,) = problems(asking(place, TOO_LONG[kind]), place)
     assert "ids of more than 100,000,000 characters together" in found.message
+
+
+def test_ids_of_a_server_have_a_bound(postgres_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_only, "MAX_TEXT", 1_000)
+    rows = "SELECT repeat('x', 600) UNION ALL SELECT repeat('y', 600)"
+    (found,) = problems(asking(postgres_place, rows), postgres_place)
+    assert "ids of more than 1,000 characters together" in found.message
 
 
 def test_a_connection_that_a_statement_ended_is_made_again(postgres_place: Place) -> None:

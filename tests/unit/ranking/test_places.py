@@ -291,7 +291,7 @@ def ranked(expected, returned, convention, rules=RULES):
     return rank_run(testset, Run("run", {"q": Answer(Outcome.ANSWERED, hits)}), convention)
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(truths, results, st.integers(1, 6))
 def test_where_an_item_is_paid_once_nothing_exceeds_1(expected, returned, depth):
     for name in ("trec", "octocode", "cupertino", "quepid"):
@@ -303,7 +303,7 @@ def test_where_an_item_is_paid_once_nothing_exceeds_1(expected, returned, depth)
         assert 0 <= values(measure, once)["q"] <= 1 + 1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(truths, results, st.integers(1, 6))
 def test_paying_every_match_covers_no_less_than_paying_once(expected, returned, depth):
     once, every = (ranked(expected, returned, convention) for convention in (TREC, EVERY))
@@ -318,7 +318,7 @@ def test_paying_every_match_covers_no_less_than_paying_once(expected, returned, 
     assert covered[1].tolist() == met
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 @given(truths, results)
 def test_a_line_base_of_0_is_a_shift_by_one(expected, returned):
     moved = [(start - 1, end - 1) for start, end in returned]
@@ -326,7 +326,7 @@ def test_a_line_base_of_0_is_a_shift_by_one(expected, returned):
     assert [getattr(here, name).tolist() for name in COLUMNS] == [getattr(there, name).tolist() for name in COLUMNS]
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 @given(truths, results, st.integers(1, 4))
 def test_asking_for_more_overlap_never_finds_more(expected, returned, least):
     loose, strict = (ranked(expected, returned, EVERY, MatchingRules(min_overlap=n)) for n in (least, least + 1))

@@ -104,7 +104,7 @@ def test_text_from_systems_is_shown_and_not_obeyed(evil: Comparison) -> None:
     assert found.elements["img"] == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(st.text(st.characters(), max_size=40))
 def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
     table = Table(

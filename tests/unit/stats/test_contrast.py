@@ -31,7 +31,7 @@ def test_a_contrast_worked_by_hand():
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss:RuntimeWarning")  # SciPy, of a group without spread
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(VALUES, VALUES, st.sampled_from([0.01, 0.05, 0.2]))
 def test_equal_to_scipy(a, b, alpha):
     contrast = two_groups(a, b, alpha=alpha, n_draws=9)

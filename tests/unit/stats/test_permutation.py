@@ -243,7 +243,7 @@ def test_neither_block_nor_product_size_is_part_of_the_answer(monkeypatch):
     assert permutation(d, n_draws=5000) == before
 
 
-@pytest.mark.parametrize("threads", ["1", "2", "4"])
+@pytest.mark.parametrize("threads", ["1", pytest.param("2", marks=pytest.mark.slow), "4"])
 def test_the_number_of_threads_is_no_part_of_the_answer(threads):
     code = (
         "import numpy as np; from cranfield.stats.permutation import *; from cranfield.stats.bootstrap import bootstrap\n"

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -417,12 +415,10 @@ for n in range(10):
 """
 
 
-def test_two_processes_at_once_read_and_write_whole_files(tmp_path):
-    started = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path), me], stderr=subprocess.PIPE, text=True)
-        for me in ("one", "two")
-    ]
-    errors = [process.communicate(timeout=100)[1] for process in started]
+def test_two_processes_at_once_read_and_write_whole_files(tmp_path, script, forks):
+    script(PROCESS, "process.py")
+    started = [forks.start(tmp_path / "process.py", str(tmp_path), me) for me in ("one", "two")]
+    errors = [process.communicate()[1] for process in started]
     assert errors == ["", ""]
     assert len(list((tmp_path / "cache").iterdir())) == 1
 

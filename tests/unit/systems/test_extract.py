@@ -305,7 +305,7 @@ ANY_JSON = st.recursive(
 
 
 @given(value=ANY_JSON, order=st.sampled_from(["given", "descending"]))
-@settings(max_examples=300)
+@settings(max_examples=min(300, 3 * settings().max_examples))
 def test_any_value_is_an_answer_or_a_failure_with_a_reason(value, order):
     answer = to_answer(value, 10, order)
     assert (answer.reason is None) == (answer.outcome in {Outcome.ANSWERED, Outcome.EMPTY})

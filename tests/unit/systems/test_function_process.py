@@ -167,7 +167,7 @@ SAME = {
 }
 
 
-SLOW_ONES = {"sorted", "jsonl", "retries", "async"}
+SLOW_ONES = {"hits", "sorted", "jsonl", "retries", "async"}
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,17 @@ def stuck(tmp_path, start, calls, wait_for, kept):
     return _stuck
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "concurrency"),
+    [
+        pytest.param(signal.SIGINT, 1, marks=pytest.mark.slow),
+        (signal.SIGINT, 3),
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 3, marks=pytest.mark.slow),
+        (signal.SIGKILL, 1),
+        pytest.param(signal.SIGKILL, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_a_collection_that_was_killed_goes_on_without_asking_twice(
     tmp_path, start, calls, kept, stuck, gone, number, concurrency
 ):
@@ -171,7 +180,7 @@ def test_a_collection_that_was_killed_goes_on_without_asking_twice(
         assert pieced == (tmp_path / "whole" / "runs" / f"{name}.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("repeats", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed_again_and_again_at_any_moment_it_still_ends_with_every_answer_once(
     tmp_path, start, calls, wait_for, repeats
 ):

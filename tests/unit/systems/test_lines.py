@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -365,7 +363,7 @@ for call in calls():
     assert gone(child)
 
 
-def test_nothing_is_left_when_we_are_killed(tmp_path, script, wait_for, gone):
+def test_nothing_is_left_when_we_are_killed(tmp_path, script, forks, wait_for, gone):
     name = script(
         ECHO.replace("for call in calls():", 'open("pid", "w").write(str(os.getpid()))\nfor call in calls():')
     )
@@ -378,13 +376,15 @@ system.search(Query("q1", "x"), 1)
 open({str(tmp_path / "asked")!r}, "w").close()
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", user]) as ours:
-        wait_for((tmp_path / "asked").exists)
-        ours.send_signal(signal.SIGKILL)
+    script(user, "user.py")
+    ours = forks.start(tmp_path / "user.py")
+    wait_for((tmp_path / "asked").exists)
+    ours.send_signal(signal.SIGKILL)
+    ours.wait()
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-def test_nothing_is_left_when_we_end_without_closing(tmp_path, script, gone):
+def test_nothing_is_left_when_we_end_without_closing(tmp_path, script, forks, gone):
     name = script(ECHO)
     user = f"""
 from cranfield.model import Query
@@ -392,9 +392,11 @@ from cranfield.systems.kinds.lines import LinesSystem
 system = LinesSystem.of("sut", folder={str(tmp_path)!r}, lines=["{{python}}", {name!r}])
 print(system.search(Query("q1", "x"), 1)[0].fields["pid"])
 """
-    ended = subprocess.run([sys.executable, "-c", user], capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert gone(int(ended.stdout))
+    script(user, "user.py")
+    ended = forks.start(tmp_path / "user.py")
+    said, errors = ended.communicate()
+    assert (ended.returncode, errors) == (0, "")
+    assert gone(int(said))
 
 
 def test_the_preflight_says_what_is_missing(tmp_path):

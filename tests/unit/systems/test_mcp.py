@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -314,7 +313,7 @@ def test_a_server_of_an_older_kind_is_spoken_to_and_its_answers_are_told_apart(o
 @pytest.mark.parametrize(
     ("source", "timeout_s", "said"),
     [
-        ("while True: print('x' * 100, flush=True)\n", 1.5, "got no answer in 1.5 s"),
+        ("while True: print('x' * 100, flush=True)\n", 0.5, "got no answer in 0.5 s"),
         ("raise SystemExit(4)\n", 60, "got the server ended with exit status 4"),
         ("import sys\nprint('no index', file=sys.stderr)\nsys.exit(1)\n", 60, "Hint: it wrote 'no index'"),
         ("import sys, time\nsys.stderr.write('no lock\\n')\ntime.sleep(60)\n", 1.5, "Hint: it wrote 'no lock'"),
@@ -419,23 +418,31 @@ print(system.search(Query("q1", ASKED), 1)[0].fields["pid"])
 """
 
 
-def user(asked: str, folder: Path) -> list[str]:
-    return [sys.executable, "-c", USER.replace("FOLDER", repr(str(folder))).replace("ASKED", repr(asked))]
+@pytest.fixture
+def user(tmp_path, script, forks):
+    """Start a process that asks a server and ends without closing it."""
+
+    def _user(asked: str):
+        script(LEGACY, "older.py")
+        script(USER.replace("FOLDER", repr(str(tmp_path))).replace("ASKED", repr(asked)), "user.py")
+        return forks.start(tmp_path / "user.py")
+
+    return _user
 
 
-def test_nothing_is_left_when_we_are_killed(tmp_path, script, wait_for, gone):
-    script(LEGACY, "older.py")
-    with subprocess.Popen(user("hang", tmp_path), stderr=subprocess.DEVNULL) as ours:
-        wait_for(lambda: (tmp_path / "hanging").exists() and (tmp_path / "hanging").read_text(), 60)
-        ours.send_signal(signal.SIGKILL)
+def test_nothing_is_left_when_we_are_killed(tmp_path, user, wait_for, gone):
+    ours = user("hang")
+    wait_for(lambda: (tmp_path / "hanging").exists() and (tmp_path / "hanging").read_text(), 60)
+    ours.send_signal(signal.SIGKILL)
+    ours.wait()
     assert gone(int((tmp_path / "hanging").read_text()))
 
 
-def test_nothing_is_left_when_we_end_without_closing(tmp_path, script, gone):
-    script(LEGACY, "older.py")
-    ended = subprocess.run(user("pid", tmp_path), capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert gone(int(ended.stdout))
+def test_nothing_is_left_when_we_end_without_closing(user, gone):
+    ended = user("pid")
+    said, errors = ended.communicate()
+    assert (ended.returncode, errors) == (0, "")
+    assert gone(int(said))
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch, tmp_path):

@@ -30,7 +30,7 @@ def test_near_duplicates_share_four_of_five_words(one, other, expected):
 
 
 @given(TEXTS)
-@settings(max_examples=200)
+@settings(max_examples=min(200, 2 * settings().max_examples))
 def test_the_index_finds_a_near_duplicate_exactly_where_there_is_one(texts):
     keyed = [(str(place), text) for place, text in enumerate(texts)]
     pairs, _ = near_duplicates(keyed)

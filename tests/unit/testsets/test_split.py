@@ -61,7 +61,7 @@ def test_a_share_is_the_nearest_whole_number_halves_up(n, share, held_out):
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 30), min_size=1), st.data())
-@settings(max_examples=100)
+@settings(max_examples=min(100, settings().max_examples))
 def test_largest_remainders_give_the_total_and_no_cell_is_off_by_a_whole(sizes, data):
     whole = sum(sizes.values())
     total = data.draw(st.integers(0, whole))

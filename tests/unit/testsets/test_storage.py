@@ -73,7 +73,7 @@ def changed(testset: TestSet, how: str, text: str) -> TestSet:
     return added(testset, Addition(query_id, grades={"z z": 2}), TODAY)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=min(40, settings().max_examples), deadline=None)
 @given(sets(), st.sampled_from(["split", "new", "old"]), st.sampled_from(TEXTS))
 def test_what_is_written_reads_back_as_what_was_meant(written: str, how: str, text: str) -> None:
     with TemporaryDirectory() as folder:

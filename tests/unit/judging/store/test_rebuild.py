@@ -157,7 +157,7 @@ CASES = given(steps=STEPS, raters=st.integers(1, 2), most=st.integers(1, 4))
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@settings(SETTINGS, max_examples=8)
+@settings(SETTINGS, max_examples=min(8, settings().max_examples // 5))
 @CASES
 def test_everything_follows_from_the_log(store, clock, steps, raters, most) -> None:
     play(store, clock, steps, raters, most)
