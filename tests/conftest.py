@@ -9,7 +9,6 @@ import importlib.util
 import io
 import json
 import os
-import pickle
 import resource
 import shlex
 import shutil
@@ -154,19 +153,32 @@ def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
     return make
 
 
+BUILD_DEMO = """\
+import pickle, sys
+from pathlib import Path
+from cranfield.demo import corpus
+before = set(sys.modules)
+made = corpus.build_corpus()
+Path("imported.txt").write_text(" ".join(sorted(set(sys.modules) - before)))
+from cranfield.demo import build
+build.build_corpus = lambda **_: made
+files = build.build_demo(Path.cwd() / "demo")
+Path("corpus.pickle").write_bytes(pickle.dumps((made, files)))
+"""
+
+
 @pytest.fixture(scope="session")
 def demo_before_its_run(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    """A folder with what `cranfield demo` builds before it searches, `demo`, and the corpus of it, `corpus.pickle`."""
+    """A folder with what `cranfield demo` builds before it searches, `demo`, and the corpus of it, `corpus.pickle`.
+
+    A process of another locale and hash seed makes it; `imported.txt` has the modules that reading the library imported.
+    """
 
     def fill(folder: Path) -> None:
-        from cranfield.demo.build import build_demo
-        from cranfield.demo.corpus import build_corpus
-
-        corpus = build_corpus()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cranfield.demo.build.build_corpus", lambda **_: corpus)
-            files = build_demo(folder / "demo")
-        (folder / "corpus.pickle").write_bytes(pickle.dumps((corpus, files)))
+        settings = {**os.environ, "PYTHONHASHSEED": "1", "LC_ALL": "C", "PYTHONUTF8": "0"}
+        command = [sys.executable, "-c", BUILD_DEMO]
+        done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
 
     return make_once("demo before its run", fill)
 

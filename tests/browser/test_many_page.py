@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 
 import pytest
@@ -20,16 +20,21 @@ LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-b
 
 
 PAGES = ("five", "fourteen", "varied")
+SHOWN = (pytest.param("five", marks=pytest.mark.slow), "fourteen", "varied")
+"""What is long in the report of five is in that of fourteen too."""
 
 
 @pytest.fixture(scope="module")
-def reports(make_once: Callable[[str, Callable[[Path], object]], Path]) -> dict[str, Path]:
-    """Name to page."""
-    folder = make_once("pages of many", write_reports)
+def reports(
+    make_once: Callable[[str, Callable[[Path], object]], Path], request: pytest.FixtureRequest
+) -> dict[str, Path]:
+    """Name to page, of those that a test of this run shows."""
+    shown = {one.callspec.params["name"] for one in request.session.items if one.path == request.path}
+    folder = make_once("pages of many", lambda folder: write_reports(folder, shown))
     return {name: folder / f"{name}.html" for name in PAGES}
 
 
-def write_reports(folder: Path) -> None:
+def write_reports(folder: Path, shown: Container[str]) -> None:
     """Reports of five systems and of fourteen, and of two with a sensitivity analysis."""
     draw = random.Random(3)
     queries = tuple(
@@ -50,16 +55,17 @@ def write_reports(folder: Path) -> None:
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs, config={"concurrency": 2})))
     comparison = compare(evaluations[2], evaluations[3], margin=0.05, test="t")
     documents = {
-        "five": comparison_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
-        "fourteen": comparison_document(compare_many(evaluations, test="t")),
-        "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
+        "five": lambda: comparison_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
+        "fourteen": lambda: comparison_document(compare_many(evaluations, test="t")),
+        "varied": lambda: comparison_document(comparison, sensitivity=sensitivity(comparison)),
     }
     for name, document in documents.items():
-        save_report(document, folder / f"{name}.html")
+        if name in shown:
+            save_report(document(), folder / f"{name}.html")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_nothing_runs_over_an_edge(loaded, name: str, width: int) -> None:
     page = loaded(name).show(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -36,6 +36,8 @@ pytestmark = pytest.mark.browser
 
 WIDTHS = (390, 1280)
 PAGES = ("comparison", "skyline", "evaluation", "classes", "raters")
+SHOWN = tuple(pytest.param(name, marks=pytest.mark.slow) if name == "evaluation" else name for name in PAGES)
+"""The tables of an evaluation are also in a comparison."""
 EVIL = "<script>document.title = 'taken'</script>"
 LONG = "doc://a/very/long/path/without/any/blank/" + "x" * 120
 
@@ -125,7 +127,7 @@ def write_reports(folder: Path) -> None:
         save_report(document, folder / f"{name}.html")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_page_writes_nothing_to_its_console_and_requests_nothing_but_itself(loaded, name: str) -> None:
     found = loaded(name)
     for width in WIDTHS:
@@ -136,7 +138,7 @@ def test_a_page_writes_nothing_to_its_console_and_requests_nothing_but_itself(lo
 
 
 @pytest.mark.parametrize("all_open", [False, True])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_the_page_never_scrolls_sideways(loaded, name: str, *, all_open: bool) -> None:
     for width in (320, *WIDTHS):
         page = loaded(name).show(width, all_open=all_open)
@@ -150,7 +152,7 @@ def test_the_page_never_scrolls_sideways(loaded, name: str, *, all_open: bool) -
         assert (width, escaped) == (width, [])
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_every_heading_is_visible(loaded, name: str) -> None:
     for width in WIDTHS:
         page = loaded(name).show(width)
@@ -170,7 +172,7 @@ def test_each_class_has_its_table(loaded, width: int) -> None:
     assert [caption[0] for caption in captions] == [one.letter for one in QUERY_CLASSES.values()]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.slow), 1280])
 def test_the_keyboard_reaches_the_content_the_tables_and_the_details(fresh, width: int) -> None:
     page = fresh("comparison", width)
     page.keyboard.press("Tab")
@@ -261,7 +263,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_words_stand_out_from_what_is_behind_them(loaded, name: str, scheme: str) -> None:
     page = loaded(name).show(1280, all_open=True, scheme=scheme)
     assert page.evaluate(CONTRAST) == []

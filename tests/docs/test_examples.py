@@ -38,6 +38,8 @@ PAGES = sorted(
     for path in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))
     if not {"_build", "generated"} & set(path.relative_to(CHECKOUT).parts)
 )
+SLOW_PAGES = {f"docs/how-to/{name}.md" for name in ("books", "gate", "model-raters", "power", "pytest")}
+"""Those that take seconds; what they show is tested elsewhere too."""
 FILE_NAME = re.compile(r"`(?P<name>[\w./-]+)`:\s*\Z")
 EXPECTED_OUTPUT = re.compile(r"^[ \t]*# > ?(.*)$", re.MULTILINE)
 COMMAND_S = 120
@@ -187,7 +189,9 @@ def failures(document: Document) -> list[str]:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page for page in PAGES]
+)
 def test_the_examples_of_a_page_have_the_output_it_shows(page: str) -> None:
     document = Document.parse(str(CHECKOUT / page), parse_page)
     found = failures(document)

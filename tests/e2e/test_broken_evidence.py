@@ -29,6 +29,13 @@ SOURCES = r"(apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book):
 """The group holds the scheme alone: every id becomes `apple-docs`."""
 WHOLE = r"((?:apple-docs|swift-evolution|hig|apple-archive|swift-org|swift-book)://[^\s\)]+)"
 
+PLACES = """
+def search(query, k):
+    number = int(query.removeprefix("item"))
+    hits = [(f"src/part{place}/other{number}.rs", f"{place * 40 + 1}-{place * 40 + 40}") for place in range(5)]
+    hits.insert(1, (f"src/file{number}.rs", f"{number + 5}-{number + 30}"))
+    return [{"id": path, "span": span} for path, span in hits[:k]]
+"""
 PROGRAM = """\
 how=$1 seen=${2#item} rank=0
 page=apple-docs://uikit/page item=apple-docs://swiftui/item
@@ -199,7 +206,8 @@ def test_a_baseline_that_is_empty_is_void(folder: Path, service: str) -> None:
 
 
 def test_spans_that_are_no_lines_are_void(folder: Path) -> None:
-    job = ran(folder, {"right": mcp("{}-{}"), "wrong": mcp("file:{}-{}")}, testset="places")
+    (folder / "places.py").write_text(PLACES)
+    job = ran(folder, {"right": {"python": "places:search"}, "wrong": mcp("file:{}-{}")}, testset="places")
     assert job.comparison is not None
     assert job.comparison.verdict.code == "invalid"
     assert checks(job) == {"results-without-lines": "void"}

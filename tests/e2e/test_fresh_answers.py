@@ -113,7 +113,10 @@ def test_hours_without_depends_ask_again_and_say_what_is_missing(project: Projec
         assert f"{system}: every query is sent, and no answer is kept: name in its `depends`" in done.stderr
 
 
-@pytest.mark.parametrize("how", DEPENDS)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("how", ["files", "field", *(pytest.param(how, marks=SLOW) for how in ("folder", "command"))])
 def test_kept_answers_are_used_only_while_what_the_system_depends_on_is_the_same(project: Project, how: str) -> None:
     project.config(DEPENDS[how], hours=24)
     project.run()
@@ -131,10 +134,14 @@ def test_kept_answers_are_used_only_while_what_the_system_depends_on_is_the_same
     ("depends", "why"),
     [
         ("[indx.txt]", "indx.txt, named in its `depends`, does not exist"),
-        ("[{command: [no-such-program]}]", "`no-such-program`, named in its `depends`, could not be started"),
+        pytest.param(
+            "[{command: [no-such-program]}]",
+            "`no-such-program`, named in its `depends`, could not be started",
+            marks=SLOW,
+        ),
         ("[{command: [sh, -c, exit 3]}]", "`sh -c 'exit 3'`, named in its `depends`, ended with exit status 3"),
-        ("[{command: ['true']}]", "`true`, named in its `depends`, printed nothing"),
-        ("[{field: build}]", "the answer to its first query has no field build"),
+        pytest.param("[{command: ['true']}]", "`true`, named in its `depends`, printed nothing", marks=SLOW),
+        pytest.param("[{field: build}]", "the answer to its first query has no field build", marks=SLOW),
     ],
 )
 def test_what_cannot_be_read_keeps_no_answer_and_says_why(project: Project, depends: str, why: str) -> None:
@@ -169,8 +176,17 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
     assert "were kept" not in project.run("--refresh").stdout
 
 
-@pytest.mark.parametrize("how", ["files", "command", "field"])
-@pytest.mark.parametrize("hours", [None, 24])
+@pytest.mark.parametrize(
+    ("how", "hours"),
+    [
+        ("field", None),
+        ("files", 24),
+        *(
+            pytest.param(how, hours, marks=SLOW)
+            for how, hours in (("files", None), ("command", None), ("command", 24), ("field", 24))
+        ),
+    ],
+)
 def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     project: Project, how: str, hours: float | None
 ) -> None:
@@ -229,6 +245,7 @@ def test_an_interrupted_run_resumes_and_reports_the_age_of_what_it_resumes(proje
     assert sum(age is not None and age > 4 * 3600 for age in ages) == n
 
 
+@SLOW
 def test_an_interrupted_run_starts_over_where_the_index_changed_meanwhile(project: Project, interrupted: Path) -> None:
     assert interrupted.exists()
     project.index(6, "2026-11-02")

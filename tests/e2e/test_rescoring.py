@@ -65,9 +65,9 @@ evidence: {identical-runs: off, kept-answers: 3}
 @pytest.mark.parametrize(
     ("text", "systems", "arguments"),
     [
-        (PLAIN, ("old", "new"), ()),
-        (PLAIN, ("old",), ()),
-        (PLAIN, ("old", "new", "other"), ()),
+        pytest.param(PLAIN, ("old", "new"), (), marks=pytest.mark.slow),
+        pytest.param(PLAIN, ("old",), (), marks=pytest.mark.slow),
+        pytest.param(PLAIN, ("old", "new", "other"), (), marks=pytest.mark.slow),
         (PLAIN + "baseline: other\n", ("old", "new", "other"), ()),
         (SETTINGS, ("old", "new"), ("--seed", "7", "--out", "my out")),
         (SETTINGS, ("old", "new", "other"), ()),

@@ -24,6 +24,7 @@ def answers(path: Path) -> list[list[dict[str, object]]]:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
 def test_results_do_not_depend_on_the_order_of_building(corpus: Corpus, tmp_path: Path, design: SystemDesign) -> None:
+    corpus = Corpus(corpus.entities[::5])
     shuffled = list(corpus)
     random.Random(7).shuffle(shuffled)
     write_database(corpus, design, tmp_path / "one.db")
