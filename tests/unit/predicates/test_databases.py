@@ -248,7 +248,11 @@ STEPS_FOR_EVER = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "sql"), STEPS_FOR_EVER, ids=[f"{n}-{kind}" for n, (kind, _) in enumerate(STEPS_FOR_EVER)]
+    ("kind", "sql"),
+    [
+        pytest.param(kind, sql, id=f"{n}-{kind}", marks=[pytest.mark.slow] if n == 1 else [])
+        for n, (kind, sql) in enumerate(STEPS_FOR_EVER)
+    ],
 )
 def test_what_does_not_end_is_stopped_in_time_and_the_next_is_asked(
     kind: str, sql: str, request: pytest.FixtureRequest

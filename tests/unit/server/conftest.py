@@ -86,11 +86,22 @@ def with_store(app: FastAPI, store: Store) -> FastAPI:
     return app
 
 
+@pytest.fixture(scope="session")
+def now() -> list[int]:
+    """The time of the books, set by hand."""
+    return [0]
+
+
+@pytest.fixture(scope="session")
+def team_store(filled: Path, tmp_path_factory: pytest.TempPathFactory, now: list[int]) -> Store:
+    """The store, whose file each test has anew: the engine stays, since it compiles each statement once."""
+    return open_store(shutil.copy(filled, tmp_path_factory.mktemp("team") / "books.db"), clock=lambda: now[0])
+
+
 @pytest.fixture
-def team(filled: Path, tmp_path: Path, team_books: ModuleType, team_app: FastAPI) -> Iterator[Team]:
-    path = tmp_path / "books.db"
-    shutil.copy(filled, path)
-    now = [team_books.NOON]
-    store = open_store(path, clock=lambda: now[0])
-    yield Team(with_store(team_app, store), store, now)
-    store.close()
+def team(filled: Path, team_store: Store, now: list[int], team_books: ModuleType, team_app: FastAPI) -> Iterator[Team]:
+    team_store.close()
+    shutil.copy(filled, Path(team_store.database.where))
+    now[0] = team_books.NOON
+    yield Team(with_store(team_app, team_store), team_store, now)
+    team_store.close()

@@ -65,12 +65,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def one_store(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The store, whose file each test has anew: the engine stays, since it compiles each statement once."""
+    return open_store(shutil.copy(made, tmp_path_factory.mktemp("one") / "books.db"))
+
+
 @pytest.fixture
-def store(made: Path, tmp_path: Path) -> Iterator[Store]:
-    shutil.copy(made, tmp_path / "books.db")
-    opened = open_store(tmp_path / "books.db")
-    yield opened
-    opened.close()
+def store(made: Path, one_store: Store) -> Iterator[Store]:
+    one_store.close()
+    shutil.copy(made, Path(one_store.database.where))
+    yield one_store
+    one_store.close()
 
 
 @pytest.fixture(scope="session")

@@ -50,13 +50,19 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def one_store(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The store, whose file each test has anew: the engine stays, since it compiles each statement once."""
+    return open_store(shutil.copy(database, tmp_path_factory.mktemp("one") / "books.db"))
+
+
 @pytest.fixture
-def store(database: Path, tmp_path: Path) -> Iterator[Store]:
+def store(database: Path, one_store: Store) -> Iterator[Store]:
     """A store with the book `demo`."""
-    shutil.copy(database, tmp_path / "books.db")
-    opened = open_store(tmp_path / "books.db")
-    yield opened
-    opened.close()
+    one_store.close()
+    shutil.copy(database, Path(one_store.database.where))
+    yield one_store
+    one_store.close()
 
 
 def make_pool() -> Pool:

@@ -26,7 +26,7 @@ def call(*arguments: str) -> int:
 @pytest.fixture
 def recorded(store: Store, options: RateOptions, texts: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A recording of the command's own requests, made with another book."""
-    monkeypatch.setenv("CRANFIELD_DB", str(tmp_path / "books.db"))
+    monkeypatch.setenv("CRANFIELD_DB", store.database.where)
     path = tmp_path / "calls.jsonl"
     recording = replace(
         options, connection=replace(options.connection, record=path), sampling=replace(options.sampling, seed=0)
@@ -87,7 +87,7 @@ def test_mistakes_of_the_call_are_named(
     arguments: list[str],
     message: str,
 ) -> None:
-    monkeypatch.setenv("CRANFIELD_DB", str(tmp_path / "books.db"))
+    monkeypatch.setenv("CRANFIELD_DB", store.database.where)
     assert store.books.get("demo")
     assert call("rate", "demo", *arguments) == 2
     assert message in capsys.readouterr().err
