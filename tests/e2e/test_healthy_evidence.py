@@ -23,8 +23,8 @@ import pytest
 from cranfield import Answer, Comparison, Evaluation, Hit, Outcome, Query, Run, TestSet, compare, evaluate, load
 from cranfield.model import Pattern
 
-FEWEST = 30
 Lists = Mapping[str, Sequence[Hit | str]]
+Made = Callable[[Path], Iterator[tuple[str, Comparison]]]
 
 
 def run_of(name: str, lists: Lists) -> Run:
@@ -175,15 +175,20 @@ def knowcode(data: Path) -> Iterator[tuple[str, Comparison]]:
     yield from halves(replace(testset, name="knowcode"), runs, ["RR", "R@10"])
 
 
-def test_no_check_finds_anything_in_thirty_healthy_comparisons(
-    shared_data: Path, capsys: pytest.CaptureFixture[str]
+SMALL = (cupertino, octocode, knowcode)
+
+
+@pytest.mark.parametrize(
+    ("made", "fewest"), [(SMALL, 18), pytest.param((cranfield_collection, *SMALL), 30, marks=pytest.mark.slow)]
+)
+def test_no_check_finds_anything_in_healthy_comparisons(
+    shared_data: Path, capsys: pytest.CaptureFixture[str], made: tuple[Made, ...], fewest: int
 ) -> None:
-    made = (cranfield_collection, cupertino, octocode, knowcode)
     healthy = {name: comparison for build in made for name, comparison in build(shared_data)}
     alarms = {name: found for name, comparison in healthy.items() if (found := comparison.evidence)}
     with capsys.disabled():
         print(f"\nfalse alarms of the evidence checks: {len(alarms)} of {len(healthy)} healthy comparisons")
-    assert len(healthy) >= FEWEST
+    assert len(healthy) >= fewest
     assert not alarms
     assert not [side.evidence for comparison in healthy.values() for side in comparison.evaluations if side.evidence]
     assert {comparison.verdict.code for comparison in healthy.values()} >= {"better", "worse", "not_significant"}
