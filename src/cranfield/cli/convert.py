@@ -8,16 +8,14 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.shared import ConventionOption
-from cranfield.cli.testset.common import ForceOption, note, refuse_existing
+from cranfield.cli.testset.common import ForceOption, OutArgument, ToOption, note, refuse_existing
 
 
 def convert_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run in any format that `cranfield evaluate` reads.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")],
+    out: OutArgument,
     *,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
-    ] = None,
+    to: ToOption = None,
     convention: ConventionOption = "trec",
     force: ForceOption = False,
 ) -> None:

@@ -15,9 +15,11 @@ import typer
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.testset.common import (
     ForceOption,
+    OutArgument,
     OutOption,
     SetArgument,
     TodayOption,
+    ToOption,
     day_of,
     note,
     refuse_existing,
@@ -227,14 +229,12 @@ def _hint(sentence: str) -> Iterator[None]:
 @option_groups
 def convert_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="Test set, in any supported format.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")],
+    out: OutArgument,
     *,
     source_format: Annotated[
         str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detected from the content.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
-    ] = None,
+    to: ToOption = None,
     force: ForceOption = False,
     options: TestSetOptions,
 ) -> None:

@@ -24,6 +24,10 @@ SetFormatOption = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write the changed test set to this file; default: SET.")
 ]
+OutArgument = Annotated[Path, typer.Argument(metavar="OUT", help="Output file; its extension selects the format.")]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="FORMAT", help="Format of OUT; default: from its extension.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or split.")]
 TodayOption = Annotated[
     str | None, typer.Option("--today", metavar="DATE", help="Use this date instead of today, such as 2026-11-21.")
