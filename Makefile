@@ -19,6 +19,7 @@ SIZES ?= S M
 # Programs that tests need besides Python, each with its Debian package. Playwright's driver needs libatomic.
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
 SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql
+PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
 # The C kernel is built by the installation, so its sources are what an environment is made of.
 KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
@@ -45,7 +46,7 @@ test: setup  ## run the tests that find most mistakes, in under four minutes on 
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
-	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES)
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES)
 	@$(PYTEST) $(ARGS)
 
 test-wheel: setup  ## build the wheel, install it in a fresh environment, and test its contents, the kernel and the commands
@@ -71,6 +72,7 @@ docs: setup  ## build the documentation into docs/_build/html; every warning is 
 	@echo "docs/_build/html/index.html"
 
 bench: setup  ## measure speed against the other tools (SIZES="S M L"; ARGS="--resume --write")
+	@scripts/system-packages.sh wrk=wrk
 	@bench/setup.sh
 	@$(BIN)/python bench/everything.py $(SIZES) $(ARGS)
 

@@ -38,6 +38,7 @@ def main() -> int:
     failed |= call("judgments.py", keep="judgments.txt")
     failed |= call("significance.py", keep="significance.txt")
     failed |= call("judging_load.py", "--seconds", "600", keep="judging_load.txt")
+    failed |= call("server_load.py", "60", keep="server_load.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:
         failed |= call("memory_door.py", *in_memory, *resume)

@@ -17,16 +17,19 @@ from typing import Any
 
 from generate_systems import presets_page, pytest_page, rules_page
 from python_markdown import attributes, docstring, fence, field_sentences, first_line, signature, table
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import cranfield
 from cranfield import errors
 from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
+from cranfield.client import errors as client_errors
 from cranfield.concurrency.orphans import MARK_NAME
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
+from cranfield.mcp_server.http import VARIABLE as TOKEN_VARIABLE
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
 from cranfield.measures.catalogue import by_family
 from cranfield.measures.measure import spell
@@ -36,6 +39,9 @@ from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.documents.catalogue import trec_names
 from cranfield.server.options import KEY_VARIABLE
+from cranfield.server.v1.openapi import description
+from cranfield.service.metrics.families import FAMILIES as METRIC_FAMILIES
+from cranfield.service.metrics.one_shot import AUTH_VARIABLE
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 from cranfield.stats.scale import MAPS
@@ -222,7 +228,9 @@ def evidence_page() -> str:
 
 def errors_page() -> str:
     tree = inspect.getdoc(errors) or ""
-    classes = sorted(subclasses(errors.CranfieldError), key=lambda cls: (cls.exit_code, cls.__name__))
+    public = (errors.__name__, client_errors.__name__)  # what is loaded besides depends on the pages before
+    found = (cls for cls in subclasses(errors.CranfieldError) if cls.__module__ in public)
+    classes = sorted(found, key=lambda cls: (cls.exit_code, cls.__name__))
     rows = [(f"`{cls.__name__}`", cls.exit_code, first_line(cls.__doc__)) for cls in classes]
     codes = [
         (0, "done"),
@@ -288,7 +296,7 @@ def cli_page() -> str:
         sections += [f"## cranfield {command}", fence(help_of(command))]
         for inner in subcommands(command):
             sections += [f"### cranfield {command} {inner}", fence(help_of(command, inner))]
-    sections += ["## Environment variables", table(("variable", "meaning"), VARIABLES.items())]
+    sections += ["## Environment variables", table(("variable", "meaning"), variables().items())]
     return "\n\n".join(sections)
 
 
@@ -299,16 +307,26 @@ def subcommands(command: str) -> tuple[str, ...]:
     return tuple(importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS)
 
 
+def variables() -> dict[str, str]:
+    """Every environment variable: those that stand for an option, with its help, and the others."""
+    found = {}
+    for command in COMMANDS:
+        group = get_command(command_line(command)).commands[command]
+        for each in (*getattr(group, "commands", {}).values(), group):
+            found |= {f"`{option.envvar}`": option.help for option in each.params if isinstance(option.envvar, str)}
+    return found | VARIABLES
+
+
 VARIABLES = {
     f"`{ENGINE_VARIABLE}`": "The reader of TREC runs: `native` (the C kernel; an error where it was not built), `python`, or "
     "`auto`, the default: the kernel where there is one.",
     f"`{JOBS_VARIABLE}`": "Threads of the kernel, from 1 to 256. Unset: as many as there are processors, at most 8.",
     f"`{FOLDER_VARIABLE}`": "Folder of the cached scans of large run files, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
-    "`CRANFIELD_DB`": "Database of books: a path, `sqlite:PATH` or `postgresql://...`. Unset: `cranfield-books.db`.",
-    "`CRANFIELD_SECRET`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file of the user.",
+    f"`{TOKEN_VARIABLE}`": "Token that callers of `cranfield mcp --http` send, 32 characters or more. Unset: it is made, and printed.",
     f"`{KEY_VARIABLE}`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file that is made once in "
     "`cranfield/` in the data folder of the user (`XDG_DATA_HOME`, else `~/.local/share`).",
+    f"`{AUTH_VARIABLE}`": "User and password of a Pushgateway, `USER:PASSWORD`, for `cranfield metrics --push`.",
     f"`{MARK_NAME}`": "Set by Cranfield, not by you: the mark by which it finds the processes of a system to end them.",
 }
 
@@ -535,6 +553,38 @@ def published_schema(name: str) -> Mapping[str, Any]:
     return schema
 
 
+def metrics_page() -> str:
+    """The Prometheus metrics, from the table that writes them."""
+    intro = (
+        "Names are with the default prefix; the [operator's file](workbench.md) changes prefix, names and labels. A value that "
+        "is not known has no series: it is never 0. [How to use them](../../how-to/prometheus.md)."
+    )
+    subject = ("system", "testset", "variant", "components")
+    rows = []
+    for family in METRIC_FAMILIES.values():
+        labels = (*(("measure", "k") if family.of_measure else ()), *family.labels)
+        labels += (*(subject if family.of_subject else ()), *(("stratum",) if family.of_measure else ()))
+        rows.append(
+            (f"`cranfield_{family.name}`", family.kind.value, ", ".join(f"`{name}`" for name in labels), family.help)
+        )
+    return "\n\n".join(["# Metrics for Prometheus", intro, table(("metric", "type", "labels", "what it is"), rows)])
+
+
+def rest_page() -> str:
+    """The routes of the REST API, from its OpenAPI document."""
+    intro = (
+        "From `GET /openapi.json` of a server, which has the models too. Each request has a token; every failure has the shape "
+        "`ErrorResponse`. [How to use it](../../how-to/rest.md)."
+    )
+    rows = []
+    for path, operations in description()["paths"].items():
+        for method, operation in operations.items():
+            query = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+            what = " ".join(operation.get("description", "").split())
+            rows.append((f"`{method.upper()} {path}`", ", ".join(f"`{name}`" for name in query), what))
+    return "\n\n".join(["# REST API", intro, table(("request", "query", "what it does"), rows)])
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "measures": measures_page,
     "conventions": conventions_page,
@@ -546,6 +596,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "workbench": workbench_page,
     "presets": presets_page,
     "gate": rules_page,
+    "metrics": metrics_page,
+    "rest": rest_page,
     "pytest": pytest_page,
     "formats": formats_page,
     "classes": classes_page,

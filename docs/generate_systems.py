@@ -92,7 +92,10 @@ def rules_page() -> str:
         keys = model_of(rule.name)
         examples = "gate:\n  rules:\n" + "".join(f"    - {example}\n" for example in rule.examples)
         sections += [f"## {rule.name}", rule.sentence, fence(examples, "yaml"), settings_table(keys)]
-    about = "A rule may also name `testsets`, where a config has several."
+    about = (
+        "A rule may also name `testsets`, where a config has several. `for` and `severity` are of its alert: "
+        "`cranfield alerts` writes the rules for [Prometheus](../../how-to/prometheus.md)."
+    )
     return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig), *owners_section()])
 
 

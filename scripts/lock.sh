@@ -13,3 +13,5 @@ compile requirements/uv.in -o requirements/uv.txt
 compile pyproject.toml --all-extras --group dev -o requirements/dev.txt
 # What the wheel is tested with: no linters, no documentation tools; the same pins.
 compile pyproject.toml --all-extras --group test --constraints requirements/dev.txt -o requirements/test.txt
+# What the image of the Dockerfile installs.
+compile pyproject.toml --extra web --extra mcp --extra postgres --group image --constraints requirements/dev.txt -o requirements/image.txt

@@ -13,7 +13,16 @@
     │   ├── MissingExtraError          an optional library that is not installed
     │   ├── BookClosedError            a judgment for a book that is closed
     │   ├── NotAllowedError            an account may not do this
-    │   └── NoAgreementError           raters who agree less than their book asks for
+    │   ├── NoAgreementError           raters who agree less than their book asks for
+    │   ├── LogError                   a log of queries that cannot be read
+    │   ├── QueueFullError             an account has too many jobs in the queue
+    │   └── KeyConflictError           the idempotency key of another request
+    ├── ApiError                   2   an answer of the REST API, to its client
+    │   ├── RefusedError               the request is wrong
+    │   │   └── NotFoundError          there is no such thing
+    │   ├── NotAuthorisedError         the token does not allow it
+    │   ├── JobFailedError         3   the job failed or was cancelled
+    │   └── ApiUnavailableError    3   the server does not answer
     ├── SystemUnderTestError       3   the program being measured
     │   └── PreflightError             a check before the first query failed
     └── InternalError              70  a bug in Cranfield; please report it

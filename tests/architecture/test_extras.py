@@ -104,4 +104,4 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
     for path in PACKAGE.rglob("*.py"):
         named |= set(re.findall(r"for_extra\(.*?, \"(\w+)\"\)", path.read_text(encoding="utf-8")))
     assert named <= set(EXTRAS)
-    assert set(EXTRAS) - named <= {"report", "web", "agents"}  # a picture that cannot be drawn has a message of its own
+    assert set(EXTRAS) - named <= {"web", "agents"}

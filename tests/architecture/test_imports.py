@@ -20,7 +20,7 @@ PACKAGE = Path(cranfield.__file__).parent
 EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
-    *("agents", "judging"),
+    *("agents", "database", "judging"),
 }
 GROUND = {"certificates", "errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -57,8 +57,10 @@ TABLE: dict[str, set[str]] = {
     "demo": {"model", "formats"},
     "forge": {"concurrency"},
     "agents": {"model", "numbers", "concurrency", "formats", "systems.calls.redact"},
+    "database": set(),
     "judging": {
         *(
+            "database",
             "model",
             "numbers",
             "concurrency",
@@ -73,8 +75,11 @@ TABLE: dict[str, set[str]] = {
         *("testsets", "evaluation", "config", "agents", "systems.calls.regex_process", "systems.kinds.http_body"),
     },
     "project": EVERYTHING_BELOW_CLI,
-    "server": {*EVERYTHING_BELOW_CLI, "project"},
-    "cli": {*EVERYTHING_BELOW_CLI, "project", "server"},
+    "service": {*EVERYTHING_BELOW_CLI, "project"},
+    "server": {*EVERYTHING_BELOW_CLI, "project", "service"},
+    "client": {"concurrency", "service.requests", "service.responses"},
+    "mcp_server": {*EVERYTHING_BELOW_CLI, "project", "service", "server"},
+    "cli": {*EVERYTHING_BELOW_CLI, "project", "service", "server", "mcp_server"},
     "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},
     # The face (cranfield/__init__.py) and `python -m cranfield` only point at the rooms.
     "": {*EVERYTHING_BELOW_CLI, "project"},

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, expect
 
-from cranfield.config.documents import load_workbench
+from cranfield.config.workbench import load_workbench
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import BookSettings

@@ -38,7 +38,10 @@ PAGES = sorted(
     for path in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))
     if not {"_build", "generated"} & set(path.relative_to(CHECKOUT).parts)
 )
-SLOW_PAGES = {f"docs/how-to/{name}.md" for name in ("books", "gate", "model-raters", "power", "pytest")}
+SLOW_PAGES = {
+    f"docs/how-to/{name}.md"
+    for name in ("books", "gate", "intake", "model-raters", "power", "prometheus", "pytest", "rest", "watch")
+}
 """Those that take seconds; what they show is tested elsewhere too."""
 FILE_NAME = re.compile(r"`(?P<name>[\w./-]+)`:\s*\Z")
 EXPECTED_OUTPUT = re.compile(r"^[ \t]*# > ?(.*)$", re.MULTILINE)

@@ -186,9 +186,9 @@ def test_an_unknown_name_is_an_error_with_place_and_hint() -> None:
 
 
 def test_a_missing_extra_names_the_command_that_brings_it() -> None:
-    error = MissingExtraError.for_extra("drawing pictures", "report")
+    error = MissingExtraError.for_extra("serving pages", "web")
     assert str(error) == (
-        "drawing pictures needs an extra that is not installed.\nHint: run `pip install 'cranfield[report]'`."
+        "serving pages needs an extra that is not installed.\nHint: run `pip install 'cranfield[web]'`."
     )
 
 

@@ -63,7 +63,7 @@ def prepare(address):
         from drawing import draw_in_one_process
 
         draw_in_one_process(f"{address}.drawing")
-        html._template()
+        html._template("page.html")
     for model in models(BaseModel):
         model.model_rebuild(raise_errors=False)
 

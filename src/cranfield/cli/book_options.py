@@ -25,9 +25,14 @@ DbOption = Annotated[
         help="Database of books: a path, sqlite:PATH or postgresql://...",
     ),
 ]
-DocumentsOption = Annotated[
+WorkbenchOption = Annotated[
     Path | None,
-    typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are."),
+    typer.Option(
+        "--workbench",
+        metavar="FILE",
+        envvar="CRANFIELD_WORKBENCH",
+        help="Operator's file: texts of documents, and how the server runs.",
+    ),
 ]
 ByOption = Annotated[
     str | None,
@@ -49,6 +54,19 @@ def open_books(db: str = DEFAULT_DATABASE, *, create: bool = False) -> Store:
 
         raise MissingExtraError.for_extra("a database of books", "web") from None
     return open_store(db, create=create)
+
+
+def upgrade_sentences(store: Store) -> list[str]:
+    """What opening a database changed: it was made, or upgraded from an earlier revision; nothing where nothing was."""
+    from cranfield.database.base import REVISION
+
+    done = store.upgraded
+    if done is None or done.before == REVISION:
+        return []
+    if done.before is None:
+        return [f"{store.where} is a new database"]
+    copied = [] if done.backup is None else [f"the database before: {done.backup}"]
+    return [f"{store.where} was upgraded from revision {done.before} to {REVISION}", *copied]
 
 
 def named(kind: type[Kind], what: str, given: str) -> Kind:

@@ -28,3 +28,4 @@ def demo_command(
     job = run_job(demo.config, out=out)
     deliver(job.document, output, written=job.written)
     typer.echo(f"The report: {job.report}", err=True)
+    typer.echo(f"Next, in {out}: cranfield serve cranfield.yaml --workbench workbench.yaml", err=True)

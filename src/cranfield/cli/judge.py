@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, note_scale, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
 from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def judge_command(
     db: DbOption = DEFAULT_DATABASE,
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
-    documents: DocumentsOption = None,
+    workbench: WorkbenchOption = None,
     browser: OpenOption = True,
 ) -> None:
     """Open the judging page of a book in the browser, for one user of this machine.
@@ -82,16 +82,16 @@ def judge_command(
     store = open_books(db, create=from_runs)
     try:
         name = book_of_runs(store, book, _judged(testset, queries), depth) if from_runs else book[0]
-        _show_book(store, name, documents)
+        _show_book(store, name, workbench)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
-        with suppress(KeyboardInterrupt), closing(open_texts(documents)) as texts:  # Ctrl-C is the ordinary end
+        with suppress(KeyboardInterrupt), closing(open_texts(workbench)) as texts:  # Ctrl-C is the ordinary end
             run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()
 
 
-def _show_book(store: Store, name: str, documents: Path | None) -> None:
+def _show_book(store: Store, name: str, workbench: Path | None) -> None:
     """Name the book and what is left of it on stderr.
 
     Raises:
@@ -101,8 +101,8 @@ def _show_book(store: Store, name: str, documents: Path | None) -> None:
     typer.echo(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}", err=True)
     if book.state != "open":
         typer.echo(f"note: the book is {book.state}: it takes no judgments", err=True)
-    if documents is None and _is_without_text(store, book):
-        typer.echo("note: the runs give no text of the documents; `--documents FILE` names a source of texts", err=True)
+    if workbench is None and _is_without_text(store, book):
+        typer.echo("note: the runs give no text of the documents; `--workbench FILE` names a source of texts", err=True)
 
 
 def _is_without_text(store: Store, book: BookInfo) -> bool:

@@ -41,11 +41,17 @@ COMMANDS = (
     "convert",
     "measures",
     "serve",
+    "watch",
+    "mcp",
+    "intake",
+    "metrics",
+    "alerts",
+    "dashboard",
     "people",
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"baseline", "book", "db", "pool", "testset", "system", "ci", "people"})
+GROUPS = frozenset({"baseline", "book", "db", "pool", "testset", "system", "ci", "people", "intake"})
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""

@@ -93,7 +93,7 @@ def password_command(
 
 def token_command(
     name: NameArgument,
-    scope: Annotated[str, typer.Option("--scope", metavar="SCOPE", help="read, judge or manage.")] = "read",
+    scope: Annotated[str, typer.Option("--scope", metavar="SCOPE", help="read, judge, evaluate or manage.")] = "read",
     days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=3_650, help="How long it holds.")] = 90,
     label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What it is for.")] = "command line",
     db: DbOption = DEFAULT_DATABASE,

@@ -1,65 +1,240 @@
-"""Serve the books of a team."""
+"""Serve the books of a team, and the evaluations of its systems."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, DocumentsOption, open_books
-from cranfield.cli.judge import DEFAULT_PORT
+from cranfield.cli.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books, upgrade_sentences
+from cranfield.cli.ending import State
 from cranfield.errors import MissingExtraError, UsageError
 
-HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option("--port", metavar="N", min=1, max=65_535, help="Port to listen on.")]
+if TYPE_CHECKING:
+    from cranfield.config.server import ServerConfig, Setting
+    from cranfield.config.workbench import Workbench
+    from cranfield.judging.store.store import Store
+    from cranfield.server.options import ServerOptions
+
+VARIABLE = "CRANFIELD_SERVE_"
+
+
+class LogForm(StrEnum):
+    """Form of the log."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
+ConfigArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="CONFIG", envvar="CRANFIELD_CONFIG", help="Systems, test sets and gate: cranfield.yaml."),
+]
+ServerDbOption = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        envvar="CRANFIELD_DB",
+        help=f"Database: a path, sqlite:PATH or postgresql://...; default: {DEFAULT_DATABASE}.",
+    ),
+]
+AccountsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--accounts/--no-accounts",
+        envvar=f"{VARIABLE}ACCOUNTS",
+        help="People sign in. Without it one user of this machine does.",
+    ),
+]
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="ADDRESS", envvar=f"{VARIABLE}HOST", help="Address to listen on.")
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--port", metavar="N", min=1, max=65_535, envvar=f"{VARIABLE}PORT", help="Port to listen on."),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", envvar=f"{VARIABLE}URL", help="Address that browsers use; default: host and port."
+    ),
+]
+ProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-proxy",
+        metavar="ADDRESS",
+        envvar=f"{VARIABLE}TRUST_PROXY",
+        help="Proxy whose X-Forwarded headers are believed; repeat for more.",
+    ),
+]
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        envvar=f"{VARIABLE}ALLOW_HOST",
+        help="Further name of this server that programs may use, such as a scraper; repeat for more.",
+    ),
+]
+LogOption = Annotated[
+    LogForm | None,
+    typer.Option(
+        "--log",
+        metavar="FORM",
+        envvar=f"{VARIABLE}LOG",
+        help="Form of the log on stderr; auto is text on a terminal, and json elsewhere.",
+    ),
+]
+StopOption = Annotated[
+    float | None,
+    typer.Option(
+        "--stop-seconds",
+        metavar="S",
+        min=0,
+        max=600,
+        envvar=f"{VARIABLE}STOP_SECONDS",
+        help="Seconds that requests have to finish when the server is stopped.",
+    ),
+]
+DrainOption = Annotated[
+    float | None,
+    typer.Option(
+        "--drain-seconds",
+        metavar="S",
+        min=0,
+        max=600,
+        envvar=f"{VARIABLE}DRAIN_SECONDS",
+        help="Seconds that the server goes on after the signal to stop while /readyz fails.",
+    ),
+]
+PrintOption = Annotated[
+    bool, typer.Option("--print-config", help="Print every setting and where it comes from; start nothing.")
+]
 
 
 def serve_command(
+    context: typer.Context,
+    config: ConfigArgument = None,
     *,
-    accounts: Annotated[
-        bool, typer.Option("--accounts", help="People sign in. Without it one user of this machine does.")
-    ] = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = DEFAULT_PORT,
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Address that browsers use; default: host and port.")
-    ] = "",
-    trust_proxy: Annotated[
-        list[str] | None,
-        typer.Option("--trust-proxy", metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed."),
-    ] = None,
-    documents: DocumentsOption = None,
-    db: DbOption = DEFAULT_DATABASE,
+    workbench: WorkbenchOption = None,
+    db: ServerDbOption = None,
+    accounts: AccountsOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    url: UrlOption = None,
+    trust_proxy: ProxyOption = None,
+    allow_hosts: AllowHostOption = None,
+    log: LogOption = None,
+    drain_s: DrainOption = None,
+    stop_s: StopOption = None,
+    print_config: PrintOption = False,
 ) -> None:
-    """Serve all books of a database to a team, until interrupted."""
+    """Serve all books of a database, and the systems of a config, to a team, until interrupted.
+
+    What decides about a setting, in this order: the option, its environment variable, the block `server:` of the operator's file,
+    the default. `--print-config` shows it.
+    """
+    from cranfield.config.workbench import Workbench, load_workbench
+
+    operator = load_workbench(workbench) if workbench else Workbench()
+    options = {
+        "db": db,
+        "accounts": accounts,
+        "host": host,
+        "port": port,
+        "url": url,
+        "log": log,
+        "trust_proxy": trust_proxy,
+        "allow_hosts": allow_hosts,
+        "drain_s": drain_s,
+        "stop_s": stop_s,
+    }
+    settings = resolve_options(context, options, operator.server)
+    if print_config:
+        print_settings(settings, {"config": config, "workbench": workbench})
+        return
+    serve(settings, config, operator)
+
+
+def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbench) -> None:
+    """Serve until interrupted.
+
+    Raises:
+        UsageError: others could reach the server without accounts, the address is taken, or the database cannot be used.
+        ConfigError: with everything that is wrong with the config.
+    """
     try:
-        from cranfield.judging.documents.texts import open_texts
-        from cranfield.server.options import ServerOptions, is_loopback, server_secret
+        from cranfield.judging.documents.texts import DocumentTexts
+        from cranfield.server.options import server_options
         from cranfield.server.run import run_server
+        from cranfield.service.service import ConfigFile, Service
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the server", "web") from None
-    options = ServerOptions(
-        host=host,
-        port=port,
-        accounts=accounts,
-        url=url.rstrip("/"),
-        trusted_proxies=tuple(trust_proxy or ()),
-        secret=server_secret(),
-    )
-    store = open_books(db)
-    if accounts and not any(each.role == "admin" and each.active for each in store.people.all()):
+    config_file = ConfigFile(config)
+    server = server_options(settings)
+    with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(operator)) as texts:
+        for sentence in upgrade_sentences(store):
+            typer.echo(sentence, err=True)
+        warn(store, server)
+        service = Service(store, config_file, operator, store.clock)
+        run_server(
+            store,
+            server,
+            texts=texts,
+            service=service,
+            with_messages=State.debug,
+            on_ready=lambda address: typer.echo(f"Serving at {address}"),
+        )
+
+
+def resolve_options(context: typer.Context, options: Mapping[str, object], file: ServerConfig) -> tuple[Setting, ...]:
+    """Every setting of the server: of the command line, the environment, the operator's file."""
+    from cranfield.config.server import Origin, resolve_settings
+
+    origins = {"COMMANDLINE": Origin.OPTION, "ENVIRONMENT": Origin.ENVIRONMENT}
+    given = {}
+    for name, value in options.items():
+        source = context.get_parameter_source(name)
+        given[name] = value, origins.get(source.name if source else "", Origin.DEFAULT)
+    return resolve_settings(given, file)
+
+
+def print_settings(settings: tuple[Setting, ...], files: Mapping[str, Path | None]) -> None:
+    """Print each setting, its value and where it comes from; passwords are masked."""
+    from cranfield.config.server import shown_settings
+
+    for name, path in files.items():
+        typer.echo(f"{name:<12} {path or 'none'}")
+    for name, value, origin in shown_settings(settings):
+        typer.echo(f"{name:<12} {value}  ({origin})")
+
+
+def warn(store: Store, options: ServerOptions) -> None:
+    """Refuse a server that no administrator can sign in to; warn of one that is open to eavesdroppers.
+
+    Raises:
+        UsageError: people sign in, and there is no administrator.
+    """
+    from cranfield.server.options import is_loopback
+
+    if not options.accounts:
+        return
+    if not any(each.role == "admin" and each.active for each in store.people.all()):
         raise UsageError(
             "no administrator can sign in", path=store.where, hint="run `cranfield people add NAME --role admin` first"
         )
-    if accounts and not options.secure and options.public.hostname not in {"127.0.0.1", "localhost", "::1"}:
+    if not options.secure and options.public.hostname not in {"127.0.0.1", "localhost", "::1"}:
         typer.echo("Warning: passwords cross the network unencrypted. Put a proxy with TLS in front of it.", err=True)
-    if accounts and not trust_proxy and not is_loopback(options.public.hostname or "") and is_loopback(host):
+    if not options.trusted_proxies and not is_loopback(options.public.hostname or "") and is_loopback(options.host):
         typer.echo(
             "Warning: all sign-ins come from the proxy's address and share one limit of failures. Name the proxy with "
             "--trust-proxy.",
             err=True,
         )
-    with closing(open_texts(documents)) as texts:
-        run_server(store, options, texts=texts, on_ready=lambda address: typer.echo(f"Serving at {address}"))
-    store.close()

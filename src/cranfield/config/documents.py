@@ -1,4 +1,4 @@
-"""The operator's file of the judging workbench: where the text of a document is read from, and how it is shown.
+"""Sources of document texts in the operator's file: where the text of a document is read from, and how it is shown.
 
 `{id}` stands for the id of a document, `{NAME}` for a named group of `match`. In an address they are percent-encoded;
 `{+id}` keeps its slashes, as in RFC 6570.
@@ -6,24 +6,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import Field, PrivateAttr, Tag
+from pydantic import Field, Tag
 
-from cranfield.config.load import null_characters, placed
+from cranfield.config.hosts import Host, Seconds
 from cranfield.config.reading import compile_regex, compiles
 from cranfield.config.services import SECRET_PARAMETERS
-from cranfield.config.strict import Finding, Strict, by_key, checked
-from cranfield.errors import ConfigError, Problem, ProblemList, shorten, unknown_name
-from cranfield.formats.io.files import shown
-from cranfield.formats.io.located import load_located
-from cranfield.formats.io.tree import Loc
-from cranfield.formats.io.validation import Text, validate
+from cranfield.config.strict import Finding, Strict, by_key
+from cranfield.errors import Problem, shorten, unknown_name
+from cranfield.formats.io.validation import Text
 
 DocumentFormat = Literal["text", "markdown", "html", "code"]
 KINDS = ("fields", "command", "file", "sql", "url", "corpus")
@@ -31,7 +26,6 @@ KINDS = ("fields", "command", "file", "sql", "url", "corpus")
 _PLACEHOLDER = re.compile(r"\{(\+?)([A-Za-z_]\w*)\}")
 _FLAGS = re.compile(r"\(\?[ims]+\)")
 _BOUND = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?<![:\w]):([A-Za-z_]\w*)")
-_HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -75,21 +69,6 @@ def parameter_names(statement: str) -> list[str]:
     return list(dict.fromkeys(found[1] for found in _BOUND.finditer(statement) if found[1] is not None))
 
 
-def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """An address or a network; None for the name of a host."""
-    try:
-        return ipaddress.ip_network(text)
-    except ValueError:
-        return None
-
-
-def _check_host(text: str) -> Iterator[Finding]:
-    if network_of(text) is None and (_HOST.fullmatch(text) is None or re.fullmatch(r"[0-9./x]+", text)):
-        yield (), Problem("no host and no network", expected="wiki.intern, *.intern, 10.1.0.0/16", got=shorten(text))
-
-
-Host = Annotated[str, checked(_check_host)]
-Seconds = Annotated[float, Field(gt=0, le=120)]
 Bytes = Annotated[int, Field(ge=1_000, le=16_000_000)]
 
 
@@ -305,70 +284,3 @@ class Images(Strict):
     """Largest image, in bytes."""
     timeout_s: Seconds = 10.0
     """Seconds that an image may take."""
-
-
-class Workbench(Strict):
-    """The operator's file, `workbench.yaml`."""
-
-    documents: list[Source] = Field(default_factory=list)
-    """Sources of document texts, in order. A document that no source has is shown by the fields of the runs."""
-    images: Images = Field(default_factory=Images)
-    """Images; default: only those that are part of a record (`data:`)."""
-    cache_s: Annotated[float, Field(ge=0, le=86_400)] = 600.0
-    """Seconds that a text is kept before it is read again."""
-
-    _folder: Path = PrivateAttr(default_factory=Path)
-
-    @property
-    def folder(self) -> Path:
-        """What paths are relative to: the folder of the file."""
-        return self._folder
-
-    def lie_in(self, folder: Path) -> None:
-        """Set the folder of the file."""
-        self._folder = folder
-
-
-def load_workbench(path: Path | str) -> Workbench:
-    """Read the operator's file.
-
-    Raises:
-        ConfigError: with everything that is wrong, in the order of the lines.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise ConfigError("no such file", path=shown(path), hint="name another file, or write this one.")
-    located = load_located(path, ConfigError)
-    problems = ProblemList(ConfigError)
-    config = validate(located, Workbench, problems, context=located.sourced)
-    if config is not None:
-        problems.problems += [placed(located, finding) for finding in null_characters(located.sourced)]
-        if not problems.problems:
-            problems.problems += [placed(located, finding) for finding in _missing(config, path.absolute().parent)]
-    problems.raise_if_any()
-    if config is None:
-        raise ConfigError("not a workbench file", path=shown(path))
-    config.lie_in(path.absolute().parent)
-    return config
-
-
-def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
-    """Files and folders of sources that are not there."""
-    for index, source in enumerate(config.documents):
-        place: Loc = ("documents", index)
-        match source:
-            case CommandSource():
-                yield from _missing_folder(folder, source.cwd, (*place, "cwd"))
-            case FileSource():
-                yield from _missing_folder(folder, source.file.root, (*place, "file", "root"))
-            case CorpusSource() if not (folder / source.corpus.path).is_file():
-                yield (*place, "corpus", "path"), Problem("no such file", got=shorten(source.corpus.path))
-            case SqlSource():
-                kind, _, name = source.sql.database.partition(":")
-                if kind != "env" and not (folder / name).is_file():
-                    yield (*place, "sql", "database"), Problem("no such file", got=shorten(name))
-
-
-def _missing_folder(folder: Path, name: str, place: Loc) -> Iterator[Finding]:
-    if not (folder / name).is_dir():
-        yield place, Problem("no such folder", got=shorten(name))

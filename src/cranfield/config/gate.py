@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from cranfield.config.amount import Amount, AnAmount, Bound
+from cranfield.config.hosts import Duration
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
 from cranfield.config.reading import check_answer_rule
 from cranfield.config.strict import Finding, Strict, by_key, checked, exclusive_keys, known_in, raise_findings
@@ -236,6 +237,10 @@ class BaseRule(Strict):
 
     testsets: Annotated[list[TestsetName], Field(min_length=1)] | None = None
     """Test sets to which the rule applies, if the config has several; default: all."""
+    wait: Annotated[Duration | None, Field(alias="for")] = None
+    """Of its alert: how long the rule must be broken before the alert fires, `15m`; default: at once."""
+    severity: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)] | None = None
+    """Of its alert: the label `severity`; default: `warning`."""
 
     @property
     def terms(self) -> Terms:

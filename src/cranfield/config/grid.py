@@ -52,7 +52,7 @@ def grid_points(config: Config, grid: GridConfig) -> list[Point]:
     points: dict[str, Point] = {}
     for values in itertools.product(*grid.over.values()):
         settings = dict(zip(grid.over, values, strict=True))
-        system = SystemRoot.model_validate(_with(base, settings)).root
+        system = with_settings(base, settings)
         effective = _effective(system)
         if effective in points:
             found = points[effective]
@@ -187,14 +187,34 @@ def _params_of(config: Config, name: str) -> set[str] | None:
     return found
 
 
+def with_settings(system: SystemConfig, settings: Mapping[str, Any]) -> SystemConfig:
+    """The system with other values in some places.
+
+    Raises:
+        pydantic.ValidationError: that is no system.
+    """
+    return SystemRoot.model_validate(_with(system, settings)).root
+
+
+def written_value(system: SystemConfig, place: str) -> object:
+    """The value in a place; None where the config names none."""
+    value: object = _plain(system)
+    for step in _steps(place):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _steps(place: str) -> list[str]:
+    if place.startswith("params."):
+        return place.split(".", 1)
+    return place.split(".", 2) if place.startswith("fusion.weights.") else place.split(".")
+
+
 def _with(system: SystemConfig, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The system as it was written, with other values in some places."""
     data = _plain(system)
     for key, value in settings.items():
-        steps = key.split(".", 1) if key.startswith("params.") else key.split(".")
-        if key.startswith("fusion.weights."):
-            steps = key.split(".", 2)
-        inner = data
+        steps, inner = _steps(key), data
         for step in steps[:-1]:
             below = inner.get(step)
             inner[step] = dict(below) if isinstance(below, Mapping) else {}

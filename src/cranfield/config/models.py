@@ -258,6 +258,12 @@ class Config(Strict):
             return {"": self._with_defaults(SetConfig(path=self.testset or ""))}
         return {name: self._with_defaults(testset) for name, testset in self.testsets.items()}
 
+    def settings_of(self, name: str | None) -> SetConfig:
+        """Settings of a test set; None: of one that the config does not have, whose files and options are not its own."""
+        if name is not None:
+            return self.sets[name]
+        return self._with_defaults(SetConfig(path="")).model_copy(update={"options": SetOptions(), "repo": None})
+
     def set_name(self, name: str | None) -> str:
         """The name of one test set, "" for a single one; None is the only test set.
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cranfield.config.documents import Workbench
 from cranfield.config.models import Config
+from cranfield.config.workbench import Workbench
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.published_schema import published_schema, schema_text
 

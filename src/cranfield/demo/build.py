@@ -41,7 +41,7 @@ systems:
 
 WORKBENCH_TEXT = """\
 # The texts of documents, for raters and models. After `cranfield run`, in this folder:
-#   cranfield judge runs/{candidate}.jsonl --testset testset.yaml --documents workbench.yaml
+#   cranfield judge runs/{candidate}.jsonl --testset testset.yaml --workbench workbench.yaml
 documents:
   - sql:
       database: sqlite:{baseline}.db

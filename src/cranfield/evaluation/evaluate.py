@@ -35,7 +35,7 @@ SAME = 1e-12
 """Means closer than this are equal."""
 
 
-def evaluate_ranking(
+def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
     testset: TestSet,
     ranking: Ranking,
     measures: Sequence[Measure] | None = None,
@@ -45,6 +45,7 @@ def evaluate_ranking(
     run: Run | None = None,
     warnings: Sequence[str] = (),
     reading: Mapping[str, str | int | None] | None = None,
+    keep_undefined: bool = False,
 ) -> Evaluation:
     """Score a ranking.
 
@@ -58,6 +59,7 @@ def evaluate_ranking(
         run: the collected run, for its logs and stamps.
         warnings: of the reader, passed on.
         reading: options of the reader, passed on.
+        keep_undefined: keep requested measures that have no value for any query; their summaries are empty.
 
     Raises:
         MeasureError: a measure requested by name is undefined for every query; gives the reason.
@@ -67,6 +69,8 @@ def evaluate_ranking(
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
     notes = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
+    if keep_undefined:
+        impossible = {}
     if measures is not None and ranking.n_queries:
         _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values())})
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,21 +47,25 @@ class StrataContrast:
     """A sentence for each stratum at the ceiling of the measure."""
 
 
-def strata_of(testset: TestSet, query_ids: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def strata_of(
+    testset: TestSet, query_ids: Sequence[str], always: Collection[str] = ()
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(key, value, query ids) of every stratum, keys as they are met and values sorted; classes of queries under `class`.
 
-    Keys with a different value for each query are left out.
+    Keys with a different value for each query are left out, but not those of `always`.
     """
     for key, values in _by_stratum(testset, query_ids).items():
-        if max(len(members) for members in values.values()) > 1:
+        if key in always or max(len(members) for members in values.values()) > 1:
             yield from ((key, value, tuple(values[value])) for value in sorted(values))
 
 
-def summaries_by_stratum(evaluation: Evaluation, measure: Measure) -> tuple[StratumSummary, ...]:
-    """Mean, interval, median and spread of a measure within each stratum."""
+def summaries_by_stratum(
+    evaluation: Evaluation, measure: Measure, always: Collection[str] = ()
+) -> tuple[StratumSummary, ...]:
+    """Mean, interval, median and spread of a measure within each stratum; of which keys: see `strata_of`."""
     values, scored = evaluation.values[measure], evaluation.scored[measure]
     rows = []
-    for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):
+    for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids, always):
         places = np.array([evaluation.index[query_id] for query_id in query_ids])
         places = places[scored[places]]
         weights = np.array([evaluation.testset.by_id[evaluation.query_ids[i]].weight for i in places.tolist()])

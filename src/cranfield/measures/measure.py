@@ -169,6 +169,10 @@ class MeasureSpec:
     """What trec_eval calls it without a cutoff; empty where it has none."""
     trec_cut_name: str = ""
     """What trec_eval calls it at a cutoff, before the number (`ndcg_cut` of `ndcg_cut_10`)."""
+    question: str = ""
+    """Which question it answers; empty: the guide does not list it."""
+    plain: str = ""
+    """What it is for readers who know no formula; empty: `sentence`."""
 
     @cached_property
     def spelling(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +13,9 @@ from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.model import Scalar
-from cranfield.project.experiment import (
-    REPORT_FILES,
-    AnswerCache,
-    Experiment,
-    prepare,
-    require_folder,
-)
+from cranfield.project.experiment import AnswerCache, Experiment, prepare
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
+from cranfield.project.output_folder import REPORT_FILES, require_folder
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
 
@@ -111,7 +106,7 @@ def variants_of(config: Config, name: str) -> Variants:
     if name not in config.systems:
         raise UnknownNameError.among("system", name, config.systems)
     system = config.systems[name]
-    components = _components(system)
+    components = components_of(system)
     if len(components) < 2:
         raise UsageError(
             f"system {name} has no components",
@@ -123,27 +118,28 @@ def variants_of(config: Config, name: str) -> Variants:
     else:
         without = {component: f"{name}.without-{component}" for component in components}
     systems = {f"{name}.all": system}
-    systems |= {alone[part]: _with_only(system, [part], components) for part in components}
+    systems |= {alone[part]: with_only(system, [part]) for part in components}
     systems |= {
-        without[part]: _with_only(system, [other for other in components if other != part], components)
-        for part in components
+        without[part]: with_only(system, [other for other in components if other != part]) for part in components
     }
     return Variants(systems, f"{name}.all", alone, without)
 
 
-def _components(system: SystemConfig) -> list[str]:
+def components_of(system: SystemConfig) -> list[str]:
+    """Names of the components of a system: of a fusion, the parts with a weight; empty where it has none."""
     if isinstance(system, FusionConfig):
         return [part for part in system.fusion.of if system.fusion.weights.get(part, 1.0) > 0]
     return list(dict.fromkeys(system.components or []))
 
 
-def _with_only(system: SystemConfig, on: list[str], components: list[str]) -> SystemConfig:
+def with_only(system: SystemConfig, on: Collection[str]) -> SystemConfig:
     """The same system with some components on and the others off."""
+    components = components_of(system)
     if isinstance(system, FusionConfig):
         off = dict.fromkeys((part for part in components if part not in on), 0.0)
         fusion = system.fusion.model_copy(update={"weights": {**system.fusion.weights, **off}})
         return system.model_copy(update={"fusion": fusion})
-    switches: dict[str, Scalar] = {"components": ",".join(on)}
+    switches: dict[str, Scalar] = {"components": ",".join(part for part in components if part in on)}
     switches |= {part: part in on for part in components}
     return system.model_copy(update={"params": {**system.params, **switches}})
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.config import Config
+from cranfield.config.models import SetConfig
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.evaluation.verdict import CompareOptions
-from cranfield.formats.io.files import refusal
-from cranfield.formats.io.own_folder import check_inside
 from cranfield.measures import Measure, parse
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
 from cranfield.project.history_files import FOLDER, check_local, local_folder
@@ -24,13 +23,12 @@ from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
 from cranfield.project.matched_ids import read_for
 from cranfield.project.recipe import evaluate_with_options, with_measure
+from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
-from cranfield.systems.collect.collection import PARTIAL, RUNS, collect, collected
+from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.run_file import run_file_systems
 
-REPORT_FILES = ("results.json", "report.html", "report.md")
-"""Written into the output folder, next to the runs."""
 ANSWERS = "answers"
 """Folder of the answer cache, in `.cranfield/` next to the config."""
 AnswerCache = Literal["use", "refresh", "off"]
@@ -63,10 +61,15 @@ class Experiment:
     confusion: Mapping[str, str] = field(default_factory=dict)
     """Field of the answers to the stratum that it predicts."""
 
+    absent: Missing | None = "zero"
+    """How a query without an answer counts; None: as the convention has it."""
+
     @cached_property
     def dry(self) -> Evaluation:
         """The evaluation of a run without results: shows which measures the test set allows."""
-        return self.evaluate(Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in self.testset.query_ids}))
+        return replace(self, absent="zero").evaluate(
+            Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in self.testset.query_ids})
+        )
 
     @cached_property
     def options(self) -> CompareOptions:
@@ -88,6 +91,16 @@ class Experiment:
                 expected="a query with a judgment",
             )
         return self.dry.measures[0]
+
+    def check(self) -> None:
+        """Refuse what the test set does not allow.
+
+        Raises:
+            InputError: no query is judged, or strata that it does not have.
+            UsageError: a measure that no query allows.
+        """
+        _ = self.dry, self.primary
+        deciding_key(self.testset, self.declared)
 
     @cached_property
     def checks(self) -> tuple[PassedCheck, ...]:
@@ -167,15 +180,31 @@ class Experiment:
                 self.close()
             yield runs
 
-    def evaluate(self, run: Run | Path, testset: TestSet | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        run: Run | Path,
+        testset: TestSet | None = None,
+        *,
+        run_format: str | None = None,
+        name: str | None = None,
+    ) -> Evaluation:
         """Score a run; on a part of the test set where one is given.
 
-        A query without an answer counts as 0, whatever the convention: a system must not gain by not answering.
+        A query without an answer counts as 0, whatever the convention, but for `absent`: a system must not gain by not
+        answering.
+
+        Args:
+            run: answers, or a file.
+            testset: the part; None: all queries.
+            run_format: of a file; None: detected from the content.
+            name: of the system; None: that of the run.
         """
         scoring = ScoringOptions(
             convention=self.convention,
-            missing="zero",
-            failed="zero",
+            run_format=run_format,
+            name=name,
+            missing=self.absent,
+            failed=self.absent,
             depth=self.given.depth,
             limits=self.declared.limits,
             confusion=self.confusion,
@@ -220,18 +249,44 @@ def prepare(
     check_local(config.folder)
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
+    built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
+    experiment = replace(built, name=name, given=given)
+    experiment.check()
+    return experiment
+
+
+def experiment_on(
+    testset: TestSet,
+    config: Config,
+    chosen: SetConfig,
+    systems: Sequence[str],
+    *,
+    seed: int = 0,
+    cache: AnswerCache = "use",
+    isolated: bool = True,
+) -> Experiment:
+    """Build systems for a test set that is loaded, whether the config has it or not.
+
+    Args:
+        testset: with its options applied.
+        config: from `load_config`.
+        chosen: settings of the test set.
+        systems: as of `prepare`.
+        seed: as of `prepare`.
+        cache: as of `prepare`.
+        isolated: as of `prepare`.
+    """
     built = {system.name: system for system in build_systems(config, systems, chosen.params, isolated=isolated)}
     for stored in run_file_systems(built.values()):
         stored.read = partial(read_for, testset, config.convention)
     limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
-    experiment = Experiment(
+    return Experiment(
         testset,
         [built[system] for system in systems],
         k=chosen.k or config.k,
         measures=chosen.measures,
         primary_spelling=chosen.primary,
         convention=config.convention,
-        given=given,
         declared=CompareOptions(
             *(None, config.test, config.alpha, config.margin, seed),
             n_draws=config.draws,
@@ -241,13 +296,9 @@ def prepare(
             adjust=config.adjust or "",
         ),
         collecting=collect_options(config, cache),
-        name=name,
         params=chosen.params,
         confusion=config.confusion,
     )
-    _ = experiment.dry, experiment.primary  # refuses measures that the test set does not allow
-    deciding_key(testset, experiment.declared)  # refuses strata that the test set does not have
-    return experiment
 
 
 def load_configured(config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool) -> TestSet:
@@ -344,22 +395,3 @@ def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSyst
             found.append(system)
         checked |= parts
     return found
-
-
-def require_folder(out: Path) -> None:
-    """Refuse an output folder that cannot be made or leads elsewhere, before any query is sent.
-
-    Raises:
-        UsageError: a file is in the way, or a link in the place of a file or folder in it.
-    """
-    try:
-        in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
-    except OSError as error:
-        raise UsageError(refusal(out, error)) from error
-    if in_the_way is not None:
-        expected = "a folder for the results, {out}"
-        raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
-    for name in (PARTIAL, RUNS):
-        check_inside(out, out / name, is_folder=True)
-    for name in REPORT_FILES:
-        check_inside(out, out / name)

@@ -17,7 +17,8 @@ from pathlib import Path
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import refusal
 from cranfield.formats.io.own_folder import PRIVATE_FOLDER, check_inside, folder_inside
-from cranfield.project.experiment import Experiment, require_folder
+from cranfield.project.experiment import Experiment
+from cranfield.project.output_folder import require_folder
 from cranfield.systems import Interrupted, progress_on
 from cranfield.systems.collect.collection import RUNS, locked
 from cranfield.words import first_of

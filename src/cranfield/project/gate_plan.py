@@ -52,14 +52,14 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
         if config.gate is None:
             raise ConfigError("the config has no gate", path=shown(config_path), hint=EXAMPLE)
         located = load_located(config_path, ConfigError)
-        return Plan(config_path, config, config.gate, _systems_gated(config), located)
+        return Plan(config_path, config, config.gate, systems_gated(config), located)
     ref = ref_named(baseline_ref, config.folder)
     ref_config, located = _config_at(ref, config_path)
     if ref_config.gate is None:
         hint = "the gate can be taken from this ref once it is merged there"
         raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
     ruled = _ruled(config, ref_config, ref)
-    systems = _systems_gated(ref_config)
+    systems = systems_gated(ref_config)
     notes = tuple(_differences(config, ref_config, ruled, ref))
     return Plan(config_path, ruled, ref_config.gate, systems, located, ref, notes)
 
@@ -86,7 +86,7 @@ def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
     """This config with each key that the ref decides as the ref has it; see `cranfield.config.owners`."""
     if (config.testsets is None) != (ref_config.testsets is None):
         raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
-    gated = dict.fromkeys(_systems_gated(ref_config).values())
+    gated = dict.fromkeys(systems_gated(ref_config).values())
     for name in gated:
         if name not in config.systems:
             raise UsageError(
@@ -161,7 +161,7 @@ def refuse_overrides(overrides: SetOverrides) -> None:
 
 def _differences(config: Config, ref_config: Config, ruled: Config, ref: Ref) -> Iterator[str]:
     """What this config changes of the settings that the ref decides, in sentences for the pull request."""
-    for name in dict.fromkeys(_systems_gated(ref_config).values()):
+    for name in dict.fromkeys(systems_gated(ref_config).values()):
         kinds = [side.systems[name].kind for side in (config, ref_config)]
         if len(set(kinds)) > 1:
             yield f"the system {name} is of the kind {kinds[0]} here, and of the kind {kinds[1]} in {ref.name}"
@@ -191,7 +191,7 @@ def _changed_keys(config: Config, ruled: Config) -> Iterator[str]:
             yield from (f"{block}.{name}.{key}" for key in differing(here[name], decided[name]))
 
 
-def _systems_gated(config: Config) -> dict[str, str]:
+def systems_gated(config: Config) -> dict[str, str]:
     """Which system is gated on each test set: the one named, the last of the set's own, the candidate or the only one."""
     return {name: _system_gated(config, settings) for name, settings in config.sets.items()}
 

@@ -13,14 +13,9 @@ from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
 from cranfield.model import Run, TestSet, is_in_stratum
-from cranfield.project.experiment import (
-    REPORT_FILES,
-    AnswerCache,
-    Experiment,
-    prepare,
-    require_folder,
-)
+from cranfield.project.experiment import AnswerCache, Experiment, prepare
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
+from cranfield.project.output_folder import REPORT_FILES, require_folder
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
 from cranfield.testsets.drawing import check_keys, stratum

@@ -55,6 +55,8 @@ class ScoringOptions:
     confusion: Mapping[str, str] | None = None
     failed: Missing | None = None
     """How a query counts that the system failed on, or answered with nothing; None as the convention has it."""
+    keep_undefined: bool = False
+    """Keep a measure that has no value for any query, as one without a value, instead of refusing it."""
 
     def __post_init__(self) -> None:
         """Refuse values that a type checker would have refused."""

@@ -19,16 +19,15 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Run
 from cranfield.project.experiment import (
-    REPORT_FILES,
     AnswerCache,
     Experiment,
     prepare,
     prepare_all,
-    require_folder,
     require_one_set,
 )
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
+from cranfield.project.output_folder import REPORT_FILES, require_folder
 from cranfield.project.rescoring import rescore_command
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell

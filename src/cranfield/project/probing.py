@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
@@ -27,6 +28,7 @@ from cranfield.systems.configured import Exchange
 
 FEW_IDS = "few-ids"
 """The evidence check that one answer can show."""
+NO_PARAMS: Mapping[str, Scalar] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,33 @@ def probe(
         PreflightError: something it needs is not there.
     """
     config = load_config(config_path)
-    given = _params(params)
-    given_params = _set_params(config, testset)
-    (system,) = build_systems(config, [name], given_params, isolated=True)
+    return probe_system(config, name, query, k=k, params=_params(params), set_params=_set_params(config, testset))
+
+
+def probe_system(
+    config: Config,
+    name: str,
+    query: str,
+    *,
+    k: int | None = None,
+    params: Mapping[str, Scalar] = NO_PARAMS,
+    set_params: Mapping[str, Scalar] = NO_PARAMS,
+) -> Probe:
+    """Send one query to one system of a config that is loaded; see `probe`.
+
+    Args:
+        config: the config.
+        name: of the system.
+        query: its text.
+        k: results to ask for; None as the config has it.
+        params: given with the query.
+        set_params: those of a test set.
+    """
+    (system,) = build_systems(config, [name], set_params, isolated=True)
     depth = k or config.k
     try:
         preflight([system], k=depth)
-        exchange = system.ask(Query("probe", query, params=given), depth, is_shown=True)
+        exchange = system.ask(Query("probe", query, params=params), depth, is_shown=True)
     finally:
         system.close()
     findings = _findings(config, system, exchange)

@@ -73,6 +73,7 @@ def score(
         run_digest=ranked.digest,
         warnings=warnings,
         reading=_reading(given, match),
+        keep_undefined=given.keep_undefined,
     )
     trec_file = run.path if isinstance(run, FileReading) else trec_file
     if not ranked.narrow or match.rule is not None or trec_file is None or not trec_file.is_file():
@@ -158,6 +159,7 @@ def _score_collected(
         run=run,
         warnings=warnings,
         reading=_reading(given, match),
+        keep_undefined=given.keep_undefined,
     )
     if run.order == "given":
         return evaluation

@@ -6,14 +6,14 @@ come from the systems measured; every renderer escapes it in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
-from cranfield.numbers import Interval, Kind, format_cell, is_numeric
+from cranfield.numbers import Interval, Kind, format_cell, format_count, is_numeric
 from cranfield.version import __version__
-from cranfield.words import printable
+from cranfield.words import printable, shorten_to
 
 PILOT_STAMP = "PILOT: not for the record"
 VOID_STAMP = "invalid: the tables show scores that do not count"
@@ -219,6 +219,34 @@ def _without_tones(block: Block) -> Block:
     return replace(block, blocks=without_tones(block.blocks)) if isinstance(block, Details) else block
 
 
+LONGEST_ID = 20
+"""Characters that an id has in a list that is shortened."""
+
+
+def with_fewer_rows(blocks: Iterable[Block], most: int) -> tuple[Block, ...]:
+    """The blocks with at most so many rows a table, and no longer lists of ids; the caption says how many there are.
+
+    First and last rows stay: a sorted table goes on to show both of its ends.
+    """
+    return tuple(_with_fewer_rows(block, most) for block in blocks)
+
+
+def _with_fewer_rows(block: Block, most: int) -> Block:
+    if isinstance(block, Table) and len(block.rows) > most:
+        first, last = most - most // 2, most // 2
+        of_all = (
+            f"the first {format_count(first)} and the last {format_count(last)} of {format_count(len(block.rows))} rows"
+        )
+        rows = (*block.rows[:first], *block.rows[len(block.rows) - last :])
+        return replace(block, rows=rows, caption=f"{block.caption} ({of_all})")
+    if isinstance(block, Figure):
+        table = _with_fewer_rows(block.table, most)
+        return replace(block, table=table) if isinstance(table, Table) else block
+    if isinstance(block, KeyValues):
+        return replace(block, items=tuple((name, shorten_to(text, LONGEST_ID * most)) for name, text in block.items))
+    return replace(block, blocks=with_fewer_rows(block.blocks, most)) if isinstance(block, Details) else block
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A heading and its blocks."""
@@ -253,6 +281,15 @@ class VerdictBlock:
     """Facts that limit what the verdict can be used for."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """The data of the query view, which a form with a script shows: see `cranfield.reporting.query_data`."""
+
+    index: Callable[[], Payload]
+    details: Callable[[], Iterator[Payload]]
+    """Every query, in the order of the index."""
+
+
 @dataclass(frozen=True)
 class Document:
     """A whole report."""
@@ -272,6 +309,8 @@ class Document:
     """`PILOT_STAMP`, `VOID_STAMP`: shown above the verdict and at the end."""
     made_by: str = ""
     """Program and version."""
+    queries: QueryView | None = None
+    """Every query with its results, where the report is about queries."""
 
     @property
     def stamp(self) -> str:

@@ -41,6 +41,12 @@ class Access(StrEnum):
     """Dashboards, with the grades of others."""
     MANAGE = "manage"
     """Adjudication, settings, join links, freezing."""
+    RESULTS = "results"
+    """Stored test sets, runs and evaluations; jobs."""
+    EVALUATE = "evaluate"
+    """Upload, evaluate, compare, tag; cancel jobs of this account."""
+    METRICS = "metrics"
+    """Metrics for Prometheus; open to all where the operator's file says so."""
     ADMIN = "admin"
     """People."""
 
@@ -62,6 +68,9 @@ TABLE = {
     Access.JUDGE: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
     Access.READ: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
     Access.MANAGE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
+    Access.RESULTS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
+    Access.EVALUATE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"evaluate", "manage"})),
+    Access.METRICS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
     Access.ADMIN: Rule(frozenset({Role.ADMIN})),
 }
 """Raters pass only in the books that they are members of: elsewhere there is nothing for them."""
@@ -115,7 +124,7 @@ def admit(request: Request, access: Access) -> Caller | None:
     rule = TABLE[access]
     caller = _caller(request, store)
     if caller is None:
-        if rule.anonymous:
+        if rule.anonymous or (access is Access.METRICS and request.app.state.open_metrics):
             return None
         raise RefusedError(401, "sign in first", hint="sign in, or send a token of the API", code=SIGN_IN)
     if not rule.anonymous:
@@ -125,6 +134,7 @@ def admit(request: Request, access: Access) -> Caller | None:
         if Role(caller.account.role) not in rule.roles:
             allowed = ", ".join(sorted(rule.roles))
             raise RefusedError(403, f"the role {caller.account.role} may not do this", f"roles: {allowed}", "role")
+    request.state.account_id = caller.account.id  # of the line in the log
     name = request.path_params.get("book")
     return caller if name is None else _with_book(store, caller, name)
 

@@ -11,31 +11,40 @@ from fastapi.staticfiles import StaticFiles
 
 from cranfield.server.access import STATIC, check_routes
 from cranfield.server.guard import Guard
+from cranfield.server.health import Probes, Readiness
+from cranfield.server.logs import RequestLog
 from cranfield.server.pages import FOLDER
 from cranfield.server.refusal import add_handlers
+from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
+    from cranfield.service.service import Service
 
 LARGEST_BODY = 2_000_000
 """Bytes of a request: a batch of judgments, or a long guideline."""
 
 
-def create_app(store: Store, options: ServerOptions, *, texts: DocumentTexts | None = None) -> FastAPI:
+def create_app(
+    store: Store, options: ServerOptions, *, texts: DocumentTexts | None = None, service: Service | None = None
+) -> FastAPI:
     """Make the application.
 
     Args:
         store: the books.
         options: address, accounts, proxies.
         texts: reads documents; None: their fields alone.
+        service: jobs, test sets and results; None where the server has books alone.
 
     Raises:
+        UsageError: the operator's file gives two metrics one name.
         InternalError: a route does not declare who may use it.
     """
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.server.routers import routers
+    from cranfield.service.metrics.scrape import Scraper
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, max_body_size=LARGEST_BODY)
     app.state.store = store
@@ -43,11 +52,20 @@ def create_app(store: Store, options: ServerOptions, *, texts: DocumentTexts | N
     app.state.texts = texts or DocumentTexts()
     app.state.stopping = asyncio.Event()
     app.state.reports = {}
-    app.state.streams = Counter[int]()
-    for router in routers():
+    app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
+    app.state.service = service
+    app.state.results, app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    app.state.rates = {}
+    app.state.scraper = None if service is None else Scraper(service)
+    app.state.open_metrics = service is not None and service.workbench.metrics.anonymous
+    for router in routers(None if service is None else service.workbench.limits.upload_mb):
         app.include_router(router)
-    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name=STATIC)
+    of_reports: list[str | tuple[str, str]] = [("cranfield.reporting", "static")]
+    app.mount("/static", StaticFiles(directory=FOLDER / "static", packages=of_reports), name=STATIC)
     check_routes(app.routes)
     add_handlers(app)
     app.add_middleware(Guard, options=options)
+    app.state.readiness = Readiness(app)
+    app.add_middleware(Probes, readiness=app.state.readiness)
+    app.add_middleware(RequestLog)
     return app

@@ -334,14 +334,20 @@ def freeze(
     try:
         made = frozen_book(contents, today=today, allow_partial=partial, pseudonyms=pseudonyms)
     except UsageError as error:
-        boxes = {"allow_partial": "the box “also half graded”"}
-        problems = [
+        raise with_labels(error) from None
+    record_frozen(store, contents, made)
+    return see_other(book_path(book), done="frozen")
+
+
+def with_labels(error: UsageError) -> UsageError:
+    """The error with the labels of the page in the place of parameters."""
+    boxes = {"allow_partial": "the box “also half graded”"}
+    return UsageError(
+        [
             replace(each, hint=each.hint_sentence(lambda name, _: boxes.get(name, name)) or None)
             for each in error.problems
         ]
-        raise UsageError(problems) from None
-    record_frozen(store, contents, made)
-    return see_other(book_path(book), done="frozen")
+    )
 
 
 @router.get("/books/{book}/frozen/{number}")

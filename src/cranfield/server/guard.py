@@ -29,6 +29,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+API = "/v1/"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -58,7 +59,7 @@ class Guard:
             await send(message)
 
         request = Request(scope, receive)
-        if problem := refusal(request.headers, scope["method"], self.options):
+        if problem := refusal(request.headers, scope["method"], self.options, path=scope["path"]):
             await error_response(request, 421 if problem[0] == "host" else 403, [problem[1]], code=problem[0])(
                 scope, receive, sent
             )
@@ -71,14 +72,14 @@ class Guard:
             await unexpected(request, error)(scope, receive, sent)
 
 
-def refusal(headers: Headers, method: str, options: ServerOptions) -> tuple[str, Problem] | None:
+def refusal(headers: Headers, method: str, options: ServerOptions, *, path: str = "/") -> tuple[str, Problem] | None:
     """Why a request is refused, by its headers; None where it is not.
 
     A program with a token sends neither `Origin` nor `Sec-Fetch-Site`. A link on another site may lead to a page (a safe method,
     a navigation of the whole window); nothing else of another site is answered.
     """
     host = headers.get("host", "").lower()
-    if host not in options.hosts:
+    if not options.knows(host):
         problem = Problem(f"this server is not {host or 'a host without a name'}", hint=f"use {options.public}")
         return "host", problem
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
@@ -90,7 +91,9 @@ def refusal(headers: Headers, method: str, options: ServerOptions) -> tuple[str,
         return None if site in {None, "same-origin", "none"} or navigates else ("cross_site", foreign)
     if site not in {None, "same-origin"}:
         return "cross_site", foreign
-    if site is None and origin is None and "authorization" not in headers:
+    # A program without a token has no session either, and gets 401.
+    no_session = path.startswith(API) and "cookie" not in headers
+    if site is None and origin is None and "authorization" not in headers and not no_session:
         return "cross_site", Problem(
             "the request does not say where it comes from", expected="the header Origin, or a token of the API"
         )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cranfield.errors import UsageError
+
+if TYPE_CHECKING:
+    from cranfield.config.server import Setting
 
 DEFAULT_PORT = 8734
 KEY_VARIABLE = "CRANFIELD_SECRET"
@@ -41,6 +46,18 @@ class ServerOptions:
     """Address that browsers use, `https://judge.example.org`; empty: host and port."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses whose `X-Forwarded-For` and `-Proto` are believed."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names, with a port or without, that the header `Host` may be."""
+    drain_s: float = 0.0
+    """Seconds between the signal to stop, from which on the server is not ready, and the last accepted connection."""
+    db: str = field(default="", repr=False)
+    """Address of the database."""
+    log: str = "quiet"
+    """Form of the log: `json`, `text`, `auto`: text on a terminal, otherwise JSON, or `quiet`: warnings alone."""
+    stop_s: float = 10.0
+    """Seconds that requests have to finish when the server is stopped."""
+    settings: tuple[Setting, ...] = ()
+    """Every setting, and where it comes from, for the page of settings."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(SHORTEST_SECRET), repr=False)
     """Signs cookies and reset links."""
     start_token: str = field(default_factory=lambda: secrets.token_urlsafe(SHORTEST_SECRET), repr=False)
@@ -59,6 +76,10 @@ class ServerOptions:
                 expected="an address of this machine alone, such as 127.0.0.1, or --accounts",
                 hint="`cranfield people add NAME --role admin` makes the first account; then add --accounts",
             )
+        if named := [
+            name for name in self.allow_hosts if not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", name)
+        ]:
+            raise UsageError(f"--allow-host {named[0]} is not a name of a host", expected="NAME or NAME:PORT")
         if self.public.scheme not in {"http", "https"} or not self.public.hostname:
             raise UsageError(f"--url {self.url} is not an address of a web server", expected="https://NAME[:PORT]")
         parts = urlsplit(self.url)
@@ -98,6 +119,11 @@ class ServerOptions:
             names |= {f"{name}{port}" for name in ("localhost", "127.0.0.1", "[::1]")}
         return frozenset(names)
 
+    def knows(self, host: str) -> bool:
+        """Whether the header `Host` may have this value."""
+        named = {name.lower() for name in self.allow_hosts}
+        return host in self.hosts or host in named or re.sub(r":\d+$", "", host) in named
+
     @property
     def secure(self) -> bool:
         """Whether browsers use https."""
@@ -119,6 +145,29 @@ class Address:
     def __str__(self) -> str:
         """As a URL."""
         return f"{self.scheme}://{self.netloc}"
+
+
+def server_options(settings: tuple[Setting, ...]) -> ServerOptions:
+    """Options of the settings that decide.
+
+    Raises:
+        UsageError: others could reach the server without accounts, or the address is none.
+    """
+    values: dict[str, Any] = {each.name: each.value for each in settings}
+    return ServerOptions(
+        host=values["host"],
+        port=values["port"],
+        accounts=values["accounts"],
+        url=values["url"].rstrip("/"),
+        trusted_proxies=tuple(values["trust_proxy"]),
+        allow_hosts=tuple(values["allow_hosts"]),
+        drain_s=values["drain_s"],
+        db=values["db"],
+        log=str(values["log"]),
+        stop_s=values["stop_s"],
+        settings=settings,
+        secret=server_secret(),
+    )
 
 
 def ip_address_unspecified(host: str) -> bool:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from cranfield.server.navigation import entries
 from cranfield.server.signing import add_form_token, form_token, new_form_token
 from cranfield.words import printable_lines
 
@@ -72,12 +73,19 @@ def render_page(
     csrf = caller.csrf if caller else form_token(request)
     if not csrf:
         nonce, csrf = new_form_token(request)
-    values |= {"caller": caller, "csrf": csrf, "path": request.url.path, "accounts": request.app.state.options.accounts}
-    values.setdefault("notice", NOTICES.get(request.query_params.get("done", ""), ""))
-    response = HTMLResponse(environment().get_template(template).render(**values), http_status)
+    response = HTMLResponse(page_text(request, template, caller, csrf, values), http_status)
     if nonce:
         add_form_token(request, response, nonce)
     return response
+
+
+def page_text(request: Request, template: str, caller: Caller | None, csrf: str, values: dict[str, object]) -> str:
+    """The HTML of a page; `values` as of `render_page`."""
+    path = request.url.path
+    values |= {"caller": caller, "csrf": csrf, "path": path, "accounts": request.app.state.options.accounts}
+    values["navigation"] = tuple(entries(caller, path)) if caller else ()
+    values.setdefault("notice", NOTICES.get(request.query_params.get("done", ""), ""))
+    return environment().get_template(template).render(**values)
 
 
 NOTICES = {
@@ -90,6 +98,14 @@ NOTICES = {
     "signed-out": "You are signed out.",
     "signed-out-everywhere": "You are signed out everywhere.",
     "added": "The account is made.",
+    "cancelled": "The job will stop.",
+    "queued": "The job is in the queue again.",
+    "uploaded": "The test set is stored.",
+    "graded": "The grade is saved in its book. Stored figures stay as they are; the page of the evaluation or comparison offers to recompute them.",
+    "frozen-set": "The grades are frozen in a version of the test set; this evaluation is scored by it.",
+    "recomputed": "Both runs are scored by the grades as they are now. The comparison before stays as it was.",
+    "compare-later": "Both runs are scored by the new grades. When the job is done, compare its evaluations.",
+    "try-later": "The config and the other values are evaluated. When both jobs are done, compare their evaluations.",
     "reset": "The password is set. Sign in with it.",
 }
 """Sentences that a page shows after a form: the address names one of them, and holds no text of its own."""

@@ -13,10 +13,12 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
-from cranfield.errors import CranfieldError, Problem, UnknownNameError
+from cranfield.errors import CranfieldError, Problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -25,6 +27,8 @@ SIGN_IN = "sign_in"
 """Code of a refusal that signing in solves."""
 NO_ANSWER = (OperationalError, InterfaceError)
 """What a database raises that is full, locked, read-only, restarted or gone."""
+STATUSES = {"UnknownNameError": 404, "QueueFullError": 429, "KeyConflictError": 409, "BookClosedError": 409}
+"""Class of an error to the status of its answer; 422 for all others. Names: the service is imported where there is one."""
 LOG = logging.getLogger("cranfield.server")
 
 
@@ -46,7 +50,8 @@ def not_found(what: str = "page") -> RefusedError:
 
 def wants_json(request: Request) -> bool:
     """Whether a program asked, and not a person."""
-    return request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html")
+    of_programs = request.url.path.startswith(("/api/", "/v1/"))
+    return of_programs or "text/html" not in request.headers.get("accept", "text/html")
 
 
 def error_response(
@@ -65,7 +70,9 @@ def error_response(
         errors = [
             {
                 "message": each.spelled(each.message),
-                "where": each.path or "",
+                "where": each.where,
+                "expected": each.spelled(each.expected or ""),
+                "got": each.got or "",
                 "hint": each.hint_sentence(),
                 "code": code,
             }
@@ -92,24 +99,47 @@ def _refused(request: Request, error: Exception) -> Response:
 def _known(request: Request, error: Exception) -> Response:
     if not isinstance(error, CranfieldError):
         raise error
-    status = 404 if isinstance(error, UnknownNameError) else 422
-    return error_response(request, status, error.problems)
+    status = next((status for name, status in STATUSES.items() if name in _names(error)), 422)
+    headers = {"Retry-After": "10"} if status == HTTPStatus.TOO_MANY_REQUESTS else None
+    return error_response(request, status, error.problems, headers=headers)
+
+
+def _names(error: CranfieldError) -> set[str]:
+    return {each.__name__ for each in type(error).__mro__}
 
 
 def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    problems = [
-        Problem(f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}") for each in error.errors()
-    ]
+    problems = [Problem(_lower(each["msg"]), path=".".join(map(str, each["loc"])) or None) for each in error.errors()]
     return error_response(request, 422, problems, code="invalid")
+
+
+def _lower(message: str) -> str:
+    """A message of the library as ours begin."""
+    return message[:1].lower() + message[1:]
 
 
 def _http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = ", ".join(sorted(_methods_of(request)))
+        problem = Problem(f"{request.method} does not go here", expected=allowed)
+        return error_response(
+            request, error.status_code, [problem], headers={**(error.headers or {}), "Allow": allowed}
+        )
     message = "there is no such page" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
     return error_response(request, error.status_code, [Problem(message)], headers=error.headers)
+
+
+def _methods_of(request: Request) -> set[str]:
+    """Methods of every route of the path: the framework names those of the first alone."""
+    found: set[str] = set()
+    for route in iter_route_contexts(request.app.routes):
+        if route.path and compile_path(route.path)[0].match(request.url.path):
+            found |= route.methods or set()
+    return found
 
 
 def _too_large(request: Request, _: Exception) -> Response:
@@ -131,12 +161,16 @@ def _database(request: Request, error: Exception) -> Response:
     return error_response(request, 503, [problem], code="database", headers={"Retry-After": "2"})
 
 
+def log_failure(error: Exception) -> Problem:
+    """Log a bug under a number, and word it for a user."""
+    number = secrets.token_hex(4)
+    LOG.error("error %s", number, exc_info=error)  # without the path: some have a token in it
+    return Problem(f"the server failed (error {number})", hint="its log has the reason under this number")
+
+
 def unexpected(request: Request, error: Exception) -> Response:
     """Answer after a bug: the reason is in the log of the server, under a number that the page shows."""
-    number = secrets.token_hex(4)
-    LOG.error("error %s: %s %s", number, request.method, request.url.path, exc_info=error)
-    problem = Problem(f"the server failed (error {number})", hint="its log has the reason under this number")
-    return error_response(request, 500, [problem], code="internal")
+    return error_response(request, 500, [log_failure(error)], code="internal")
 
 
 def add_handlers(app: FastAPI) -> ASGIApp:

@@ -5,9 +5,37 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 
-def routers() -> tuple[APIRouter, ...]:
-    """Every router of the application: each route in them declares who may use it."""
-    from cranfield.server import adjudicate, books, home, judging, live, people, sign_in
+def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
+    """Every router of the application: each route in them declares who may use it.
 
-    modules = (sign_in, home, books, adjudicate, judging, live, people)
-    return tuple(module.router for module in modules)
+    Args:
+        upload_mb: size of the largest upload, in megabytes; None: the default of the operator's file.
+    """
+    from cranfield.server import (
+        adjudicate,
+        books,
+        comparisons,
+        evaluations,
+        grade_hole,
+        guide,
+        home,
+        jobs,
+        judging,
+        live,
+        live_measures,
+        metrics,
+        new_evaluation,
+        people,
+        server_settings,
+        sign_in,
+        systems,
+        testsets,
+    )
+    from cranfield.server.v1 import openapi
+    from cranfield.server.v1.routers import LARGEST_UPLOAD, api
+
+    of_books = (books, adjudicate, judging, live, people)
+    of_results = (testsets, evaluations, comparisons, jobs, server_settings, guide, metrics)
+    of_teams = (new_evaluation, live_measures, grade_hole, systems)
+    modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)
+    return *(module.router for module in modules), api(LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6))

@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import uvicorn
 
+from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
+from cranfield.server.logs import LOG, configure_logs, event
 from cranfield.server.passwords import no_password
+from cranfield.version import __version__
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
-
-SECONDS_TO_END = 5
+    from cranfield.service.service import Service
 
 
 class _Server(uvicorn.Server):
-    """Tells the streams of progress to end before it waits for open connections."""
+    """Ends in steps: not ready, no new connections and no streams, then the end of the requests."""
 
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_s: float) -> None:
         super().__init__(config)
-        self._stopping = stopping
+        self._app = app
+        self._drain_s = drain_s
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._stopping.set()
+        self._app.state.readiness.draining = True
+        event(LOG, "stopping")
+        for _ in range(round(self._drain_s * 10)):
+            if self.force_exit:
+                break
+            await asyncio.sleep(0.1)
+        self._app.state.stopping.set()
         await super().shutdown(sockets)
 
 
@@ -43,7 +55,8 @@ def bind(options: ServerOptions) -> socket.socket:
         UsageError: another program has it, or it is not of this machine.
     """
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named, asyncio sends small answers at once: otherwise each waits 40 ms for the client's system.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((options.host, options.port))
@@ -69,6 +82,8 @@ def run_server(
     path: str = "/",
     *,
     texts: DocumentTexts | None = None,
+    service: Service | None = None,
+    with_messages: bool = False,
     on_ready: Callable[[str], object] = print,
 ) -> None:
     """Serve until interrupted.
@@ -78,6 +93,8 @@ def run_server(
         options: address, accounts, proxies.
         path: the page to open first.
         texts: reads documents.
+        service: jobs, test sets and results; None where the server has books alone.
+        with_messages: whether the log has the messages of unexpected errors, which may quote anything.
         on_ready: gets the address once connections are accepted.
 
     Raises:
@@ -86,22 +103,40 @@ def run_server(
     path_of_file = store.database.path
     if path_of_file is not None and not os.access(path_of_file, os.W_OK):
         raise UsageError("this user cannot write the database", path=str(path_of_file))
-    app = create_app(store, options, texts=texts)
+    configure_logs(options.log, with_messages=with_messages)
+    app = create_app(store, options, texts=texts, service=service)
     if options.accounts:
         no_password()  # so that the first wrong name takes no longer than the next
     sock = bind(options)
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=bool(options.trusted_proxies),
         forwarded_allow_ips=list(options.trusted_proxies),
-        timeout_graceful_shutdown=SECONDS_TO_END,
+        timeout_graceful_shutdown=math.ceil(options.stop_s),
         lifespan="off",
     )
-    server = _Server(config, app.state.stopping)
-    with sock, suppress(KeyboardInterrupt):  # the usual end; uvicorn raises it again when all is closed
+    server = _Server(config, app, options.drain_s)
+    # uvicorn raises the signal again when all is closed
+    with sock, _working(service, str(options.public)), suppress(KeyboardInterrupt), sigterm_interrupts():
         sock.listen(128)
+        event(LOG, "started", port=options.port, accounts=options.accounts, version=__version__)
         on_ready(start_address(options, path))
         server.run(sockets=[sock])
+    event(LOG, "stopped")
+
+
+@contextmanager
+def _working(service: Service | None, public: str) -> Iterator[None]:
+    """Take jobs, send webhooks, run the schedules; the modules of evaluations are loaded by a server that has any."""
+    if service is None:
+        yield
+        return
+    from cranfield.service.watch.scheduler import scheduling
+    from cranfield.service.webhooks import sending
+    from cranfield.service.worker import working
+
+    with sending(service, public) as job_ended, working(service, on_end=job_ended), scheduling(service):
+        yield

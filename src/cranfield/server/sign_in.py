@@ -271,6 +271,8 @@ def add_token(
     days: Annotated[int, Form(ge=1, le=3_650)] = TOKEN_DAYS,
 ) -> HTMLResponse:
     """Make a token, and show it this once."""
+    if not label.strip():
+        return _account(request, caller, 422, problem="Say what the token is for.")
     try:
         made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400_000)
     except UsageError as error:

@@ -18,8 +18,8 @@ from cranfield.formats.io.files import (
     GZIP_MAGIC,
     STDIN,
     ZSTD_MAGIC,
-    folder_lock,
     meta_path,
+    path_lock,
     refusal,
     suffix_of,
     write_bytes,
@@ -51,7 +51,7 @@ class Saved:
 def lock_testset(path: Path) -> Iterator[None]:
     """Wait for other processes that change test sets in the folder of a file, and keep them waiting."""
     folder = path.resolve().parent
-    with folder_lock(folder) if folder.is_dir() else nullcontext():  # reading the file reports that it is not there
+    with path_lock(folder) if folder.is_dir() else nullcontext():  # reading the file reports that it is not there
         yield
 
 

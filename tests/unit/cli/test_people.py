@@ -6,6 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cranfield.cli.main import command_line
+from cranfield.database.base import REVISION
+from cranfield.database.engine import Database, database_url
+from cranfield.database.migrate import upgrade
 from cranfield.judging.store.database import open_store
 
 
@@ -81,3 +84,18 @@ def test_the_server_does_not_start_open_to_others(run, words, expected: str) -> 
     code, out, error = run("serve", *words)
     assert (code, out) == (2, "")
     assert expected in error
+
+
+def test_the_server_makes_its_database_and_says_so(run, tmp_path, monkeypatch) -> None:
+    from cranfield.server import run as running
+
+    monkeypatch.setattr(running, "run_server", lambda *_, **__: None)
+    assert run("serve") == (0, "", "cranfield-books.db is a new database\n")
+    assert run("serve") == (0, "", "")
+    old = Database(database_url(tmp_path / "old.db"))
+    upgrade(old, "0002")
+    old.close()
+    assert run("serve", "--db", "old.db")[2].splitlines() == [
+        f"old.db was upgraded from revision 0002 to {REVISION}",
+        f"the database before: old.db.before-{REVISION}",
+    ]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cranfield.config.documents import fill_placeholders, load_workbench, parameter_names
+from cranfield.config.documents import fill_placeholders, parameter_names
+from cranfield.config.workbench import load_workbench
 from cranfield.errors import ConfigError
 
 

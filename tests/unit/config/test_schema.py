@@ -5,9 +5,9 @@ import jsonschema
 import pytest
 import yaml
 
-from cranfield.config.documents import Workbench
 from cranfield.config.models import Config
 from cranfield.config.schema import SCHEMA_FILE, WORKBENCH_FILE
+from cranfield.config.workbench import Workbench
 from cranfield.formats.io.published_schema import published_schema, schema_text
 
 

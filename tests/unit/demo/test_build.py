@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.config import load_config
-from cranfield.config.documents import load_workbench
+from cranfield.config.workbench import load_workbench
 from cranfield.demo.build import QUESTIONS, DemoFiles, build_demo
 from cranfield.demo.entity import Corpus
 from cranfield.errors import UsageError

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cranfield.config.documents import load_workbench
+from cranfield.config.workbench import load_workbench
 from cranfield.judging.documents.files import filled_arguments
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError

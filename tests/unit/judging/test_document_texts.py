@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.documents import Workbench, load_workbench
+from cranfield.config.workbench import Workbench, load_workbench
 from cranfield.judging.documents.limits import Cache, Slots
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, FailureKind

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.documents import UrlSource, Workbench
+from cranfield.config.documents import UrlSource
+from cranfield.config.workbench import Workbench
 from cranfield.judging.documents import web
 from cranfield.judging.documents.guard import Guard
 from cranfield.judging.documents.texts import DocumentTexts

@@ -3,12 +3,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.reporting.charts import spec
 from cranfield.reporting.charts.differences import (
     Bar,
     Whisker,
@@ -18,6 +20,7 @@ from cranfield.reporting.charts.differences import (
 )
 from cranfield.reporting.charts.movement import slopes
 from cranfield.reporting.charts.spec import (
+    BAND,
     BETTER,
     CHARACTER,
     PAGE,
@@ -162,7 +165,9 @@ def test_a_picture_holds_nothing_but_shapes_and_words(name: str, spec: dict[str,
     svg = draw(spec, f"{name} {EVIL}")
     root = ET.fromstring(svg)
     assert {element.tag for element in root.iter()} <= ELEMENTS
-    assert {key for element in root.iter() for key in element.attrib} - ATTRIBUTES <= {"role", "aria-label"}
+    assert {key for element in root.iter() for key in element.attrib} - ATTRIBUTES <= {
+        *("role", "aria-label", "data-tip", "data-q")
+    }
     assert "<script" not in svg
     assert root.get("role") == "img"
     assert root.get("aria-label") == f"{name} {EVIL}"
@@ -196,4 +201,14 @@ def test_colours_are_told_apart_without_colour_vision() -> None:
 
 def test_numbers_of_a_picture_are_short() -> None:
     svg = draw(difference_bars(bars(97), "x", PAGE), "many")
-    assert not re.search(r"\d\.\d{3,}", svg)
+    assert not re.search(r"\d\.\d{3,}", re.sub(r'data-tip="[^"]*"', "", svg))
+
+
+def test_every_dark_colour_of_a_chart_has_a_rule_for_a_dark_page():
+    folder = Path(spec.__file__).parents[1]
+    rules = (folder / "static" / "report.css").read_text(encoding="utf-8")
+    drawn = {
+        colour for path in folder.glob("charts/*.py") for colour in re.findall(r'"(#\w{6})"', path.read_text("utf-8"))
+    }
+    assert "#222222" in drawn
+    assert {colour for colour in drawn if f'"{colour}"]' not in rules} == {BAND}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import html as entities
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,19 +36,33 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, HOW_TO_DRAW, render_html
+from cranfield.reporting.query_data import query_detail, query_index
+from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, NO_PICTURE, render_blocks, render_html
 from cranfield.words import printable
 
 ALLOWED_ELEMENTS = ELEMENTS | {
     *("html", "head", "meta", "title", "link", "style", "body", "a", "p", "header", "h1", "h2", "ul", "ol", "li"),
     *("div", "nav", "main", "section", "span", "dl", "dt", "dd", "figure", "figcaption", "table", "thead", "tbody"),
-    *("tfoot", "tr", "th", "td", "details", "summary", "code", "pre", "strong", "footer"),
+    *("tfoot", "tr", "th", "td", "details", "summary", "code", "pre", "strong", "footer", "aside"),
+    *("script", "form", "label", "input", "select", "option", "button", "dialog", "dt", "dd", "kbd"),
 }
 ALLOWED_ATTRIBUTES = {name.lower() for name in ATTRIBUTES} | {
     *("lang", "charset", "http-equiv", "content", "name", "rel", "href", "class", "id", "role", "tabindex", "scope"),
     *("value", "open", "aria-label", "aria-labelledby", "aria-hidden"),
+    *(
+        "hidden",
+        "type",
+        "autocomplete",
+        "placeholder",
+        "data-part",
+        "data-for",
+        "data-chunk",
+        "data-tip",
+        "data-q",
+        "autofocus",
+    ),
 }
-VOID = {"meta", "link"}
+VOID = {"meta", "link", "input"}
 
 
 class Page(HTMLParser):
@@ -90,7 +107,9 @@ def test_the_page_is_made_of_known_elements_and_attributes(evil: Comparison) -> 
     found = Page(render(comparison_document(evil), "html"))
     assert set(found.elements) <= ALLOWED_ELEMENTS
     assert {name for _, name, _ in found.attributes} <= ALLOWED_ATTRIBUTES
-    assert found.elements["script"] == 0
+    assert [value for tag, name, value in found.attributes if (tag, name) == ("script", "type")] == [
+        "application/octet-stream"
+    ] * (found.elements["script"] - 1)  # packed data, and our own script
     assert "style" not in {name for _, name, _ in found.attributes}
     assert not [name for _, name, _ in found.attributes if name.startswith("on")]
 
@@ -134,13 +153,16 @@ def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
     assert found.text.count(shown) >= 20 or not shown
 
 
-def test_the_policy_allows_this_style_sheet_and_nothing_else(page: str) -> None:
+def test_the_policy_allows_this_style_sheet_this_script_and_nothing_else(page: str) -> None:
     policy = entities.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
-    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)
-    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    digests = [
+        base64.b64encode(sha256(text.encode()).digest()).decode()
+        for text in re.findall(r"<(?:style|script)>(.*?)</(?:style|script)>", page, re.DOTALL)
+    ]
     assert policy.split("; ") == [
         "default-src 'none'",
-        f"style-src 'sha256-{digest}'",
+        f"style-src 'sha256-{digests[0]}'",
+        f"script-src 'sha256-{digests[1]}'",
         "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
@@ -152,7 +174,7 @@ def test_the_page_asks_for_nothing(page: str) -> None:
     found = Page(page)
     assert [value for value in found.values("href") if not value.startswith("#")] == ["data:,"]
     assert "src" not in {name for _, name, _ in found.attributes}
-    assert not re.search(r"url\(|@import|https?://", page)
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
 
 
 def test_every_link_leads_somewhere_and_every_id_is_one(page: str) -> None:
@@ -174,7 +196,8 @@ def test_the_verdict_is_in_words_and_comes_first(page: str, comparison: Comparis
 def test_headings_are_one_h1_and_an_h2_for_every_section(page: str, comparison: Comparison) -> None:
     found = Page(page)
     assert found.elements["h1"] == 1
-    assert found.elements["h2"] == 1 + len(comparison_document(comparison).sections)
+    # The query view has three: its section, an opened query, the keys.
+    assert found.elements["h2"] == 1 + len(comparison_document(comparison).sections) + 3
     # What is closed cannot be seen: no heading stands in there.
     assert not [
         inside for inside in re.findall(r"<details.*?</details>", page, re.DOTALL) if re.search(r"<h\d", inside)
@@ -210,20 +233,74 @@ def test_the_same_document_gives_the_same_page(comparison: Comparison) -> None:
     assert render(comparison_document(comparison), "html") == render(comparison_document(comparison), "html")
 
 
-def test_without_the_drawing_library_the_tables_stay_and_the_page_says_what_draws(
+def test_on_a_platform_that_cannot_draw_the_tables_stay_and_the_page_says_why(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)  # how Python marks a module that cannot be imported
     found = Page(render(comparison_document(comparison), "html"))
     assert found.elements["svg"] == 0
-    assert found.text.count(HOW_TO_DRAW) == 4
-    assert "pip install 'cranfield[report]'" in found.text
+    assert found.text.count(NO_PICTURE) == 4
     assert "Changes of rank" in found.text
 
 
-def test_a_pilot_says_so_on_top_and_at_the_end(pilot: Comparison) -> None:
+def test_the_blocks_of_a_document_are_those_of_its_page(page: str, comparison: Comparison) -> None:
+    blocks = str(render_blocks(comparison_document(comparison, preflight=[("plain", "binary search", "on PATH")])))
+    assert blocks.startswith('<div class="report">')
+    inner = blocks.removeprefix('<div class="report">').removesuffix("</div>").strip()
+    start, end = page.index('<section id="query-view"'), page.index("</section>", page.index('id="query-keys"'))
+    without = page[:start] + page[end + len("</section>") :]
+    assert re.sub(r"\s+", "", inner) in re.sub(r"\s+", "", without)
+
+
+def test_blocks_for_a_server_say_where_the_queries_are_and_cut_long_tables(comparison: Comparison) -> None:
+    document = comparison_document(comparison)
+    blocks = str(render_blocks(document, queries=("/c/1/queries", "/c/1/query?a=1&b=2"), most_rows=2))
+    assert 'data-index="/c/1/queries" data-query="/c/1/query?a=1&amp;b=2"' in blocks
+    assert "data-chunk" not in blocks
+    assert re.search(r"\(the first 1 and the last 1 of \d+ rows\)", blocks)
+    assert "folded" not in blocks
+    folded = str(render_blocks(document, folded={"provenance"}))
+    assert folded.count('<details class="folded">') == 1
+    assert '<details class="folded"><summary><h2 id="provenance-heading">Provenance</h2></summary>' in folded
+    assert Page(blocks).elements["tr"] < Page(render_html(document)).elements["tr"]
+
+
+def unpacked(page: str) -> list[Any]:
+    """What the query view of a page holds: the index, then parts of the details."""
+    packed = re.findall(r'<script type="application/octet-stream" class="query-data">([^<]*)</script>', page)
+    return [json.loads(gzip.decompress(base64.b64decode(part))) for part in packed]
+
+
+def test_every_query_is_packed_into_the_page(page: str, comparison: Comparison) -> None:
+    index, documents, *parts = unpacked(page)
+    details = [detail for part in parts for detail in part["details"]]
+    assert index == json.loads(json.dumps(query_index(comparison)))
+    queries = comparison.baseline.testset.queries
+    assert [detail["id"] for detail in details] == index["ids"] == [query.id for query in queries]
+    whole = query_detail(comparison, "q1")
+    for side, packed in zip(whole["sides"], details[0]["sides"], strict=True):
+        numbers = packed["hits"]
+        kinds = [parts[0]["kinds"][kind] for kind in numbers[1::2]]
+        assert [
+            {"rank": rank, "id": documents["ids"][number], "title": documents["titles"][number]}
+            | kind
+            | ({"item": documents["ids"][number]} if kind.get("item") is True else {})
+            for rank, (number, kind) in enumerate(zip(numbers[::2], kinds, strict=True), start=1)
+        ] == side["hits"]
+    assert {name: value for name, value in details[0].items() if name != "sides"} == {
+        name: value for name, value in whole.items() if name != "sides"
+    }
+
+
+def test_a_report_that_is_not_about_queries_has_no_data(comparison: Comparison) -> None:
+    page = render_html(replace(comparison_document(comparison), queries=None))
+    assert unpacked(page) == []
+    assert "query-view" not in page[: page.index("<script>")].replace(page[: page.index("</style>")], "")
+
+
+def test_a_pilot_says_so_on_top_over_each_query_and_at_the_end(pilot: Comparison) -> None:
     text = Page(render(comparison_document(pilot), "html")).text
-    assert text.count("PILOT: not for the record") == 2
+    assert text.count("PILOT: not for the record") == 3  # and over each query that is opened
 
 
 def test_one_system_has_its_lowest_queries_and_no_verdict(patterned: Evaluation) -> None:
@@ -262,3 +339,9 @@ def test_a_link_leads_to_a_relative_path_or_nowhere(path: str, href: str) -> Non
     assert "&lt;b&gt;code&lt;/b&gt;" in shown
     assert (f'<a href="{href}">&lt;b&gt;code&lt;/b&gt;</a>' in shown) == bool(href)
     assert shown.count("<a ") == 2 + bool(href)  # the way to the content, one section, and the cell
+
+
+def test_the_script_makes_elements_from_text_alone(page: str) -> None:
+    script = page[page.rindex("<script>") :]
+    assert "DecompressionStream" in script
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc", script)

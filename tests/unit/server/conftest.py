@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
+from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
+from cranfield.service.service import Service, open_service
 
 ADDRESS = "http://127.0.0.1:8000"
 HTML = {"accept": "text/html", "origin": ADDRESS, "sec-fetch-site": "same-origin"}
@@ -80,9 +83,10 @@ def team_app() -> FastAPI:
     return create_app(cast("Store", None), ServerOptions(port=8000, accounts=True, secret=b"k" * 32))
 
 
-def with_store(app: FastAPI, store: Store) -> FastAPI:
+def with_store(app: FastAPI, store: Store, service: Service | None = None) -> FastAPI:
     """The application, as it is made with these books."""
-    app.state.store, app.state.reports, app.state.texts = store, {}, DocumentTexts()
+    app.state.store, app.state.reports, app.state.texts, app.state.rates = store, {}, DocumentTexts(), {}
+    app.state.service = service or open_service(store)
     return app
 
 
@@ -105,3 +109,53 @@ def team(filled: Path, team_store: Store, now: list[int], team_books: ModuleType
     now[0] = team_books.NOON
     yield Team(with_store(team_app, team_store), team_store, now)
     team_store.close()
+
+
+@dataclass
+class Bench:
+    """A team whose database has results: ids by name, as `tests/program/workbench.py` gives them."""
+
+    team: Team
+    service: Service
+    ids: dict[str, int]
+
+    def page(self, path: str, who: str = "lee", status: int = 200) -> str:
+        answer = self.team.browser(who).get(path)
+        assert answer.status_code == status, answer.text[-2_000:]
+        return answer.text
+
+
+@pytest.fixture(scope="session")
+def workbench_books(load_script: Callable[[Path], ModuleType], checkout: Path) -> ModuleType:
+    return load_script(checkout / "tests" / "program" / "workbench.py")
+
+
+@pytest.fixture(scope="session")
+def with_results(
+    make_once: Callable[[str, Callable[[Path], object]], Path],
+    team_books: ModuleType,
+    workbench_books: ModuleType,
+    filled: Path,
+) -> Path:
+    """A folder with the team's database and results in it, and the ids as JSON."""
+
+    def make(folder: Path) -> None:
+        path = Path(shutil.copy(filled, folder / "books.db"))
+        store = open_store(path, clock=lambda: team_books.NOON)
+        ids = workbench_books.fill(open_service(store), folder)
+        store.close()
+        (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+
+    return make_once("workbench", make)
+
+
+@pytest.fixture
+def bench(with_results: Path, team: Team) -> Iterator[Bench]:
+    """The team's pages on the database with results."""
+    team.store.close()
+    shutil.copy(with_results / "books.db", Path(team.store.database.where))
+    service = open_service(team.store)
+    team.app.state.service = service
+    team.app.state.results, team.app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    yield Bench(team, service, json.loads((with_results / "ids.json").read_text(encoding="utf-8")))
+    team.app.state.service = None

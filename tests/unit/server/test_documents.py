@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.documents import FieldsSource, Workbench
+from cranfield.config.documents import FieldsSource
+from cranfield.config.workbench import Workbench
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentText
 from cranfield.server.documents import ATTRIBUTES, TAGS, rendered, sanitise

@@ -124,7 +124,16 @@ def test_errors_have_one_shape_and_one_page(client: TestClient) -> None:
     assert answer.json() == {
         "ok": False,
         "error": "there is no such page",
-        "errors": [{"message": "there is no such page", "where": "", "hint": "", "code": "not_found"}],
+        "errors": [
+            {
+                "message": "there is no such page",
+                "where": "",
+                "expected": "",
+                "got": "",
+                "hint": "",
+                "code": "not_found",
+            }
+        ],
         "status": 404,
     }
     page = client.get("/no-such", headers={"accept": "text/html"})

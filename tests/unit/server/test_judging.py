@@ -13,7 +13,8 @@ from fastapi import FastAPI
 from sqlalchemy import event
 from starlette.testclient import TestClient
 
-from cranfield.config.documents import Files, FileSource, Workbench
+from cranfield.config.documents import Files, FileSource
+from cranfield.config.workbench import Workbench
 from cranfield.errors import UsageError
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun

@@ -9,42 +9,83 @@ import pytest
 from cranfield.judging.store.schema import Role
 from cranfield.server.access import Access, declared_access
 
+TOKENS = {"token read", "token judge", "token evaluate", "token manage"}
 PASSES = {
-    Access.PUBLIC: {"nobody", "alex", "lee", "ann", "vic", "oto", "token read", "token judge", "token manage"},
+    Access.PUBLIC: {"nobody", "alex", "lee", "ann", "vic", "oto", *TOKENS},
     Access.ACCOUNT: {"alex", "lee", "ann", "vic", "oto"},
     Access.JUDGE: {"alex", "lee", "ann", "token judge", "token manage"},
     Access.READ: {"alex", "lee", "vic", "token read", "token manage"},
     Access.MANAGE: {"alex", "lee", "token manage"},
+    Access.RESULTS: {"alex", "lee", "vic", "token read", "token evaluate", "token manage"},
+    Access.METRICS: {"alex", "lee", "vic", "token read", "token evaluate", "token manage"},
+    Access.EVALUATE: {"alex", "lee", "token evaluate", "token manage"},
     Access.ADMIN: {"alex"},
 }
 """alex: admin, lee: lead, ann: rater of the book, oto: rater of another book, vic: viewer; the tokens are lee's."""
 WHO = sorted(set.union(*PASSES.values()))
 ROUTES = {
-    Access.PUBLIC: "/start /sign-in /join/{raw} /reset/{token}",
-    Access.ACCOUNT: "/ /account /account/password /account/tokens /account/tokens/{token_id}/revoke /sign-out /api/me/settings",
+    Access.PUBLIC: "/start /sign-in /join/{raw} /reset/{token} /openapi.json",
+    Access.ACCOUNT: "/ /measures /account /account/password /account/tokens /account/tokens/{token_id}/revoke /sign-out /api/me/settings",
     Access.JUDGE: (
         "/books/{book}/judge /api/books/{book}/next /api/books/{book}/items/{item} /api/books/{book}/items/{item}/image "
         "/api/books/{book}/judgments /api/books/{book}/progress /api/books/{book}/guidelines /api/books/{book}/reveal "
         "/api/books/{book}/documents"
     ),
     Access.READ: (
-        "/books/{book} /books/{book}/items /books/{book}/items/{item_id} "
+        "/books /books/{book} /books/{book}/items /books/{book}/items/{item_id} "
         "/books/{book}/items/{item_id}/image /books/{book}/calls /books/{book}/live /books/{book}/frozen/{number} "
         "/api/books/{book}/quality /api/books/{book}/items"
     ),
     Access.MANAGE: (
         "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
         "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate /books/{book}/freeze "
-        "/books/{book}/adjudicate/{item_id}"
+        "/books/{book}/adjudicate/{item_id} /settings /evaluations/{evaluation_id:int}/grade "
+        "/comparisons/{comparison_id:int}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
+        "/systems/{name}/variants/delete"
     ),
+    Access.RESULTS: (
+        "/testsets /testsets/{name} /testsets/{name}/queries/{query:path} /testsets/{name}/diff /evaluations "
+        "/evaluations/{evaluation_id:int} /evaluations/{evaluation_id:int}/queries /evaluations/{evaluation_id:int}/queries.json "
+        "/evaluations/{evaluation_id:int}/query.json /evaluations/{evaluation_id:int}/queries/{query:path} "
+        "/comparisons /comparisons/{comparison_id:int} /comparisons/{comparison_id:int}/queries.json "
+        "/comparisons/{comparison_id:int}/query.json /comparisons/{comparison_id:int}/queries/{query:path} "
+        "/jobs /jobs/live /jobs/{job_id:int} /jobs/{job_id:int}/live /systems /systems/{name}"
+    ),
+    Access.EVALUATE: (
+        "/testsets/upload /testsets/{name}/read /evaluations/{evaluation_id:int}/notes /evaluations/{evaluation_id:int}/pin "
+        "/evaluations/{evaluation_id:int}/rerun /evaluations/{evaluation_id:int}/compare /comparisons/make "
+        "/jobs/{job_id:int}/cancel /jobs/{job_id:int}/retry /evaluations/new /evaluations/{evaluation_id:int}/freeze "
+        "/evaluations/{evaluation_id:int}/compare-graded /comparisons/{comparison_id:int}/recompute"
+    ),
+    Access.METRICS: "/metrics",
     Access.ADMIN: "/people /people/{account_id}/{action}",
 }
 """A route that is not listed here fails the test: its author decides who may use it."""
+API = {
+    Access.JUDGE: "/v1/books/{book}/grades",
+    Access.READ: (
+        "/v1/books /v1/books/{book} /v1/books/{book}/coverage /v1/books/{book}/items /v1/books/{book}/measures "
+        "/v1/books/{book}/file"
+    ),
+    Access.RESULTS: (
+        "/v1/measures /v1/systems /v1/jobs /v1/jobs/{job_id} /v1/jobs/{job_id}/result /v1/jobs/{job_id}/events /v1/testsets "
+        "/v1/testsets/{ref} /v1/testsets/{ref}/versions /v1/testsets/{ref}/queries /v1/testsets/{ref}/file /v1/runs "
+        "/v1/runs/{run_id} /v1/runs/{run_id}/file /v1/evaluations /v1/evaluations/{evaluation_id} "
+        "/v1/evaluations/{evaluation_id}/summary /v1/evaluations/{evaluation_id}/queries "
+        "/v1/evaluations/{evaluation_id}/report /v1/comparisons /v1/comparisons/{comparison_id} "
+        "/v1/comparisons/{comparison_id}/queries /v1/comparisons/{comparison_id}/report /v1/queries"
+    ),
+    Access.EVALUATE: (
+        "/v1/evaluate /v1/compare /v1/jobs/{job_id}/cancel /v1/jobs/{job_id}/retry /v1/testsets /v1/runs "
+        "/v1/evaluations/{evaluation_id} /v1/queries"
+    ),
+}
+"""The same of the API."""
 
 
 def test_every_route_is_in_the_table(team) -> None:
-    found = {path: access for (_, path), access in declared_access(team.app.routes).items()}
-    assert found == {path: access for access, paths in ROUTES.items() for path in paths.split()}
+    found = {(path, access) for (_, path), access in declared_access(team.app.routes).items()}
+    assert found == {(path, access) for access, paths in (*ROUTES.items(), *API.items()) for path in paths.split()}
 
 
 def headers_of(team, who: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -75,7 +116,7 @@ def test_who_passes(team, who: str) -> None:
             cookies, headers = headers_of(team, who)
             client.cookies.clear()
             client.cookies.update(cookies)
-            address = re.sub(r"\{(\w+)\}", lambda name: str(values.get(name[1], 1)), path)
+            address = re.sub(r"\{(\w+)(?::\w+)?\}", lambda name: str(values.get(name[1], 1)), path)
             answer = client.request(method, address, headers={**headers, "accept": "application/json"})
             error = answer.json() if answer.status_code in {401, 403, 404} else {}
             code = error.get("errors", [{}])[0].get("code", "")
@@ -120,7 +161,7 @@ def test_an_item_of_another_book_is_not_there(team) -> None:
 def test_raters_see_their_own_books_alone(team) -> None:
     assert "/books/other" not in team.browser("ann").get("/").text
     assert "/books/shop/judge" in team.browser("ann").get("/").text
-    assert "/books/other" in team.browser("vic").get("/").text
+    assert "/books/other" in team.browser("vic").get("/books").text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, DocumentsOption, open_books
+from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, WorkbenchOption, open_books
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.words import n_of
 
@@ -129,7 +129,7 @@ def rate_command(
     concurrency: AtOnceOption = 4,
     max_chars: CharsOption = 20_000,
     timeout: TimeoutOption = 120.0,
-    documents: DocumentsOption = None,
+    workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Have a language model rate the items of a book, as a rater of its own kind that fills no person's place.
@@ -154,7 +154,7 @@ def rate_command(
     }
     options = RateOptions(connection, template, sampling, output_mode.value, timeout, name=name, **limits)
     budget = read_budget(model, budget_tokens, budget_money, prices)
-    with closing(open_books(db)) as store, closing(open_texts(documents)) as texts:
+    with closing(open_books(db)) as store, closing(open_texts(workbench)) as texts:
         rate(store, store.books.get(book), options, texts, budget, is_dry_run=is_dry_run)
 
 
@@ -241,7 +241,7 @@ def estimate_text(found: DryRun) -> str:
 
 def _text_lines(chosen: Selection) -> Iterator[str]:
     if chosen.without_text:
-        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --documents FILE says where texts are"
+        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
         yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
     if chosen.n_cut:
         yield f"{n_of(chosen.n_cut, 'texts')} cut to --max-chars"

@@ -14,8 +14,14 @@ from cranfield.cli.shared import Format, FormatOption, deliver
 def text_command(
     documents: Annotated[list[str], typer.Argument(metavar="DOC...", help="Ids of documents.")],
     *,
-    config: Annotated[
-        Path, typer.Option("--documents", metavar="FILE", help="File that says where the texts of documents are.")
+    workbench: Annotated[
+        Path,
+        typer.Option(
+            "--workbench",
+            metavar="FILE",
+            envvar="CRANFIELD_WORKBENCH",
+            help="Operator's file: says where the texts of documents are.",
+        ),
     ],
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -23,6 +29,6 @@ def text_command(
     from cranfield.judging.documents.texts import open_texts
     from cranfield.reporting.documents.texts import texts_document
 
-    with closing(open_texts(config)) as texts:
+    with closing(open_texts(workbench)) as texts:
         found = [texts.get(doc_id) for doc_id in documents]
     deliver(texts_document(found), output)

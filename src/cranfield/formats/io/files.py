@@ -362,8 +362,8 @@ def _gzip(data: bytes) -> bytes:
 
 
 @contextmanager
-def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lock a folder against other processes that lock it; the lock ends with the process.
+def path_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Lock a folder or a file against other processes that lock it; the lock ends with the process.
 
     Where there are no locks, nothing is locked.
 
@@ -375,7 +375,7 @@ def folder_lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
     except ImportError:  # not a POSIX system
         yield
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

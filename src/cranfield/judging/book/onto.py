@@ -137,7 +137,8 @@ def _notes(old: TestSet, made: Freezing, found: _Converted) -> Iterator[str]:
     if stay:
         n = n_of(len(stay), "queries")
         yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({first_of(stay)})"
-    negative = {q: made.testset.grades[q] for q in made.testset.query_ids if q in _negative(old)}
+    expects_nothing = _negative(old)
+    negative = {q: made.testset.grades[q] for q in made.testset.query_ids if q in expects_nothing}
     if negative:
         found_good = first_of(f"{q} {shorten(doc)}" for q, docs in negative.items() for doc in docs if docs[doc] > 0)
         graded = f"; graded above 0 there, and not written: {found_good}" if found_good else ""

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from cranfield.config.documents import network_of
+from cranfield.config.hosts import network_of
 from cranfield.judging.documents.values import DocumentError, FailureKind
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address

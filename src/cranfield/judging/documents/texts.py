@@ -22,10 +22,9 @@ from cranfield.config.documents import (
     Source,
     SqlSource,
     UrlSource,
-    Workbench,
     compile_match,
-    load_workbench,
 )
+from cranfield.config.workbench import Workbench, load_workbench
 from cranfield.errors import CranfieldError, shorten
 from cranfield.judging.documents.corpus import CorpusReader
 from cranfield.judging.documents.database import SqlReader

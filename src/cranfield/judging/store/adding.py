@@ -38,6 +38,19 @@ def pool_source(pool: Pool) -> Json:
     return pool.model_dump(mode="json", exclude={"queries", "items", "cranfield_pool"})
 
 
+def with_pool(source: Json, pool: Pool) -> Json:
+    """What a book notes of its pools, with one more to a fixed depth: the runs of all, and down to where all are complete."""
+    runs, complete, depth = source.get("runs"), source.get("complete_to"), source.get("depth")
+    if pool.method != "depth" or not isinstance(runs, list | tuple):
+        return source
+    return {
+        **source,
+        "runs": [*runs, *(found for run in pool.runs if (found := run.model_dump()) not in runs)],
+        "depth": max(depth, pool.depth) if isinstance(depth, int) else pool.depth,
+        "complete_to": min(complete, pool.complete_to) if isinstance(complete, int) else pool.complete_to,
+    }
+
+
 def plan_wanted(settings: BookSettings, query: str, doc: str) -> int:
     """Persons that an item wants, which is not of the first pool of its book."""
     is_shared = seeded(settings.seed, "overlap", query, doc) < settings.overlap * 2.0**64

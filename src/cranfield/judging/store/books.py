@@ -8,11 +8,11 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from cranfield.database.engine import Part
 from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
-from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source
-from cranfield.judging.store.engine import Part
+from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source, with_pool
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
 from cranfield.judging.store.rows import (
     account_row,
@@ -95,7 +95,18 @@ class Books(Part):
     def add_pool(self, book: str | int, pool: Pool) -> int:
         """Add what a pool has and the book lacks; the number of new items. Judgments of items that it has are carried over."""
         with self._database.write() as session:
-            return add_missing(session, book_row(session, book, lock=True), pool, self._clock())
+            row = book_row(session, book, lock=True)
+            row.source = with_pool(row.source, pool)
+            return add_missing(session, row, pool, self._clock())
+
+    def renew_fields(self, book_id: int, fields: Mapping[int, Json]) -> dict[int, tuple[str, Json, str | None]]:
+        """Set the fields of items, by id; each with its document, the new fields, and the digest of the text shown before."""
+        with self._database.write() as session:
+            book_row(session, book_id, lock=True)
+            items = {item_id: item_row(session, item_id, book_id) for item_id in fields}
+            for item_id, item in items.items():
+                item.fields = fields[item_id]
+            return {item_id: (item.doc_id, item.fields, item.doc_digest) for item_id, item in items.items()}
 
     def add_item(self, book_id: int, query: str, doc: str, fields: Json, by: int) -> int:
         """Add a document that no system returned (origin `added`); its item id. The item that is there, where it is there."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import select
 
-from cranfield.judging.store.engine import Part
+from cranfield.database.engine import Part
 from cranfield.judging.store.rows import as_value
 from cranfield.judging.store.schema import ModelCall
 from cranfield.judging.store.values import CallRow

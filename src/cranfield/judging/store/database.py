@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from cranfield.database.engine import Clock, Database, database_url, now_ms
+from cranfield.database.migrate import current_revision, opening_problem, upgrade
 from cranfield.errors import UsageError
-from cranfield.judging.store.engine import Clock, Database, database_url, now_ms
-from cranfield.judging.store.migrate import current_revision, opening_problem, upgrade
 from cranfield.judging.store.store import Store
 
 
@@ -29,7 +29,11 @@ def open_store(url: str | Path, *, create: bool = True, clock: Clock = now_ms) -
     database = Database(database_url(url))
     path = database.path
     if path is not None and not path.exists() and not create:
-        raise UsageError("there is no database of books here", path=str(path), hint="`cranfield book create` makes one")
+        raise UsageError(
+            "there is no database of books here",
+            path=str(path),
+            hint="`cranfield book create` or `cranfield serve` makes one",
+        )
     if path is not None and not path.parent.is_dir():
         raise UsageError("the folder of the database does not exist", path=str(path))
     with _closed_if_refused(database):

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
+from cranfield.database.engine import Part
 from cranfield.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.judging.settings import BookSettings, Mode
-from cranfield.judging.store.engine import Part
 from cranfield.judging.store.rows import account_row, as_value, book_row, guideline_version, item_row, settings_of
 from cranfield.judging.store.schema import (
     Account,

@@ -10,9 +10,9 @@ from unicodedata import normalize
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
+from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.store.accounts import AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
-from cranfield.judging.store.engine import Part
 from cranfield.judging.store.rows import account_info, account_row, book_row, checked_name
 from cranfield.judging.store.schema import (
     Account,
@@ -33,6 +33,7 @@ RIGHTS = {Role.VIEWER: 0, Role.RATER: 1, Role.LEAD: 2, Role.ADMIN: 3}
 SCOPES = {
     "read": frozenset(Role),
     "judge": frozenset({Role.RATER, Role.LEAD, Role.ADMIN}),
+    "evaluate": frozenset({Role.LEAD, Role.ADMIN}),
     "manage": frozenset({Role.LEAD, Role.ADMIN}),
 }
 """Scope of a token to the roles that may have it."""
@@ -192,7 +193,7 @@ class People(Part):
             return len(session.scalars(gone).all())
 
     def add_token(self, account_id: int, label: str, scope: str, ttl_ms: int) -> str:
-        """Make a token of the API; its secret, which is not stored. `scope` is `read`, `judge` or `manage`.
+        """Make a token of the API; its secret, which is not stored. `scope` is a name in `SCOPES`.
 
         Raises:
             NotAllowedError: the scope is wider than the role of the account.

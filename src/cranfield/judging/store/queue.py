@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sqlalchemy import ColumnElement, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
+from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError
 from cranfield.judging.settings import BookSettings, Mode
-from cranfield.judging.store.engine import Part
 from cranfield.judging.store.rows import account_row, as_value, book_row, item_row, seeded, settings_of
 from cranfield.judging.store.schema import (
     Action,

@@ -9,8 +9,8 @@ from statistics import median
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 from sqlalchemy.orm import Session
 
+from cranfield.database.engine import Part
 from cranfield.judging.store.coverage import book_coverage
-from cranfield.judging.store.engine import Part
 from cranfield.judging.store.filters import GRADES, item_conditions
 from cranfield.judging.store.rows import as_value, book_row, item_row, settings_of
 from cranfield.judging.store.schema import (

@@ -1,25 +1,17 @@
 """Tables of the database of books. Times are milliseconds since 1970 (UTC).
 
 `event` is the append-only log: nothing in it is changed or deleted (triggers refuse it). `judgment` is what follows from
-it: where each rater stands with each item. A change of a table needs a revision in `migrations/versions`.
+it: where each rater stands with each item.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
 
-REVISION = "0002"
-"""Latest revision of the schema: a database of this revision is opened without Alembic."""
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from cranfield.database.base import Base
 
 
 class Role(StrEnum):
@@ -102,16 +94,6 @@ class SkipReason(StrEnum):
     """The document is missing or cannot be shown."""
     EXPERT = "expert"
     """Needs an expert of the field."""
-
-
-class Base(DeclarativeBase):
-    """Metadata of all tables."""
-
-    metadata = MetaData(naming_convention=NAMING)
-    type_annotation_map: ClassVar[dict[object, object]] = {
-        dict[str, object]: JSON,
-        int: BigInteger().with_variant(Integer, "sqlite"),
-    }
 
 
 class Account(Base):

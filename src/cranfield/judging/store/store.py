@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cranfield.database.engine import Clock, Database, now_ms
+from cranfield.database.migrate import Upgrade
 from cranfield.judging.store.books import Books
 from cranfield.judging.store.calls import Calls
-from cranfield.judging.store.engine import Clock, Database, now_ms
 from cranfield.judging.store.log import Log
-from cranfield.judging.store.migrate import Upgrade
 from cranfield.judging.store.people import People
 from cranfield.judging.store.queue import Queue
 from cranfield.judging.store.reading import Reading

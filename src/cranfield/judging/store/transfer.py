@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
+from cranfield.database.base import Base
+from cranfield.database.engine import Part
 from cranfield.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.judging.store import book_records as records
-from cranfield.judging.store.engine import Part
 from cranfield.judging.store.rows import book_row
 from cranfield.judging.store.schema import (
     Account,
-    Base,
     Book,
     BookQuery,
     Event,

@@ -151,6 +151,10 @@ def _rows(aspects: Aspects, kind: Aspect, column: str) -> tuple[NDArray[np.int32
 SPECS = (
     MeasureSpec(
         name="AllFound",
+        question="Is everything there that one answer needs?",
+        plain=(
+            "The share of the queries for which every expected item is among the first k: one missing item makes it 0."
+        ),
         title="everything found",
         sentence="1 if every expected item is among the first k results, else 0.",
         formula="1 if all items of grade >= rel are among the results i <= k, else 0",
@@ -162,6 +166,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="FileCoverage",
+        question="Does the search reach every file that matters?",
+        plain="Of the files that a query names, the share with at least one result in them.",
         title="file coverage",
         sentence="Share of the files named by the query in which at least one of the first k results lies.",
         formula="|{file expected : a result i <= k lies in it}| / |{file expected}|",
@@ -174,6 +180,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="ModernFirst",
+        question="Is the current form above the outdated one?",
+        plain="1 if the current form stands above the legacy form, else 0.",
         title="modern form first",
         sentence="1 if the first modern result (relevant, and not of the legacy form) is ranked above the first legacy"
         " one, or no legacy one was returned; 0 if a legacy one is ranked first, or neither was returned.",
@@ -211,6 +219,10 @@ SPECS = (
     ),
     MeasureSpec(
         name="Silence",
+        question="Is the search silent where nothing should be found?",
+        plain=(
+            "For queries without a right answer: 1 if nothing is returned, or nothing above the bound of the query."
+        ),
         title="silence",
         sentence="For negative queries: 1 if no result was returned, or none above the bound of the query; 0 for "
         "failures.",

@@ -103,6 +103,10 @@ _HIGHEST = ParameterSpec(
 SPECS = (
     MeasureSpec(
         name="ERR",
+        question="How soon is a user satisfied?",
+        plain=(
+            "A user reads from the top and stops at a satisfying result; after a very good one, little else counts."
+        ),
         title="expected reciprocal rank",
         sentence="Expected reciprocal of the rank at which a user who reads the list from the top stops; the "
         "probability of stopping grows with the grade.",

@@ -8,6 +8,12 @@ from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, Par
 SPECS = (
     MeasureSpec(
         name="nDCG",
+        question="Are the best results at the top?",
+        plain=(
+            "How close the order of the results is to the best possible one. 1: no order would be better. "
+            "Good results lower down reduce it, better grades weigh more, and queries with few good documents"
+            " count as much as queries with many."
+        ),
         title="normalised discounted cumulative gain",
         sentence="Discounted cumulative gain of the first k results, divided by that of the ideal list.",
         formula="sum_{i<=k} g_i / log2(i + 1), over the same sum for the expected items in their best order",
@@ -29,6 +35,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="RR",
+        question="How far down is the first good result?",
+        plain=(
+            "1 if the first result is good, 1/2 if only the second is, 1/3 for the third. Later results do "
+            "not matter. Suited to questions with one answer, such as a known page."
+        ),
         title="reciprocal rank",
         sentence="One over the rank of the first relevant result.",
         formula="1 / min{i <= k : grade_i >= rel}",
@@ -41,6 +52,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="AP",
+        question="Are all good documents found, and early?",
+        plain=(
+            "Rewards every good document, more if it stands higher; one that is missing counts as 0. Its mean"
+            " over queries is MAP. Suited to users who read on until they have everything."
+        ),
         title="average precision",
         sentence="Mean of the precision at the rank of each relevant document; documents that were not retrieved count"
         " as 0.",
@@ -56,6 +72,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="P",
+        question="How much of what a user sees is good?",
+        plain=(
+            "4 good results among the first 5 give P@5 = 0.8. The order within them does not matter, and a "
+            "query with fewer than k good documents cannot reach 1."
+        ),
         title="precision",
         sentence="Share of the first k ranks with a relevant result; the divisor is k even if fewer results were "
         "returned.",
@@ -69,6 +90,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="R",
+        question="How much of what exists is found?",
+        plain=(
+            "3 of 4 good documents among the first 10 give R@10 = 0.75. Suited to a search whose results a "
+            "program reads, since it can only use what is in the list."
+        ),
         title="recall",
         sentence="Share of the relevant documents that are among the first k results.",
         formula="|{i <= k : grade_i >= rel}| / R",
@@ -82,6 +108,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="Success",
+        question="Does the user find anything at all?",
+        plain=(
+            "The share of the queries with at least one good result among the first k. The easiest measure to"
+            " explain to people who do not build search."
+        ),
         title="success",
         sentence="1 if any of the first k results is relevant, else 0.",
         formula="[min{i : grade_i >= rel} <= k]",
@@ -94,6 +125,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="Judged",
+        question="Can the other measures be trusted?",
+        plain=(
+            "The share of the results shown that have been graded. Low values mean that the other measures "
+            "count unknown results as not relevant: grade these first."
+        ),
         unscored_by_run=True,
         title="judged share",
         sentence="Share of the first k results that are judged, relevant or not.",

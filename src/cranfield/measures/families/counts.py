@@ -179,6 +179,11 @@ def _pairs(n: Integers) -> FloatQ:
 SPECS = (
     MeasureSpec(
         name="CG",
+        question="How much good is in the list?",
+        plain=(
+            "The grades of the first k results, added up, in whatever order. Queries with many good documents"
+            " weigh more than others."
+        ),
         title="cumulative gain",
         sentence="Sum of the gains of the first k results, independent of their order.",
         formula="sum_{i<=k} g_i",
@@ -191,6 +196,11 @@ SPECS = (
     ),
     MeasureSpec(
         name="DCG",
+        question="How much good is in the list, and how high?",
+        plain=(
+            "Grades added up, each worth less the lower its result stands. Compare it on the same queries "
+            "only: its largest value is different for each query."
+        ),
         title="discounted cumulative gain",
         sentence="Sum of the gains of the first k results, discounted by the logarithm of the rank. Not normalised: "
         "queries with more relevant documents have more weight.",
@@ -214,6 +224,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="Hits",
+        question="How many good results are in the list?",
+        plain="A plain count of the good results among the first k.",
         title="hits",
         sentence="Number of relevant results among the first k.",
         formula="|{i <= k : grade_i >= rel}|",
@@ -226,6 +238,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="F1",
+        question="Is the list complete, and free of the irrelevant?",
+        plain="One number for precision and recall: it is high only if both are.",
         title="F1",
         sentence="Harmonic mean of precision and recall at k, or of the whole list.",
         formula="2 P@k R@k / (P@k + R@k)",
@@ -238,6 +252,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="Coverage",
+        question="How many of the expected items appear?",
+        plain="2 of 4 expected items among the first k give 0.5, however many results match the same item.",
         title="coverage",
         sentence="Share of the expected items (documents, or files given by a pattern) that are among the first k "
         "results. An item counts once, however many results match it.",
@@ -249,6 +265,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="PairOrder",
+        question="Is better ranked above worse?",
+        plain="Of all pairs of items with different grades, the share in which the better one stands higher.",
         title="order of pairs",
         sentence="Share of the pairs of expected items with different grades that are ranked in the order of their "
         "grades. Items that were not returned rank below all results.",
@@ -261,6 +279,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="RankOfFirst",
+        question="At which rank is the first good result?",
+        plain="A rank, so lower is better. Queries without a good result are left out: read Success with it.",
         unscored_by_run=True,
         title="rank of the first relevant result",
         sentence="Rank of the first relevant result. Queries without one have no value: report Success too.",
@@ -276,6 +296,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="TokensToHit",
+        question="How much must be read before the answer?",
+        plain="The tokens from the first result up to the first good one: what a model is charged for.",
         unscored_by_run=True,
         title="tokens to the first hit",
         sentence="Number of tokens up to and including the first relevant result, or of the whole list if there is "
@@ -293,6 +315,10 @@ SPECS = (
     ),
     MeasureSpec(
         name="Tied",
+        question="Does chance decide the order?",
+        plain=(
+            "The share of the results whose score equals that of another: their order depends on the rule for ties."
+        ),
         unscored_by_run=True,
         title="tied share",
         sentence="Share of the judged results among the first k whose score is tied with another result, so that the "

@@ -232,6 +232,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="alpha_nDCG",
+        question="Do the results add something new each time?",
+        plain="Like nDCG, but a result that repeats a subtopic already seen earns less.",
         title="alpha-nDCG",
         sentence="Discounted gain of new subtopics, divided by that of a greedily built ideal list.",
         formula="sum_{i<=k} sum_s rel_i(s) (1 - alpha)^{n_s(i)} / log2(i + 1), over the same sum for the greedy list",
@@ -315,6 +317,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="StRecall",
+        question="Are all meanings of the query covered?",
+        plain="The share of the subtopics of a query for which one of the first k results is good.",
         title="subtopic recall",
         sentence="Share of the subtopics to which at least one of the first k results is relevant.",
         formula="|{s : some i <= k has rel_i(s)}| / N",

@@ -203,6 +203,10 @@ _BPREF: dict[str, Any] = {
 SPECS = (
     MeasureSpec(
         name="Rprec",
+        question="How good is a list as long as the answer?",
+        plain=(
+            "The precision of as many results as the query has good documents: 1 means that exactly these are on top."
+        ),
         title="precision at R",
         sentence="Precision at rank R, where R is the number of relevant documents of the query.",
         formula="|{i <= R : grade_i >= rel}| / R",
@@ -241,6 +245,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="Bpref",
+        question="Which order is better where much is ungraded?",
+        plain=("Looks at graded results only: how seldom a document graded as not relevant stands above a good one."),
         title="binary preference",
         sentence="Mean over the relevant documents of one minus the share of judged non-relevant results above each; documents "
         "that were not retrieved count as 0, unjudged results are ignored.",
@@ -275,6 +281,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="infAP",
+        question="What is average precision if only a sample is graded?",
+        plain="An estimate of average precision for pools of which a random part was graded.",
         title="inferred average precision",
         sentence="Estimate of average precision from a pool of which only a sample was judged.",
         formula="(1 / R) * sum_{relevant i} 1/i + (pooled above i)/i * (relevant above i + e)/(judged above i + 2e)",

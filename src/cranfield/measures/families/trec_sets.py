@@ -317,6 +317,8 @@ SPECS = (
     ),
     MeasureSpec(
         name="Unjudged",
+        question="How much of the list has no grade?",
+        plain="The opposite of the judged share: with a high value, grade before you compare.",
         title="unjudged share",
         sentence="Share of the first k ranks with an unjudged result. With a high value, the judgments do not cover "
         "the run.",

@@ -185,6 +185,11 @@ _GRADED: dict[str, Any] = {"minimum": 0, "maximum": 1000}
 SPECS = (
     MeasureSpec(
         name="RBP",
+        question="How much good does a patient user see?",
+        plain=(
+            "A user looks at the next result with a fixed probability: top results count most, and the list "
+            "has no sharp end."
+        ),
         presets=(("rbp", "p=0.9, depth=0"),),
         title="rank-biased precision",
         sentence="Expected gain per inspected result for a user who continues from each rank with probability p.",

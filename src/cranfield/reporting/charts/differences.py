@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
-from cranfield.numbers import format_count
+from cranfield.numbers import format_count, format_delta, format_delta_interval, format_value
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,
@@ -22,12 +23,14 @@ from cranfield.reporting.charts.spec import (
     make_labels_unique,
     room_for,
     spec_of,
+    tip_of,
 )
 from cranfield.reporting.document import Tone
 
+Value = TypeVar("Value")
 NAMED_BARS = 40
 """Up to so many queries that differ have a bar with their name; more stand side by side without."""
-DRAWN_BARS = 400
+DRAWN_BARS = 200
 """More queries than this are drawn in groups of neighbours."""
 TONE_COLOURS: Mapping[Tone, str] = {"good": BETTER, "bad": WORSE}
 ROW, WHISKER_ROW = 18, 26
@@ -42,6 +45,7 @@ class Bar:
     delta: float
     gain: float
     """The difference, with its sign turned where lower values are better."""
+    query_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,12 @@ def _named_bars(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
     rows = [*better, *equal, *worse]
     labels = make_labels_unique([bar.label for bar in rows], screen.label_chars)
     values = [
-        {"label": label, "delta": bar.delta, "colour": gain_colour(bar.gain)}
+        {
+            "label": label,
+            "delta": bar.delta,
+            "colour": gain_colour(bar.gain),
+            "tip": tip_of(f"{bar.label}: {format_delta(bar.delta)}", bar.query_id),
+        }
         for label, bar in zip(labels, rows, strict=True)
     ]
     bar_marks = {
@@ -87,8 +96,10 @@ def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
     gains = grouped([bar.gain for bar in best_first], DRAWN_BARS)
     deltas = grouped([bar.delta for bar in best_first], DRAWN_BARS)
     values = [
-        {"from": place, "to": place + 1, "delta": delta, "colour": gain_colour(gain)}
-        for place, (gain, delta) in enumerate(zip(gains, deltas, strict=True))
+        {"from": place, "to": place + 1, "delta": delta, "colour": gain_colour(gain), "tip": _tip_of_bars(members)}
+        for place, (gain, delta, members) in enumerate(
+            zip(gains, deltas, groups_of(best_first, DRAWN_BARS), strict=True)
+        )
     ]
     frame = frame_of(screen.width, screen.skyline_height, left=62, axis=8)
     # A gap between bars only where they are wide enough to spare one.
@@ -107,12 +118,24 @@ def _skyline(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
     return spec_of(values, [bar_marks, _zero_rule("y")], frame)
 
 
+def groups_of(values: Sequence[Value], most: int) -> list[Sequence[Value]]:
+    """At most `most` groups of neighbours, of one size (give or take one)."""
+    n = min(most, len(values))
+    edges = [round(place * len(values) / n) for place in range(n + 1)] if n else [0]
+    return [values[start:end] for start, end in pairwise(edges)]
+
+
 def grouped(values: Sequence[float], most: int) -> list[float]:
-    """At most `most` values: as they are, or the means of neighbours in groups of one size (give or take one)."""
-    if len(values) <= most:
-        return list(values)
-    edges = [round(place * len(values) / most) for place in range(most + 1)]
-    return [sum(values[start:end]) / (end - start) for start, end in pairwise(edges)]
+    """At most `most` values: as they are, or the means of groups of neighbours."""
+    return [sum(group) / len(group) for group in groups_of(values, most)]
+
+
+def _tip_of_bars(bars: Sequence[Bar]) -> str:
+    """The difference of one query, or the mean of some, of which the first is named."""
+    first = bars[0]
+    mean = format_delta(sum(bar.delta for bar in bars) / len(bars))
+    words = f"{len(bars)} queries, mean {mean}, the first {first.label}" if len(bars) > 1 else f"{first.label}: {mean}"
+    return tip_of(words, first.query_id)
 
 
 def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float | None = None) -> Spec:
@@ -125,6 +148,7 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
             "low": row.low,
             "high": row.high,
             "colour": TONE_COLOURS.get(row.tone, SAME),
+            "tip": tip_of(f"{row.label}: {format_delta(row.delta)} ({format_delta_interval((row.low, row.high))})"),
         }
         for label, row in zip(labels, rows, strict=True)
     ]
@@ -201,6 +225,7 @@ def paired_dots(labels: list[str], values: list[tuple[float | None, float | None
     unique = make_labels_unique(labels, screen.label_chars)
     rows = [
         {"label": label, "tuning": tuning, "held": held_out, "tuned": BETTER, "kept": BAND}
+        | {"tip": tip_of(f"{label}: {format_value(tuning)} tuning, {format_value(held_out)} held out")}
         for label, (tuning, held_out) in zip(unique, values, strict=True)
     ]
     known = [value for pair in values for value in pair if value is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cranfield.numbers import format_interval, format_value
 from cranfield.reporting.charts.spec import (
     AXIS_ROOM,
     BETTER,
@@ -18,6 +19,7 @@ from cranfield.reporting.charts.spec import (
     as_is,
     frame_of,
     spec_of,
+    tip_of,
 )
 from cranfield.reporting.document import Tone
 from cranfield.words import printable, shorten_to
@@ -60,6 +62,7 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
             "high": dot.high,
             "stretch": dot.stretch,
             "colour": {"bad": WORSE, "good": BETTER}.get(dot.tone, INK),
+            "tip": tip_of(f"{dot.label}: {format_value(dot.mean)} ({format_interval((dot.low, dot.high))})"),
         }
         for place, dot in enumerate(dots)
     ]

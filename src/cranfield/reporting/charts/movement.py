@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from cranfield.numbers import format_count
 from cranfield.reporting.charts.spec import (
@@ -16,34 +18,29 @@ from cranfield.reporting.charts.spec import (
     gain_colour,
     room_for,
     spec_of,
+    tip_of,
 )
+from cranfield.words import n_of
 
 LANE = 30
 """Height of a lane of ranks."""
 
 
-def slopes(pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], screen: Screen) -> Spec:
+def slopes(
+    pairs: Mapping[tuple[str, str], int],
+    lanes: Sequence[str],
+    screen: Screen,
+    queries: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> Spec:
     """Where the first relevant result was on A and where it is on B; the thicker a line, the more queries.
 
     Args:
         pairs: (lane on A, lane on B) to how many queries.
         lanes: names from the top.
         screen: what it is drawn for.
+        queries: (lane on A, lane on B) to the query that its line leads to.
     """
-    place = {name: position for position, name in enumerate(lanes)}
-    most = max(pairs.values(), default=1)
-    values = [
-        {
-            "x": 0,
-            "x2": 1,
-            "y": place[before],
-            "y2": place[after],
-            "colour": gain_colour(place[before] - place[after]),
-            "thick": max(1.2, 13 * (count / most) ** 0.5),
-        }
-        # Thick lines first, so that thin ones lie on top of them.
-        for (before, after), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
-    ]
+    values = _lines(pairs, lanes, queries)
     across = {"axis": None, "scale": {"domain": [0, 1], "nice": False}}
     down = {"axis": None, "scale": {"domain": [-0.5, len(lanes) - 0.5], "reverse": True, "nice": False, "zero": False}}
     line = {
@@ -72,6 +69,28 @@ def slopes(pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], screen: S
     ]
     frame = frame_of(screen.slope_width, LANE * len(lanes), room_for(lanes) + margin, right=margin, axis=6, top=26)
     return spec_of(values, [line, *words], frame)
+
+
+def _lines(
+    pairs: Mapping[tuple[str, str], int], lanes: Sequence[str], queries: Mapping[tuple[str, str], str]
+) -> list[dict[str, Any]]:
+    """The data of the lines, thick ones first, so that thin ones lie on top of them."""
+    place = {name: position for position, name in enumerate(lanes)}
+    most = max(pairs.values(), default=1)
+    return [
+        {
+            "x": 0,
+            "x2": 1,
+            "y": place[before],
+            "y2": place[after],
+            "colour": gain_colour(place[before] - place[after]),
+            "thick": max(1.2, 13 * (count / most) ** 0.5),
+            "tip": tip_of(
+                f"{before} on A, {after} on B: {n_of(count, 'queries', format_count)}", queries.get((before, after), "")
+            ),
+        }
+        for (before, after), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+    ]
 
 
 def _lane_words(words: Sequence[str], at: int, align: str, distance: float) -> Rule:

@@ -12,10 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from cranfield.words import printable, shorten_to
 from cranfield.words import width as width_of
 
+TIP = "\u2063"
+"""Between the words of a mark and the id of its query in a description."""
 BETTER, WORSE, SAME, BAND = "#0072B2", "#D55E00", "#767676", "#E69F00"
 
 Spec = dict[str, Any]
@@ -86,6 +89,19 @@ def frame_of(
     }
 
 
+def tip_of(words: str, query_id: str = "") -> str:
+    """What a mark says when it is pointed at, and the query to go to: `tip` of its data."""
+    return printable(words).replace(TIP, "") + TIP + quote(query_id.encode("utf-8", "replace"), safe="")
+
+
+def _described(layer: Rule, values: Sequence[Mapping[str, Any]]) -> Rule:
+    """A layer whose marks say their `tip`, where all of its data have one."""
+    own: Sequence[Mapping[str, Any]] = layer.get("data", {}).get("values", values)
+    if not own or "encoding" not in layer or not all("tip" in value for value in own):
+        return layer
+    return layer | {"encoding": layer["encoding"] | {"description": {"field": "tip", "type": "nominal"}}}
+
+
 def spec_of(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: Spec) -> Spec:
     """The whole specification: data, layers, frame, and what all pictures have in common."""
     axis = {
@@ -104,7 +120,7 @@ def spec_of(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: 
         **frame,
         "background": None,
         "data": {"values": list(values)},
-        "layer": list(layers),
+        "layer": [_described(layer, values) for layer in layers],
         "config": {"view": {"stroke": None}, "axis": axis, "text": {"fontSize": 12}},
     }
 

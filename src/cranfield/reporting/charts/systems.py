@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cranfield.numbers import format_value
 from cranfield.reporting.charts.spec import (
     BETTER,
     CHARACTER,
@@ -22,6 +23,7 @@ from cranfield.reporting.charts.spec import (
     make_labels_unique,
     room_for,
     spec_of,
+    tip_of,
 )
 
 LINE, GRID = "#444444", "#dddddd"
@@ -143,6 +145,7 @@ def mean_ranks(
     ]
     dots = [
         {"x": x(system.rank), "y": row, "colour": BETTER if system.is_best else SAME}
+        | {"tip": tip_of(f"{system.label}: mean rank {system.rank:.2f}")}
         for row, system in zip(rows, systems, strict=True)
     ]
     texts = [
@@ -202,7 +205,8 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
             value, y = row.values[place], top + CELL_HEIGHT * line
             ends = {"x": x, "x2": x + cell - 2, "y": y, "y2": y + CELL_HEIGHT - 2}
             if value is not None:
-                cells.append(ends | {"opacity": strength(value)})
+                tip = tip_of(f"{row.label}, {systems[place]}: {format_value(value)}")
+                cells.append(ends | {"opacity": strength(value), "tip": tip})
             text = "\u2013" if value is None else f"{value:.3f}".replace("-", "\u2212")
             texts.append(text_at(x + cell / 2 - 1, y + CELL_HEIGHT / 2 - 1, text, "center", bold=place in row.best))
             if not column:

@@ -23,12 +23,14 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Document,
+    QueryView,
     Section,
     Table,
     tidy_table,
     without_tones,
 )
 from cranfield.reporting.payload import payload_of, results_payload
+from cranfield.reporting.query_data import QueryData
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.classes import classes
@@ -164,6 +166,7 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
         verdict=verdict_block(subject),
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,
+        queries=QueryView(lambda: QueryData(result).index(), lambda: QueryData(result).details()),
     )
 
 

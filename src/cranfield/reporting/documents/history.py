@@ -112,7 +112,7 @@ class _LineSection:
         failed: tuple[Cell, ...] = (point.n_failed,) if self._has_failures else ()
         return (
             _when(point.time) if path is None else Link(_when(point.time), path),
-            _commit(point),
+            *((_commit(point),) if self._has_commits else ()),
             score.mean,
             (score.ci_low, score.ci_high),
             *((delta, None if change is None else change.p_adjusted) if self._has_changes else ()),
@@ -125,15 +125,20 @@ class _LineSection:
     @property
     def _columns(self) -> tuple[Column, ...]:
         failed = (Column("failed", "count"),) if self._has_failures else ()
+        commit = (Column("commit", "code"),) if self._has_commits else ()
         change = (Column("change", "delta"), Column("p Holm", "p")) if self._has_changes else ()
         return (
-            *(Column("time (UTC)"), Column("commit", "code"), Column("mean", "value"), Column("CI", "interval")),
+            *(Column("time (UTC)"), *commit, Column("mean", "value"), Column("CI", "interval")),
             *(*change, Column("n", "count"), *failed, Column("p95", "ms"), Column("note")),
         )
 
     @property
     def _has_changes(self) -> bool:
         return any(change.delta is not None for change in self.changes.values())
+
+    @property
+    def _has_commits(self) -> bool:
+        return any(point.commit for point in self.line.points)
 
     @property
     def _has_failures(self) -> bool:
@@ -180,7 +185,9 @@ class _LineSection:
         if missing and len(self.line.points) > 1:
             n = n_of(len(missing), "runs", format_count)
             yield Paragraph(f"{n} without values by query (of an earlier version): not tested.", "note")
-        folders = {path.rpartition("/")[0] for point in self.line.points if (path := self.places(point))}
+        folders = {
+            path.rpartition("/")[0] for point in self.line.points if point.report and (path := self.places(point))
+        }
         if folders:
             yield Paragraph(f"Kept reports are in {', '.join(sorted(folders))}, named by their time.", "note")
 

@@ -1,30 +1,34 @@
-"""A Document as one HTML file that needs nothing else: no script, no font, no request, and a policy that forbids them.
+"""A Document as one HTML file that needs nothing else, and its blocks for the pages of a server.
 
-Pictures are drawn by vl-convert (the `report` extra) while the page is made, without a network and without a browser. What
-it returns is taken apart and put together again from a list of allowed elements and attributes: no script, no style, no
-link, no id that another picture could have too. Without it the tables are there, and the page says what would draw.
+The file has one style sheet and one script, both inside it, and a policy that allows these two and no request. Without the script
+it reads the same; with it tables sort and every query opens. Pictures are drawn by vl-convert while the page is made, without a
+network and without a browser. What it returns is taken apart and put together again from a list of allowed elements and
+attributes: no script, no style, no link, no id that another picture could have too.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from cranfield.reporting.document import Column, Document, Figure
+from cranfield.reporting.document import Column, Document, Figure, with_fewer_rows
+from cranfield.reporting.renderers.pack import CHUNK, pack
 from cranfield.words import printable, printable_lines
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET
 
-    from jinja2 import Template
+    from jinja2 import Environment, Template
     from markupsafe import Markup
 
-HOW_TO_DRAW = "pip install 'cranfield[report]'"
+NO_PICTURE = "No picture: vl-convert-python, which draws, has no wheel for this platform. The data are in the table."
 VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
 ELEMENTS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan"}
@@ -33,37 +37,102 @@ ATTRIBUTES = {
     *("transform", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap"),
     *("stroke-miterlimit", "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight"),
 }
+MOST_ROWS = 2000
+"""Rows of a table in a file that has the query view, which has all queries."""
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Where the query view is on the page, and where its data are."""
+
+    before: str
+    """Name of the section that follows it; empty: it is the last one."""
+    chunk: int = 0
+    """Queries in a packed part; 0 where the data are on a server."""
+    index: str = ""
+    query: str = ""
+    """Addresses on the server."""
 
 
 def render_html(document: Document) -> str:
     """The whole page."""
     from markupsafe import Markup
 
-    style = _read("page.css")
-    page = _template().render(
+    style = _read("static/report.css") + _read("renderers/page.css")
+    script = _read("static/report.js")
+    packed = pack(document.queries) if document.queries else ()
+    if packed:
+        document = _with_fewer_rows(document, MOST_ROWS)
+    page = _template("page.html").render(
         document=document,
         style=Markup(style),  # noqa: S704 - our own file
-        policy=content_policy(style),
-        how_to_draw=HOW_TO_DRAW,
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=content_policy(style, script),
+        view=_View(_place_of_view(document), CHUNK) if packed else None,
+        packed=packed,
     )
     return page.strip() + "\n"
 
 
+def render_blocks(
+    document: Document,
+    *,
+    queries: tuple[str, str] | None = None,
+    most_rows: int | None = None,
+    folded: Container[str] = (),
+) -> Markup:
+    """Verdict and sections of a Document, for a page with a frame of its own.
+
+    The page links the style `static/report.css` and the script `static/report.js`.
+
+    Args:
+        document: the report.
+        queries: the addresses that answer `query_index`, and `query_detail` for `?id=`; None leaves the query view out.
+        most_rows: rows of a table that are shown; None: all.
+        folded: names of the sections that are closed at first.
+    """
+    from markupsafe import Markup
+
+    if most_rows is not None:
+        document = _with_fewer_rows(document, most_rows)
+    view = _View(_place_of_view(document), 0, *queries) if queries else None
+    body = str(_template("blocks.html").module.sections(document, view, folded))  # type: ignore[attr-defined]  # a macro of the template
+    return Markup('<div class="report">\n{}\n</div>').format(Markup(body))  # noqa: S704 - escaped by the template
+
+
+def _with_fewer_rows(document: Document, most: int) -> Document:
+    sections = (replace(each, blocks=with_fewer_rows(each.blocks, most)) for each in document.sections)
+    return replace(document, sections=tuple(sections))
+
+
+def _place_of_view(document: Document) -> str:
+    """The section before which queries are found one by one."""
+    names = [section.name for section in document.sections]
+    return next((name for name in ("queries", "answers", "provenance") if name in names), "")
+
+
 @cache
 def _read(name: str) -> str:
-    return (files("cranfield.reporting.renderers") / name).read_text(encoding="utf-8")
+    return (files("cranfield.reporting") / name).read_text(encoding="utf-8")
 
 
-def content_policy(style: str) -> str:
-    """The Content-Security-Policy: nothing but this very style sheet, and the empty icon."""
-    digest = base64.b64encode(sha256(style.encode()).digest()).decode("ascii")
-    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+def content_policy(style: str, script: str) -> str:
+    """The Content-Security-Policy: nothing but this very style sheet, this very script, and the empty icon."""
+    of_style, of_script = (base64.b64encode(sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
+    return (
+        f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
 
 
 @cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup, escape
 
     def safe(value: object) -> object:
@@ -71,14 +140,21 @@ def _template() -> Template:
         return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=safe
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=safe,
+        loader=FunctionLoader(lambda name: _read(f"renderers/{name}")),
+        auto_reload=False,
     )
     environment.filters["cell"] = _cell
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
     environment.filters["pictures"] = _pictures
-    return environment.from_string(_read("page.html"))
+    environment.globals["no_picture"] = NO_PICTURE
+    return environment
 
 
 def _cell(cell: object, column: Column) -> str:
@@ -86,21 +162,14 @@ def _cell(cell: object, column: Column) -> str:
 
 
 def _pictures(figure: Figure) -> tuple[Markup, ...]:
-    """The chart for the page and for the phone; nothing where nothing can draw."""
+    """The chart for the page and for the phone; nothing on a platform that the library that draws has no wheel for."""
     from markupsafe import Markup
 
-    from cranfield.reporting.renderers.html import can_draw, draw
-
-    if not can_draw():
+    try:
+        import vl_convert  # noqa: F401  whether it is there
+    except ImportError:
         return ()
     return tuple(Markup(draw(spec, printable(figure.alt))) for spec in (figure.spec, figure.narrow_spec))  # noqa: S704 - cleaned by `draw`
-
-
-def can_draw() -> bool:
-    """Whether the library that draws is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("vl_convert") is not None
 
 
 def draw(spec: Mapping[str, Any], label: str) -> str:
@@ -110,11 +179,17 @@ def draw(spec: Mapping[str, Any], label: str) -> str:
         spec: Vega-Lite, with its data inside.
         label: what it shows, for readers who do not see it.
     """
+    return _drawn(json.dumps(spec), label)
+
+
+@lru_cache(maxsize=64)
+def _drawn(spec: str, label: str) -> str:
+    """The same from the specification as JSON: a server shows a report many times."""
     from xml.etree import ElementTree as ET
 
     import vl_convert
 
-    drawn = vl_convert.vegalite_to_svg(dict(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
+    drawn = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
     root = ET.fromstring(drawn)  # noqa: S314 - what our own renderer wrote, not what a user sent
     view_box = root.get("viewBox", "0 0 1 1")
     _clean(root)
@@ -124,12 +199,14 @@ def draw(spec: Mapping[str, Any], label: str) -> str:
 
 def _clean(root: ET.Element) -> None:
     """Remove, in place, everything but the allowed elements and attributes, and what shows nothing."""
-    from cranfield.reporting.charts.spec import ZERO_WIDTH
+    from cranfield.reporting.charts.spec import TIP, ZERO_WIDTH
 
     for element in reversed(list(root.iter())):  # children before their parents
         element[:] = [child for child in element if _is_visible(child)]
         element.tag = element.tag.removeprefix(SVG)
-        element.attrib = {
+        words, found, query = element.get("aria-label", "").partition(TIP)
+        tips = {"data-tip": words} | ({"data-q": query} if query else {}) if found else {}
+        element.attrib = tips | {
             name: _LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}", value)
             for name, value in element.attrib.items()
             if name in ATTRIBUTES or name == "display"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Absence, Outcome
+from cranfield.model import Absence, Outcome, TestSet
 from cranfield.model.query import NEGATIVE, class_of
 from cranfield.numbers import format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
@@ -160,33 +160,63 @@ def side_by_side(query_id: str, systems: Sequence[tuple[str, Evaluation]]) -> Hi
     wanted = [(doc_id, grade) for doc_id, grade in graded if grade > 0]
     wanted += [(target.label, target.grade) for target in testset.targets.get(query_id, ())]
     named = first_of((f"{item} (grade {grade:g})" for item, grade in wanted), EXPECTED_ITEMS)
+    return HitLists(
+        named or nothing_expected(testset, query_id),
+        tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems),
+    )
+
+
+def nothing_expected(testset: TestSet, query_id: str) -> str:
+    """Why a query has no expected item."""
     query = testset.by_id.get(query_id)
-    absent = Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED
-    none = "nothing" if query is not None and class_of(query) == NEGATIVE else absent
-    return HitLists(named or none, tuple(_hit_list(letter, evaluation, query_id) for letter, evaluation in systems))
+    if query is not None and class_of(query) == NEGATIVE:
+        return "nothing"
+    return str(Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED)
 
 
 def _hit_list(letter: str, evaluation: Evaluation, query_id: str) -> HitList:
     title = f"{letter} {evaluation.name}" if letter in SIDES else evaluation.name
+    rank = first_ranks(evaluation).get(query_id)
+    hits = evaluation.ranking.top.get(query_id, ()) if has_list(evaluation, query_id) else ()
+    return HitList(title, list_note(evaluation, query_id, rank), tuple(hit_line(hit) for hit in hits))
+
+
+def has_list(evaluation: Evaluation, query_id: str) -> bool:
+    """Whether a system answered a query with results."""
     index = evaluation.index.get(query_id)
     if index is None:
-        return HitList(title, Absence.NOT_RETURNED, ())
+        return False
+    outcome = evaluation.ranking.outcomes[index]
+    returned = int(evaluation.ranking.n_returned[index])
+    return returned > 0 and not outcome.is_failure and outcome is not Outcome.MISSING
+
+
+def list_note(evaluation: Evaluation, query_id: str, rank: int | None) -> str:
+    """The outcome of a query in words: `first relevant result at rank 3; 10 returned`, `timeout: no answer in 30 s`.
+
+    Args:
+        evaluation: of the system.
+        query_id: of the query.
+        rank: of its first relevant result; None where there is none.
+    """
+    index = evaluation.index.get(query_id)
+    if index is None:
+        return str(Absence.NOT_RETURNED)
     ranking = evaluation.ranking
     outcome = ranking.outcomes[index]
     if outcome.is_failure or outcome is Outcome.MISSING:
         reason = ranking.reasons.get(query_id)
-        return HitList(title, f"{outcome.value}: {reason}" if reason else outcome.value, ())
+        return f"{outcome.value}: {reason}" if reason else outcome.value
     returned, duplicates = int(ranking.n_returned[index]), int(ranking.n_duplicates[index])
     if not returned:
-        return HitList(title, "no results returned", ())
-    rank = first_ranks(evaluation)[query_id]
+        return "no results returned"
     note = "no relevant result" if rank is None else f"first relevant result at rank {rank}"
     word = "duplicate" if duplicates == 1 else "duplicates"
-    note += f"; {returned} returned" + (f", {duplicates} {word} dropped" if duplicates else "")
-    return HitList(title, note, tuple(_hit_line(hit) for hit in ranking.top.get(query_id, ())))
+    return note + f"; {returned} returned" + (f", {duplicates} {word} dropped" if duplicates else "")
 
 
-def _hit_line(hit: RankedHit) -> HitLine:
+def hit_line(hit: RankedHit) -> HitLine:
+    """One result, with how it was judged in words."""
     # The place, where the id does not contain it.
     title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
     if hit.item is not None and not hit.credited:

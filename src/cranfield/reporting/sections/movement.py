@@ -123,7 +123,9 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
         return None
     sign = sign_of(measure)
     baseline = comparison.baseline
-    bars = [Bar(text_of(baseline, query_id) or query_id, delta, sign * delta) for query_id, delta in found.items()]
+    bars = [
+        Bar(text_of(baseline, query_id) or query_id, delta, sign * delta, query_id) for query_id, delta in found.items()
+    ]
     better, worse = (sum(bar.gain * way > 0 for bar in bars) for way in (1, -1))
     equal = len(bars) - better - worse
     legend: tuple[tuple[Swatch, str], ...] = (
@@ -218,6 +220,7 @@ def _slope_figure(comparison: Comparison) -> Figure | None:
     used = {name for pair in went for name in pair}
     names = [*(name for name, _ in lanes), NOT_FOUND, *([FAILED] if FAILED in used else [])]
     pairs = {pair: len(ids) for pair, ids in went.items()}
+    first = {pair: ids[0] for pair, ids in went.items()}
     place = {name: position for position, name in enumerate(names)}
     moved = Counter[int]()
     for (before, after), count in pairs.items():
@@ -227,21 +230,23 @@ def _slope_figure(comparison: Comparison) -> Figure | None:
         ("same", f"{format_count(moved[0])} stayed"),
         ("bad", f"{format_count(moved[-1])} fell"),
     )
-    spec, narrow = (slopes(pairs, names, screen) for screen in SCREENS)
-    rows: list[tuple[Cell, ...]] = [
-        (before, after, len(went[before, after]), first_of(went[before, after]))
-        for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
-    ]
+    spec, narrow = (slopes(pairs, names, screen, first) for screen in SCREENS)
     return Figure(
         "movement",
         "Rank of the first relevant result, A to B",
         "Lines from the rank on A to the rank on B: " + ", ".join(words for _, words in legend) + ".",
         spec,
         narrow,
-        Table(
-            (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code")),
-            rows,
-            "Changes of rank",
-        ),
+        _rank_changes(went, place),
         legend,
     )
+
+
+def _rank_changes(went: Mapping[tuple[str, str], Sequence[str]], place: Mapping[str, int]) -> Table:
+    """The queries of each line of the picture."""
+    rows: list[tuple[Cell, ...]] = [
+        (before, after, len(went[before, after]), first_of(went[before, after]))
+        for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
+    ]
+    columns = (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code"))
+    return Table(columns, rows, "Changes of rank")

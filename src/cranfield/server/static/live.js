@@ -20,6 +20,7 @@ async function update() {
     const focused = figures.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     figures.replaceChildren(...fresh.childNodes);
     [...figures.querySelectorAll("details")].forEach((each, place) => { if (place in open) each.open = open[place]; });
+    document.dispatchEvent(new Event("report:tables")); // tables are sorted, filtered and exported as before
     if (focused) figures.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
     status.textContent = `Updated at ${new Date().toLocaleTimeString()}.`;
   } catch {

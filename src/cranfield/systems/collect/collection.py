@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
-from cranfield.formats.io.files import folder_lock, refusal
+from cranfield.formats.io.files import path_lock, refusal
 from cranfield.formats.io.own_folder import folder_inside
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
@@ -246,7 +246,7 @@ def locked(folder: Path, shown: Path) -> Iterator[None]:
     """Lock a folder against other collections; the lock ends with the process."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(folder_lock(folder, wait=False))
+            stack.enter_context(path_lock(folder, wait=False))
         except BlockingIOError:
             hint = "wait for it, or choose another folder with {out}."
             message = "another collection is writing here"

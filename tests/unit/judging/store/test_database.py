@@ -16,24 +16,27 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
+from cranfield.database.base import REVISION, Base
+from cranfield.database.engine import Database, database_url
+from cranfield.database.migrate import differences, revisions, upgrade
 from cranfield.errors import UsageError
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store import schema
 from cranfield.judging.store.database import open_store, read_revision
-from cranfield.judging.store.engine import Database, database_url
-from cranfield.judging.store.migrate import differences, revisions, upgrade
-from cranfield.judging.store.schema import REVISION, Base
+from cranfield.service.store import schema as service_schema
 
 from .conftest import ENGINES, NAMES, Desk, HandClock, _postgres, pool_of
 
+MODELS = (schema, service_schema)
+"""Modules whose tables the migrations make."""
 LIMITED = """
 import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-"""A program that can write files of 200 kB."""
-EARLIER = ["0001"]
+"""A program that can write files of 300 kB."""
+EARLIER = ["0001", "0002"]
 """Revisions to upgrade from: a test that fails here names the one that is missing."""
 AT_0001 = """
 INSERT INTO account (id, name, kind, role, active, created_at, settings) VALUES (1, 'ann', 'person', 'rater', :yes, 1, '{}');

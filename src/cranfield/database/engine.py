@@ -105,7 +105,13 @@ class Database:
 
 
 def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
-    engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    engine = create_engine(
+        url,
+        pool_size=CONNECTIONS,
+        max_overflow=0,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+        hide_parameters=True,
+    )
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
@@ -123,7 +129,7 @@ def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
 
 def _postgres_engine(url: URL) -> Engine:
     try:
-        return create_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+        return create_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("a PostgreSQL database", "postgres") from None
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
+from cranfield.database.base import REVISION, Base
+from cranfield.database.engine import Database
 from cranfield.errors import InternalError, UsageError
-from cranfield.judging.store.engine import Database
-from cranfield.judging.store.schema import REVISION, Base
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x6372616E
@@ -38,6 +38,12 @@ def current_revision(connection: Connection) -> str | None:
     if tables:
         raise UsageError("this is no database of books: it has other tables", hint="give another path or address")
     return None
+
+
+def stored_revision(database: Database) -> str | None:
+    """The revision that a database of books has now, in one cheap look."""
+    with database.engine.connect() as connection:
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,14 @@ def upgrade(database: Database, to: str = REVISION) -> Upgrade:
     with database.migrating() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        _run(connection, to)
+        run_revisions(connection, to)
         if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
             raise InternalError("the upgrade left a reference to a row that is not there", path=database.where)
     return Upgrade(found, backup)
 
 
-def _run(connection: Connection, to: str) -> None:
+def run_revisions(connection: Connection, to: str) -> None:
+    """Apply the revisions between that of the database and another."""
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory

@@ -1,0 +1,72 @@
+"""`cranfield alerts`: the rules of a gate as alert rules of Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.metrics import NamesOption, naming_of
+
+
+def _check_duration(value: str) -> str:
+    from cranfield.config.hosts import is_duration
+
+    if not is_duration(value):
+        raise typer.BadParameter("a duration such as 36h or 2d")
+    return value
+
+
+def alerts_command(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Configuration file with a gate.")] = Path(
+        "cranfield.yaml"
+    ),
+    *,
+    stale_after: Annotated[
+        str,
+        typer.Option(
+            "--stale-after",
+            metavar="DURATION",
+            help="Alert where the last figures that count are older than this.",
+            callback=_check_duration,
+        ),
+    ] = "2d",
+    group: Annotated[str, typer.Option("--group", metavar="NAME", help="Name of the group of rules.")] = "cranfield",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write this file instead of stdout.")
+    ] = None,
+    workbench: NamesOption = None,
+) -> None:
+    """Write the rules of the gate as alert rules of Prometheus.
+
+    A rule fires when it has been broken for its `for`, with its `severity`. Void, old, missing and
+    incomparable figures have alerts too.
+    Where the operator's file has the address of the server, each alert has a link to the evaluations.
+    """
+    from cranfield.config.workbench import load_workbench
+    from cranfield.project.gate_plan import planned
+    from cranfield.service.metrics.alerts import gate_alerts, gated_systems
+
+    url = load_workbench(workbench).server.url if workbench else ""
+    alerts = gate_alerts(gated_systems(planned(config)), naming_of(workbench), stale_after=stale_after, url=url)
+    deliver_text(alerts.text(group), out)
+
+
+def deliver_text(text: str, out: Path | None) -> None:
+    """Print a text, or replace a file by it.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    from cranfield.errors import UsageError
+    from cranfield.formats.io.files import refusal, write_text
+
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        write_text(out, [text])
+    except OSError as error:
+        raise UsageError(refusal(out, error)) from error
+    typer.echo(f"wrote {out}", err=True)

@@ -1,0 +1,25 @@
+"""`cranfield dashboard`: a dashboard of Grafana for the metrics of Cranfield."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.alerts import deliver_text
+from cranfield.cli.metrics import NamesOption, naming_of
+
+
+def dashboard_command(
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write this file instead of stdout.")
+    ] = None,
+    workbench: NamesOption = None,
+) -> None:
+    """Write a dashboard for Grafana: import the JSON, and choose the Prometheus data source."""
+    from cranfield.service.metrics.dashboard import dashboard
+
+    deliver_text(json.dumps(dashboard(naming_of(workbench)), indent=2) + "\n", out)

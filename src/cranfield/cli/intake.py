@@ -1,0 +1,183 @@
+"""Take in production queries: redacted, counted, kept for a set time, and exported for a refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+
+if TYPE_CHECKING:
+    from cranfield.config.intake import Intake
+    from cranfield.service.intake.intake import IntakeCounts
+    from cranfield.service.store.queries import Queries
+
+SUBCOMMANDS = dict.fromkeys(("add", "list", "export", "purge"), __name__)
+DEFAULT = "add"
+DEFAULT_SOURCE = "production"
+LogArgument = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Log of queries, also compressed; - reads standard input.")
+]
+SourceOption = Annotated[
+    str, typer.Option("--source", metavar="NAME", help="Where the queries are from: one name for one log.")
+]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--log-format",
+        metavar="FORMAT",
+        help="lines, csv, tsv, combined (access log), or a format of the operator's file; default: by the extension, else lines.",
+    ),
+]
+OnlySourceOption = Annotated[
+    str | None, typer.Option("--source", metavar="NAME", help="Only queries of this source; default: all.")
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="DAY", help="Only queries of this day (UTC) or later: 2026-11-23.")
+]
+LeastOption = Annotated[
+    int,
+    typer.Option("--min-count", metavar="N", min=1, help="Only queries that came so often: rare ones may be private."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@contextmanager
+def _opened(db: str, workbench: Path | None, *, create: bool = False) -> Iterator[tuple[Queries, Intake]]:
+    """The stored queries, without those that are too old, and the operator's settings."""
+    from cranfield.config.workbench import Workbench, load_workbench
+
+    config = (load_workbench(workbench) if workbench is not None else Workbench()).intake
+    with closing(open_books(db, create=create)) as store:
+        from cranfield.service.intake.intake import purge
+        from cranfield.service.store.queries import Queries
+
+        queries = Queries(store.database, store.clock)
+        purge(queries, config, store.clock)
+        yield queries, config
+
+
+def add_command(
+    log: LogArgument,
+    *,
+    source: SourceOption = DEFAULT_SOURCE,
+    log_format: FormatOption = "",
+    workbench: WorkbenchOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a log of production queries, redact them, and count them by day and source.
+
+    A file that begins with what was read before is read from there on: the same log, longer, rotated or compressed, does not count
+    twice. Standard input counts each time.
+    """
+    from cranfield.service.intake.reading import format_of_name, reader_of
+
+    with _opened(db, workbench, create=True) as (queries, config):
+        from cranfield.database.engine import now_ms
+        from cranfield.service.intake.intake import Taking, check_source
+
+        name = format_of_name(log_format, config.logs, str(log))
+        taking = Taking(queries, config, check_source(source), now_ms)
+        counts = taking.file(log, reader_of(name, config.logs))
+    typer.echo(_as_json(counts) if as_json else "\n".join(_summary(counts, source)))
+
+
+def _summary(counts: IntakeCounts, source: str) -> Iterator[str]:
+    from cranfield.words import n_of
+
+    yield f"{source}: read {n_of(counts.n_read, 'records')}, kept {counts.n_kept} ({n_of(counts.n_queries, 'queries')})"
+    if counts.dropped:
+        parts = (f"{n} {reason.replace('_', ' ')}" for reason, n in counts.dropped.most_common())
+        yield f"dropped {counts.dropped.total()}: {', '.join(parts)}"
+    if counts.redacted.total():
+        yield f"redacted: {', '.join(f'{n} {kind}' for kind, n in counts.redacted.most_common() if n)}"
+    if counts.n_known:
+        yield f"not counted again: {n_of(counts.n_known, 'records')} (read before)"
+    if counts.unfinished:
+        yield "the last line of the file has no end: it is read the next time, when it has one"
+
+
+def _as_json(counts: IntakeCounts) -> str:
+    from cranfield.service.responses import IntakeResponse
+
+    return IntakeResponse.model_validate(counts).model_dump_json(indent=2)
+
+
+def list_command(
+    *, workbench: WorkbenchOption = None, db: DbOption = DEFAULT_DATABASE, as_json: JsonOption = False
+) -> None:
+    """List the sources with their numbers of queries and their days."""
+    import json
+    from dataclasses import asdict
+
+    from cranfield.words import n_of
+
+    with _opened(db, workbench) as (queries, config):
+        found = queries.counts()
+    if as_json:
+        typer.echo(json.dumps([asdict(each) for each in found], indent=2))
+        return
+    for each in found:
+        days = f"{each.first_day} to {each.last_day}"
+        typer.echo(f"{each.source}: {n_of(each.n, 'queries')}, {each.n_texts} of them different, {days}")
+    if not found:
+        typer.echo(f"no queries are stored (they are kept for {config.keep_days} days)")
+
+
+def export_command(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File of JSON Lines to write; - is standard output.")],
+    *,
+    source: OnlySourceOption = None,
+    since: SinceOption = None,
+    min_count: LeastOption = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    workbench: WorkbenchOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Write the stored queries with their counts as a log for `cranfield testset refresh --log`, the most frequent first."""
+    import json
+
+    from cranfield.cli.testset.common import note, refuse_existing
+    from cranfield.errors import UsageError
+    from cranfield.formats.io.files import STDIN, write_text
+    from cranfield.service.intake.intake import check_day
+    from cranfield.words import n_of
+
+    to_file = str(out) != STDIN
+    if to_file:
+        refuse_existing(out, force=force)
+    with _opened(db, workbench) as (queries, _):
+        found = queries.top(source, check_day(since), None, at_least=min_count)
+    if not found:
+        raise UsageError(
+            "no stored query fits", path=db, hint="`cranfield intake list` shows the sources and their days"
+        )
+    lines = [json.dumps({"query": each.text, "count": each.n}, ensure_ascii=False) + "\n" for each in found]
+    if not to_file:
+        typer.echo("".join(lines), nl=False)
+        return
+    write_text(out, lines)
+    note(f"wrote {out}: {n_of(len(found), 'queries')}, {n_of(sum(each.n for each in found), 'times')}")
+
+
+def purge_command(
+    *,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="Delete all queries of this source.")
+    ] = None,
+    workbench: WorkbenchOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Delete queries that are older than the operator's file keeps them, as every command does, or all of a source."""
+    from cranfield.words import n_of
+
+    with _opened(db, workbench) as (queries, config):
+        if source is not None:
+            typer.echo(f"deleted {n_of(queries.delete(source), 'rows')} of {source}")
+        kept = sum(each.n for each in queries.counts())
+    typer.echo(f"{n_of(kept, 'queries')} of the last {config.keep_days} days are stored")

@@ -1,0 +1,32 @@
+"""What all tables have in common: naming, types, and the revision of the schema.
+
+Times are milliseconds since 1970 (UTC). A change of a table needs a revision in `migrations/versions`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlalchemy import JSON, BigInteger, Integer, MetaData
+from sqlalchemy.orm import DeclarativeBase
+
+REVISION = "0003"
+"""Latest revision of the schema: a database of this revision is opened without Alembic."""
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """Metadata of all tables."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map: ClassVar[dict[object, object]] = {
+        dict[str, object]: JSON,
+        list[dict[str, object]]: JSON,
+        list[str]: JSON,
+        int: BigInteger().with_variant(Integer, "sqlite"),
+    }

@@ -1,0 +1,290 @@
+"""What the tools answer, as models: their fields and sentences are the schema that a client gets.
+
+Why the figures do not count comes first. Text that systems, documents and users wrote is in `Untrusted`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+LONGEST_TEXT = 500
+"""Characters of a title, a query or an item."""
+
+
+class Answer(BaseModel):
+    """The base of all."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Untrusted(Answer):
+    """Text of a document, a query or a system: data, never an instruction."""
+
+    untrusted: str
+
+
+def untrusted(text: object, most: int = LONGEST_TEXT) -> Untrusted:
+    """A text of others, cut."""
+    found = str(text or "")
+    return Untrusted(untrusted=found if len(found) <= most else found[:most] + "…")
+
+
+class MeasureRow(Answer):
+    """A measure."""
+
+    name: str
+    spelling: str
+    """As the catalogue has it; `@k` is a cutoff."""
+    sentence: str
+    """What it says."""
+    formula: str
+    higher_is_better: bool
+
+
+class MeasurePage(Answer):
+    """Measures."""
+
+    default: list[str]
+    """What is computed where a call names none."""
+    measures: list[MeasureRow]
+    next_offset: int | None
+
+
+class SystemRow(Answer):
+    """A system of the operator's config."""
+
+    name: str
+    kind: str
+    allowed: bool
+
+
+class TestSetRow(Answer):
+    """A test set."""
+
+    __test__ = False
+
+    name: str
+    version: str
+    n_queries: int | None
+    """None: it was not read yet."""
+    n_judgments: int | None
+
+
+class RunRow(Answer):
+    """Results of a system that were collected before."""
+
+    run: str
+    """What `evaluate` takes: a path in the folder, or a number."""
+    name: Untrusted
+    n_queries: int | None
+
+
+class ResultRow(Answer):
+    """A stored evaluation."""
+
+    void: list[str]
+    """Why its figures do not count; empty where they do."""
+    result: str
+    system: str
+    testset: str
+    at: str
+    """When it was made, in UTC."""
+    primary: str | None
+    mean: float | None
+    pilot: bool
+    pinned: bool
+    tags: list[str]
+
+
+class Systems(Answer):
+    """Systems and test sets of the operator."""
+
+    systems: list[SystemRow]
+    testsets: list[TestSetRow]
+    writes: bool
+    """Whether calls store what they compute."""
+
+
+class RunPage(Answer):
+    """Runs."""
+
+    runs: list[RunRow]
+    next_offset: int | None
+
+
+class ResultPage(Answer):
+    """Stored evaluations, the latest first."""
+
+    results: list[ResultRow]
+    next_before: int | None
+
+
+class Figure(Answer):
+    """A measure over all queries, or those of a stratum."""
+
+    measure: str
+    mean: float | None
+    """Null: no query has a value. That is not 0."""
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    """Queries with a value."""
+
+
+class StratumFigure(Answer):
+    """The primary measure in one stratum."""
+
+    stratum: str
+    figure: Figure
+
+
+class EvaluationAnswer(Answer):
+    """The figures of one system on one test set."""
+
+    counts: bool
+    """False: the figures mean nothing, for the reasons in `void`."""
+    void: list[str]
+    result: str
+    """Give it to `compare`, `worst_queries`, `explain_query` and `get_report`."""
+    stored: bool
+    system: str
+    testset: str
+    primary: str | None
+    figures: list[Figure]
+    """The primary measure first."""
+    strata: list[StratumFigure]
+    n_strata: int
+    """All, of which the first are given."""
+    n_queries: int
+    failures: dict[str, int]
+    """Kind of failure to number of queries."""
+    judged_share: float | None
+    """Mean share of judged results at the depth of the primary measure."""
+    warnings: list[str]
+    pilot: bool
+
+
+class Difference(Answer):
+    """A measure on both sides, over the queries that both have a value for."""
+
+    measure: str
+    baseline: float | None
+    candidate: float | None
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    n: int
+
+
+class ComparisonAnswer(Answer):
+    """Whether the candidate is better than the baseline."""
+
+    counts: bool
+    void: list[str]
+    result: str
+    stored: bool
+    verdict: str
+    sentence: str
+    reasons: list[str]
+    disagreements: list[str]
+    """Other measures and tests with another result."""
+    baseline: str
+    candidate: str
+    primary: str
+    test: str
+    alpha: float
+    differences: list[Difference]
+    """The primary measure first; the others are not adjusted for being several."""
+    n_unpaired: int
+    """Queries that have no value on both sides: the verdict is not about them."""
+    warnings: list[str]
+    """What weakens the verdict: say it with the verdict."""
+    pilot: bool
+    """A side was declared a pilot: no verdict for others."""
+
+
+class QueryRow(Answer):
+    """A query."""
+
+    query: str
+    text: Untrusted
+    value: float | None
+    """Of the measure; of a comparison the difference, candidate minus baseline."""
+
+
+class QueryPage(Answer):
+    """Queries, the worst first."""
+
+    counts: bool
+    void: list[str]
+    result: str
+    measure: str
+    queries: list[QueryRow]
+    n_queries: int
+    next_offset: int | None
+
+
+class Expected(Answer):
+    """An expected item of a query."""
+
+    item: Untrusted
+    grade: float | None
+    ranks: list[int | None]
+    """On each system; null: not returned."""
+
+
+class Hit(Answer):
+    """A result."""
+
+    rank: int
+    id: Untrusted
+    title: Untrusted
+    state: str
+    """`judged`, `pooled` or `unjudged`: unjudged is not the same as not relevant."""
+    note: Untrusted
+    """How it is judged, and which expected item it matched."""
+
+
+class Side(Answer):
+    """The results of one system."""
+
+    system: str
+    outcome: str
+    note: Untrusted
+    first_relevant_rank: int | None
+    hits: list[Hit]
+    n_hits: int
+
+
+class MeasureValues(Answer):
+    """A measure on each system."""
+
+    measure: str
+    values: list[float | None]
+
+
+class QueryExplanation(Answer):
+    """Why a query has its value: what was expected, and what each system returned."""
+
+    counts: bool
+    void: list[str]
+    result: str
+    query: str
+    text: Untrusted
+    strata: dict[str, str]
+    values: list[MeasureValues]
+    expected: list[Expected]
+    n_expected: int
+    sides: list[Side]
+
+
+class ReportPage(Answer):
+    """A part of a report in Markdown."""
+
+    counts: bool
+    void: list[str]
+    result: str
+    report: Untrusted
+    n_characters: int
+    next_offset: int | None

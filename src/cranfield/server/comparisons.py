@@ -1,0 +1,222 @@
+"""Comparisons: choosing two evaluations, what differs besides the system, the verdict, single queries, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.reporting.document import VerdictBlock
+from cranfield.server.access import Caller, require
+from cranfield.server.evaluations import SOON_S, lead_to
+from cranfield.server.grade_hole import counted_later
+from cranfield.server.pages import render_page
+from cranfield.server.reports import (
+    one_query_page,
+    page_parts,
+    query_detail_response,
+    query_index_response,
+    with_query_pages,
+)
+from cranfield.server.results import Kept, comparison_of, service_of
+from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
+from cranfield.service.requests import CompareRequest
+from cranfield.service.store.schema import Trigger
+from cranfield.service.values import EvaluationFilter
+from cranfield.testsets.diff import diff
+from cranfield.testsets.judging_notes import guidelines_differ
+from cranfield.words import first_of, n_of
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cranfield.evaluation.values import Comparison
+    from cranfield.service.service import Service
+    from cranfield.service.values import ComparisonInfo, EvaluationInfo
+
+router = APIRouter()
+Reader = Annotated[Caller, Depends(require("results"))]
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+PAGE = 50
+MOST_CHOICES = 200
+WAITING = "Both runs are ranked again for the rest of this page: a moment."
+MOST_ROWS = 30
+"""Of a table of the report in the page: the query view has all queries."""
+OPEN = {"verdict-by-class", "measures", "warnings", "queries", "answers"}
+"""Sections of the report that are open in the page; the others open when they are asked for."""
+MOST_NAMED = 5
+"""Queries of a flag that are named."""
+
+
+@router.get("/comparisons")
+def comparisons(
+    request: Request,
+    caller: Reader,
+    *,
+    baseline: Annotated[str, Query(max_length=20)] = "",
+    candidate: Annotated[str, Query(max_length=20)] = "",
+    before: int | None = None,
+    form: Annotated[str, Query(alias="format")] = "",
+) -> Response:
+    """Choose two evaluations; list the comparisons that were made."""
+    service = service_of(request)
+    found = service.comparisons.all(limit=PAGE + 1, before=before)
+    caption = list_caption("Comparisons", whole=before is None and len(found) <= PAGE)
+    table = comparison_table(found[:PAGE], caption)
+    if form == "csv":
+        return csv_response(comparison_table(service.comparisons.all(limit=MOST_CSV), ""), "comparisons")
+    chosen = [service.evaluations.get(int(side)) if side.isdecimal() else None for side in (baseline, candidate)]
+    latest = service.evaluations.all(EvaluationFilter(limit=MOST_CHOICES))
+    pinned = service.evaluations.all(EvaluationFilter(pinned=True, limit=MOST_CHOICES))
+    choices = {each.id: each for each in (*latest, *pinned, *filter(None, chosen))}
+    return render_page(
+        request,
+        "comparisons.html",
+        caller,
+        choices=list(choices.values()),
+        most_choices=MOST_CHOICES if len(latest) == MOST_CHOICES else 0,
+        chosen=chosen,
+        both=chosen[0] is not None and chosen[1] is not None,
+        flags=list(flags(service, chosen[0], chosen[1])) if chosen[0] and chosen[1] else [],
+        outdated=outdated(service, chosen[0], chosen[1]) if chosen[0] and chosen[1] else [],
+        n=len(found[:PAGE]),
+        content=listed("comparisons", "Comparisons", table),
+        before_id=found[PAGE - 1].id if len(found) > PAGE else None,
+    )
+
+
+def flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
+    """What differs between two evaluations besides the system."""
+    if baseline.id == candidate.id:
+        yield "Both sides are the same evaluation: choose another one."
+        return
+    for side in (baseline, candidate):
+        if side.void:
+            yield f"The figures of {side_label(side)} do not count: {'; '.join(side.void)}."
+        if side.figures.pilot:
+            yield f"{side_label(side)} is a pilot, not for the record."
+    if baseline.testset_id != candidate.testset_id:
+        yield from _set_flags(service, baseline, candidate)
+    for name, before, after in (
+        ("Results requested (k)", baseline.figures.k, candidate.figures.k),
+        ("Convention", baseline.figures.convention, candidate.figures.convention),
+        ("Primary measure", baseline.figures.primary, candidate.figures.primary),
+    ):
+        if before != after:
+            yield f"{name}: {before if before is not None else 'not known'} in the baseline, {after if after is not None else 'not known'} in the candidate."
+    for side in (baseline, candidate):
+        share = side.figures.judged.get("mean")
+        if share is not None and share < 1:
+            yield f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are judged; the others count as not relevant."
+
+
+def _set_flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
+    old, new = (service.testsets.load(f"{side.testset_name}@{side.testset_id}") for side in (baseline, candidate))
+    if baseline.testset_name != candidate.testset_name:
+        yield f"Different test sets: {baseline.testset_name} and {candidate.testset_name}."
+    found = diff(old, new)
+    for ids, what in (
+        (found.removed, "in the baseline only"),
+        (found.added, "in the candidate only"),
+        ([each.query_id for each in found.reworded], "with another text"),
+        (list(dict.fromkeys(each.query_id for each in found.judged)), "with other judgments"),
+    ):
+        if ids:
+            yield f"Different test set: {n_of(len(ids), 'queries')} {what} ({first_of(ids, MOST_NAMED)})."
+    if differ := guidelines_differ(old, new):
+        yield f"{differ[:1].upper()}{differ[1:]}"
+
+
+def outdated(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> list[EvaluationInfo]:
+    """Which of two evaluations are to run again for a verdict: those by an older version of the test set that both name."""
+    if baseline.testset_id == candidate.testset_id or baseline.testset_name != candidate.testset_name:
+        return []
+    latest = service.testsets.get(baseline.testset_name).id
+    return [side for side in (baseline, candidate) if side.testset_id != latest]
+
+
+@router.post("/comparisons/make")
+def compare(
+    request: Request,
+    caller: Evaluator,
+    baseline: Annotated[int, Form()],
+    candidate: Annotated[int, Form()],
+    measure: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Compare two evaluations."""
+    service = service_of(request)
+    wanted = CompareRequest(baseline=baseline, candidate=candidate, measure=measure.strip() or None)
+    job = service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id)
+    return lead_to(service.jobs.wait(job.id, SOON_S))
+
+
+@router.get("/comparisons/{comparison_id:int}")
+def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
+    """Show a comparison: the verdict at once, the rest as soon as both runs are ranked again."""
+    service = service_of(request)
+    info = service.comparisons.get(comparison_id)
+    code = code_of(info.verdict)
+    values: dict[str, Any] = {
+        "info": info,
+        "verdict": code,
+        "labels": (side_label(info.baseline), side_label(info.candidate)),
+        "flags": list(flags(service, info.baseline, info.candidate)),
+        "grades": counted_later(request, info),
+        "base": f"/comparisons/{info.id}",
+    }
+    pages: Kept = request.app.state.pages
+    key = ("comparison", info.id)
+    if key in pages:
+        return render_page(request, "comparison.html", caller, content=content_of(request, info), **values)
+    return StreamingResponse(
+        page_parts(request, "comparison.html", caller, lambda: content_of(request, info), WAITING, **values),
+        media_type="text/html; charset=utf-8",
+    )
+
+
+def content_of(request: Request, info: ComparisonInfo) -> Markup:
+    """The report of a comparison as blocks of the page, kept: it does not change."""
+    pages: Kept = request.app.state.pages
+    made: Markup = pages.get(("comparison", info.id), lambda: _rendered(comparison_of(request, info.id).made, info.id))
+    return made
+
+
+def _rendered(found: Comparison, number: int) -> Markup:
+    from cranfield.reporting import comparison_document
+    from cranfield.reporting.renderers.html import render_blocks
+
+    base = f"/comparisons/{number}"
+    document = with_query_pages(comparison_document(found), number)
+    folded = {section.name for section in document.sections} - OPEN
+    queries = (f"{base}/queries.json", f"{base}/query.json")
+    return render_blocks(document, queries=queries, most_rows=MOST_ROWS, folded=folded)
+
+
+@router.get("/comparisons/{comparison_id:int}/queries.json")
+def query_index(request: Request, caller: Reader, comparison_id: int) -> Response:
+    """Give the values of all queries to the page."""
+    del caller
+    return query_index_response(comparison_of(request, comparison_id).queries)
+
+
+@router.get("/comparisons/{comparison_id:int}/query.json")
+def query_detail(
+    request: Request, caller: Reader, comparison_id: int, query: Annotated[str, Query(alias="id")]
+) -> Response:
+    """Give both lists of a query to the page."""
+    del caller
+    return query_detail_response(comparison_of(request, comparison_id).queries, query)
+
+
+@router.get("/comparisons/{comparison_id:int}/queries/{query:path}")
+def one_query(request: Request, caller: Reader, comparison_id: int, query: str) -> HTMLResponse:
+    """Show both lists of one query, also without a script."""
+    info = service_of(request).comparisons.get(comparison_id)
+    title = f"{side_label(info.candidate)} against {side_label(info.baseline)}"
+    code = code_of(info.verdict)
+    verdict = VerdictBlock(code.text, info.sentence, code.tone) if code is VerdictCode.INVALID else None
+    data = comparison_of(request, comparison_id).queries
+    return one_query_page(request, caller, f"/comparisons/{info.id}", title, data, query, verdict)

@@ -1,0 +1,302 @@
+"""Evaluations: the list with its history, one evaluation, its queries, its report; tags, note, baseline, run again."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from pydantic import BaseModel
+
+from cranfield.errors import UsageError
+from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines
+from cranfield.server.access import Caller, require
+from cranfield.server.grade_hole import counted_later
+from cranfield.server.guide import explained
+from cranfield.server.live_measures import live_values
+from cranfield.server.pages import render_page, see_other
+from cranfield.server.reports import (
+    one_query_page,
+    page_parts,
+    query_detail_response,
+    query_index_response,
+    query_list_page,
+)
+from cranfield.server.results import evaluation_of, service_of
+from cranfield.server.summary import evidence_block, summary_sections
+from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
+from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.store.schema import Source, Trigger
+from cranfield.service.values import EvaluationFilter
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cranfield.service.service import Service
+    from cranfield.service.values import EvaluationInfo, JobInfo
+
+router = APIRouter()
+Reader = Annotated[Caller, Depends(require("results"))]
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+PAGE = 50
+MOST_POINTS = 100
+"""Evaluations of a history."""
+SOON_S = 2.0
+"""A job that is done so soon leads to its result, and not to its progress."""
+Form_ = Annotated[str, Form(max_length=10_000)]
+
+
+class Chosen(BaseModel):
+    """Conditions of the list, as its form sends them: empty ones are none."""
+
+    testset: str = ""
+    system: str = ""
+    tag: str = ""
+    since: str = ""
+    pinned: bool = False
+    before: int | None = None
+    measure: str = ""
+    """Of the history."""
+
+    def filter(self, limit: int) -> EvaluationFilter:
+        """The same for the service.
+
+        Raises:
+            UsageError: `since` is no date.
+        """
+        return EvaluationFilter(
+            testset=self.testset or None,
+            system=self.system or None,
+            tag=self.tag or None,
+            pinned=True if self.pinned else None,
+            since=self._since(),
+            limit=limit,
+            before=self.before,
+        )
+
+    def _since(self) -> int | None:
+        if not self.since:
+            return None
+        try:
+            day = date.fromisoformat(self.since)
+        except ValueError:
+            raise UsageError(f"{self.since} is no date", path="since", expected="2026-11-23") from None
+        return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The conditions that are set, for links."""
+        return {name: str(value) for name, value in self if value and name != "before"}
+
+
+@router.get("/evaluations")
+def evaluations(
+    request: Request,
+    caller: Reader,
+    chosen: Annotated[Chosen, Query()],
+    form: Annotated[str, Query(alias="format")] = "",
+) -> Response:
+    """List evaluations, the latest first; with a test set chosen, their history too."""
+    service = service_of(request)
+    found = service.evaluations.all(chosen.filter(PAGE + 1))
+    shown = found[:PAGE]
+    if form == "csv":
+        return csv_response(evaluation_table(service.evaluations.all(chosen.filter(MOST_CSV)), ""), "evaluations")
+    caption = list_caption("Evaluations", whole=chosen.before is None and len(found) <= PAGE)
+    values: dict[str, Any] = {
+        "chosen": chosen,
+        "n": len(shown),
+        "table": listed("evaluations", "Evaluations", evaluation_table(shown, caption)) if shown else "",
+        "before_id": shown[-1].id if len(found) > PAGE else None,
+        "testsets": [info.name for info in service.testsets.names()],
+        "systems": sorted({info.system for info in service.evaluations.latest()}),
+    }
+    if not (chosen.testset and shown):
+        return render_page(request, "evaluations.html", caller, content="", **values)
+    parts = page_parts(request, "evaluations.html", caller, lambda: history(service, chosen), "A moment.", **values)
+    return StreamingResponse(parts, media_type="text/html; charset=utf-8")
+
+
+def history(service: Service, chosen: Chosen) -> Markup:
+    """What is drawn and what is not, the chart of one measure over time, and its table."""
+    from markupsafe import Markup
+
+    from cranfield.reporting.documents.history import history_document
+    from cranfield.reporting.renderers.html import render_blocks
+
+    found = service.evaluations.all(chosen.filter(MOST_POINTS + 1))
+    points = [history_point(info) for info in reversed(found[:MOST_POINTS]) if not info.void]
+    measure = chosen.measure or next((p.primary for p in reversed(points) if p.primary), "")
+    found_lines = lines(points, measure)
+    drawn = tuple(line for line in found_lines if len(line.points) > 1)
+    n_void = len(found[:MOST_POINTS]) - len(points)
+    notes = (
+        (f"The latest {MOST_POINTS} evaluations; a system or a date above takes others.", len(found) > MOST_POINTS),
+        (f"{n_of(n_void, 'evaluations')} left out: the figures do not count.", n_void),
+        (f"No evaluation here has a mean of {measure}.", measure and not found_lines),
+        ("A line needs two evaluations of a system.", found_lines and not drawn),
+    )
+    text = Markup("").join(Markup('<p class="fine">{}</p>\n').format(note) for note, holds in notes if holds)
+    n_without = sum(point.measures.get(measure, Score(None, 0)).mean is None for point in points)
+    report = HistoryReport(measure, drawn, n_without=n_without)
+    return text + render_blocks(history_document(report, lambda point: point.values), most_rows=PAGE)
+
+
+def history_point(info: EvaluationInfo) -> HistoryPoint:
+    """An evaluation as a point of a history."""
+    figures, latency = info.figures, info.figures.latency_ms or {}
+    return HistoryPoint(
+        time=datetime.fromtimestamp(info.at / 1000, UTC),
+        testset=info.testset_name,
+        version=info.testset_version,
+        digest=info.testset_digest,
+        system=info.label,
+        convention=figures.convention,
+        measures={
+            name: Score(each.get("mean"), each.get("n") or 0, each.get("ci_low"), each.get("ci_high"))
+            for name, each in figures.measures.items()
+        },
+        primary=figures.primary,
+        config_digest=info.config_digest or None,
+        k=figures.k,
+        n_queries=figures.n_queries,
+        n_failed=sum(figures.failures.values()),
+        judged=figures.judged.get("mean"),
+        p50_ms=latency.get("p50"),
+        p95_ms=latency.get("p95"),
+        pilot=figures.pilot,
+        values=f"evaluations/{info.id}",
+    )
+
+
+@router.get("/evaluations/{evaluation_id:int}")
+def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
+    """Show an evaluation: whether it counts, then its figures."""
+    service = service_of(request)
+    info = service.evaluations.get(evaluation_id)
+    baseline = pinned_baseline(service, info)
+    return render_page(
+        request,
+        "evaluation.html",
+        caller,
+        info=info,
+        baseline=baseline,
+        live=live_values(request, info),
+        grades=counted_later(request, info) if info.book_id is None else None,
+        content=blocks(summary_sections(info), evidence_block(info), most_rows=PAGE),
+        meanings=explained(info.figures.measures),
+        comparisons=service.comparisons.all(evaluation=info.id, limit=10),
+        others=[
+            each
+            for each in service.evaluations.all(EvaluationFilter(testset=info.testset_name, limit=30))
+            if each.id != info.id
+        ],
+    )
+
+
+def pinned_baseline(service: Service, info: EvaluationInfo) -> EvaluationInfo | None:
+    """The baseline of its test set; None where none is pinned, or it is that one."""
+    found = service.evaluations.all(EvaluationFilter(testset=info.testset_name, pinned=True, limit=1))
+    return found[0] if found and found[0].id != info.id else None
+
+
+@router.get("/evaluations/{evaluation_id:int}/queries")
+def queries(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
+    """Show all queries, sorted and filtered in the browser, each with its results."""
+    info = service_of(request).evaluations.get(evaluation_id)
+    return query_list_page(
+        request,
+        caller,
+        f"/evaluations/{info.id}",
+        f"{info.label} on {info.testset_name}",
+        evidence_block(info) if info.void else None,
+    )
+
+
+@router.get("/evaluations/{evaluation_id:int}/queries.json")
+def query_index(request: Request, caller: Reader, evaluation_id: int) -> Response:
+    """Give the values of all queries to the page."""
+    del caller
+    return query_index_response(evaluation_of(request, evaluation_id).queries)
+
+
+@router.get("/evaluations/{evaluation_id:int}/query.json")
+def query_detail(
+    request: Request, caller: Reader, evaluation_id: int, query: Annotated[str, Query(alias="id")]
+) -> Response:
+    """Give the results of a query to the page."""
+    del caller
+    return query_detail_response(evaluation_of(request, evaluation_id).queries, query)
+
+
+@router.get("/evaluations/{evaluation_id:int}/queries/{query:path}")
+def one_query(request: Request, caller: Reader, evaluation_id: int, query: str) -> HTMLResponse:
+    """Show the results of one query, also without a script."""
+    info = service_of(request).evaluations.get(evaluation_id)
+    data = evaluation_of(request, evaluation_id).queries
+    verdict = evidence_block(info) if info.void else None
+    return one_query_page(request, caller, f"/evaluations/{info.id}", info.label, data, query, verdict)
+
+
+@router.post("/evaluations/{evaluation_id:int}/notes")
+def set_notes(
+    request: Request, caller: Evaluator, evaluation_id: int, *, tags: Form_ = "", note: Form_ = ""
+) -> Response:
+    """Replace tags and note."""
+    del caller
+    parts = service_of(request).evaluations
+    given = tuple(filter(None, (tag.strip() for tag in tags.split(","))))
+    parts.change(evaluation_id, tags=given, note=note.replace("\r\n", "\n"))
+    return see_other(f"/evaluations/{evaluation_id}", done="saved")
+
+
+@router.post("/evaluations/{evaluation_id:int}/pin")
+def pin(
+    request: Request, caller: Evaluator, evaluation_id: int, *, pinned: Annotated[bool, Form()] = False
+) -> Response:
+    """Make it the baseline of its test set, or end that."""
+    del caller
+    service_of(request).evaluations.pin(evaluation_id, pinned=pinned)
+    return see_other(f"/evaluations/{evaluation_id}", done="saved")
+
+
+@router.post("/evaluations/{evaluation_id:int}/rerun")
+def rerun(request: Request, caller: Evaluator, evaluation_id: int) -> Response:
+    """Evaluate the same system on the latest version of the test set, with the same settings."""
+    service = service_of(request)
+    wanted = request_of(service, service.evaluations.get(evaluation_id))
+    return lead_to(service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id))
+
+
+def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
+    """What evaluates the same again.
+
+    Raises:
+        UsageError: it was not made by a job.
+    """
+    made = service.jobs.get(info.job_id).request if info.job_id is not None else None
+    if not isinstance(made, EvaluateRequest):
+        raise UsageError("this evaluation was not made by a job of this server", hint="start a new evaluation")
+    uploaded = service.runs.get(info.run_id).source is not Source.COLLECTED
+    own = {"runs": (info.run_id,), "systems": ()} if uploaded else {"runs": (), "systems": (info.system,)}
+    return made.model_copy(update={"testset": info.testset_name, "tags": info.tags, **own})
+
+
+@router.post("/evaluations/{evaluation_id:int}/compare")
+def compare(request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[int, Form()]) -> Response:
+    """Compare it with another evaluation of the same queries."""
+    service = service_of(request)
+    wanted = CompareRequest(baseline=baseline, candidate=evaluation_id)
+    job = service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id)
+    return lead_to(service.jobs.wait(job.id, SOON_S))
+
+
+def lead_to(job: JobInfo) -> Response:
+    """The result of a job that is done, its page otherwise."""
+    if job.results and isinstance(job.request, CompareRequest):
+        return see_other(f"/comparisons/{job.results[0]}")
+    if len(job.results) == 1:
+        return see_other(f"/evaluations/{job.results[0]}")
+    return see_other(f"/jobs/{job.id}")

@@ -1,0 +1,112 @@
+"""Jobs: the queue, the progress of a job as it goes, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from cranfield.server.access import Access, Caller, require
+from cranfield.server.live import events
+from cranfield.server.pages import render_page, see_other
+from cranfield.server.results import service_of
+from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_table, list_caption, listed, schedule_table
+from cranfield.service.requests import CompareRequest
+from cranfield.service.store.schema import JobState
+from cranfield.service.watch.status import watch_states
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+
+router = APIRouter()
+Reader = Annotated[Caller, Depends(require("results"))]
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+PAGE = 50
+
+
+@router.get("/jobs")
+def jobs(
+    request: Request,
+    caller: Reader,
+    *,
+    chosen: Annotated[JobState | Literal[""], Query(alias="state")] = "",
+    before: int | None = None,
+    form: Annotated[str, Query(alias="format")] = "",
+) -> Response:
+    """List jobs, the latest first."""
+    service, state = service_of(request), chosen or None
+    if form == "csv":
+        return csv_response(job_table(service.jobs.all(state, limit=MOST_CSV), ""), "jobs")
+    found = service.jobs.all(state, limit=PAGE + 1, before=before)
+    caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
+    table = schedule_table(watch_states(service))
+    return render_page(
+        request,
+        "jobs.html",
+        caller,
+        state=state,
+        states=list(JobState),
+        n=len(found[:PAGE]),
+        content=listed("jobs", "All jobs" if state is None else f"Jobs: {state}", job_table(found[:PAGE], caption)),
+        worker_problem=service.worker_problem(),
+        schedules=listed("schedules", "Schedules", table) if table.rows else "",
+        before_id=found[PAGE - 1].id if len(found) > PAGE else None,
+    )
+
+
+@router.get("/jobs/live", response_class=EventSourceResponse)
+async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
+    """Tell the page when a job has changed."""
+    service = service_of(request)
+    async for event in events(request, caller, Access.RESULTS, lambda: last_change(service)):
+        yield event
+
+
+def last_change(service: Service) -> int:
+    """When a job changed last; 0 without jobs."""
+    return max((each.changed_at for each in service.jobs.all(limit=PAGE)), default=0)
+
+
+@router.get("/jobs/{job_id:int}")
+def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
+    """Show a job: its progress, its results, or why it failed."""
+    service = service_of(request)
+    info = service.jobs.get(job_id)
+    compares = isinstance(info.request, CompareRequest)
+    return render_page(
+        request,
+        "job.html",
+        caller,
+        info=info,
+        subject=job_subject(info),
+        result_path="/comparisons" if compares else "/evaluations",
+        may_cancel=caller.may("manage") or info.account_id == caller.account.id,
+        settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
+    )
+
+
+@router.get("/jobs/{job_id:int}/live", response_class=EventSourceResponse)
+async def job_live(request: Request, caller: Reader, job_id: int) -> AsyncIterator[ServerSentEvent]:
+    """Tell the page when this job has changed."""
+    service = service_of(request)
+    async for event in events(request, caller, Access.RESULTS, lambda: service.jobs.get(job_id).changed_at):
+        yield event
+
+
+@router.post("/jobs/{job_id:int}/cancel")
+def cancel(request: Request, caller: Evaluator, job_id: int) -> Response:
+    """Stop a job."""
+    del caller
+    service_of(request).jobs.cancel(job_id)
+    return see_other(f"/jobs/{job_id}", done="cancelled")
+
+
+@router.post("/jobs/{job_id:int}/retry")
+def retry(request: Request, caller: Evaluator, job_id: int) -> Response:
+    """Put a job that failed or was cancelled into the queue again."""
+    del caller
+    service_of(request).jobs.retry(job_id)
+    return see_other(f"/jobs/{job_id}", done="queued")

@@ -1,0 +1,129 @@
+"""Measures of an evaluation that move while people grade: the part of its page, freezing, comparing with another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import Response
+
+from cranfield.errors import Problem, UsageError
+from cranfield.server.access import Caller, require
+from cranfield.server.books import book_path, with_labels
+from cranfield.server.pages import see_other
+from cranfield.server.results import Kept, service_of
+from cranfield.service.hole_grades import compare_again, freeze_onto, score_again
+from cranfield.service.values import EvaluationFilter
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.values import BookInfo
+    from cranfield.service.live_measures import LiveMeasures
+    from cranfield.service.service import Service
+    from cranfield.service.values import EvaluationInfo, JobInfo
+
+router = APIRouter()
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+SECONDS = 15.0
+"""Longest wait for a job before its page is shown."""
+MOST_QUERIES = 200
+"""Queries that are listed."""
+MOST_OTHERS = 50
+MOST_LOOKED_AT = 300
+"""Evaluations among which those of the same book are looked for."""
+
+
+@dataclass(frozen=True)
+class LiveView:
+    """What the part of the page shows."""
+
+    book: BookInfo
+    path: str
+    """Of the book."""
+    found: LiveMeasures | None
+    problems: Sequence[Problem]
+    """Why there are no measures."""
+    others: Sequence[EvaluationInfo]
+    """Evaluations in the same book."""
+    queries: Sequence[tuple[str, str, int, int, Sequence[float | None], str]]
+    """Query, its text, judged and shown results, the value of each measure, why one is null; the first ones."""
+    n_queries: int
+
+
+def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
+    """The measures of an evaluation as the grades of its book are now; None where it has no book."""
+    if info.book_id is None:
+        return None
+    service = service_of(request)
+    book = service.store.books.get(info.book_id)
+    others = [
+        each
+        for each in service.evaluations.all(EvaluationFilter(limit=MOST_LOOKED_AT))
+        if each.book_id == info.book_id and each.id != info.id
+    ][:MOST_OTHERS]
+    try:
+        found = _measured(request, service, info, book)
+    except UsageError as error:
+        return LiveView(book, book_path(book), None, error.problems, others, (), 0)
+    rows = [
+        (
+            query,
+            text,
+            *found.progress[query],
+            [found.value(row.measure, query) for row in found.rows],
+            found.why_null(query),
+        )
+        for query, text in list(found.texts.items())[:MOST_QUERIES]
+    ]
+    return LiveView(book, book_path(book), found, (), others, rows, len(found.texts))
+
+
+def _measured(request: Request, service: Service, info: EvaluationInfo, book: BookInfo) -> LiveMeasures:
+    """Measured again only after an event of the book, once for all who look."""
+    kept: Kept = request.app.state.results
+    last = service.store.reading.last_event_id(book.id)
+    made: LiveMeasures = kept.get(("live", info.id, last), lambda: service.evaluations.live(info))
+    return made
+
+
+@router.post("/evaluations/{evaluation_id:int}/freeze")
+def freeze(
+    request: Request, caller: Evaluator, evaluation_id: int, *, partial: Annotated[bool, Form()] = False
+) -> Response:
+    """Make a version of the test set with the grades of the book, and score the run on it: figures that stay."""
+    service = service_of(request)
+    info = service.evaluations.get(evaluation_id)
+    run = service.runs.load(info.run_id)
+    try:
+        version = freeze_onto(service, info, {info.system: run}, caller.account.id, allow_partial=partial)
+    except UsageError as error:
+        raise with_labels(error) from None
+    job = service.jobs.wait(score_again(service, [info], version, caller.account.id).id, SECONDS)
+    if job.results:
+        return see_other(f"/evaluations/{job.results[0]}", done="frozen-set")
+    return see_other(f"/jobs/{job.id}", done="frozen-set")
+
+
+@router.post("/evaluations/{evaluation_id:int}/compare-graded")
+def compare_graded(
+    request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[int, Form(ge=1)]
+) -> Response:
+    """Compare it with another evaluation of its book, by the grades as they are now."""
+    service = service_of(request)
+    candidate = service.evaluations.get(evaluation_id)
+    return recomputed(service, service.evaluations.get(baseline), candidate, caller)
+
+
+def recomputed(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, caller: Caller) -> Response:
+    """The comparison of two runs on a new version of their test set; the job where it takes longer."""
+    job = compare_again(service, baseline, candidate, caller.account.id, seconds=SECONDS)
+    return to_comparison(job, "recomputed", "compare-later")
+
+
+def to_comparison(job: JobInfo, done: str, later: str) -> Response:
+    """The page of a comparison, or of the job that is not done, with a sentence for each."""
+    is_comparison = job.kind == "compare"
+    if is_comparison and job.results:
+        return see_other(f"/comparisons/{job.results[0]}", done=done)
+    return see_other(f"/jobs/{job.id}", done="" if is_comparison or job.has_ended else later)

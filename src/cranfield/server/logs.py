@@ -1,0 +1,148 @@
+"""The log: a line for each request and event, as JSON or text. No secret, cookie, query text or path with a token is in it.
+
+A request is logged by the template of its route. Each line within a request has its id, which is taken from the header
+`X-Request-Id` where that is well-formed, and returned in it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import sys
+import time
+import traceback
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import Headers, MutableHeaders
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+REQUEST_ID = "X-Request-Id"
+WELL_FORMED = re.compile(r"[A-Za-z0-9._=+/-]{1,64}")
+CURRENT: ContextVar[str] = ContextVar("cranfield_request_id", default="")
+LOG = logging.getLogger("cranfield.server")
+QUIET = "quiet"
+"""The form of the log of one user's own server: warnings and errors, as text."""
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def event(log: logging.Logger, name: str, level: int = logging.INFO, **fields: object) -> None:
+    """Log an event with its fields: numbers, names from tables, ids. Not what a user wrote."""
+    if log.isEnabledFor(level):
+        log.log(level, name, extra={"fields": fields})
+
+
+class _Form(logging.Formatter):
+    """What both forms have: the fields of a line.
+
+    Args:
+        with_messages: also the messages of unexpected errors, which may quote anything.
+    """
+
+    def __init__(self, *, with_messages: bool) -> None:
+        super().__init__()
+        self.with_messages = with_messages
+
+    def fields(self, record: logging.LogRecord) -> dict[str, object]:
+        found: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        if request := CURRENT.get():
+            found["request"] = request
+        found |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            found["error"] = type(error).__name__
+            found["traceback"] = self._frames(error)
+        return found
+
+    def _frames(self, error: BaseException) -> str:
+        if self.with_messages:
+            return "".join(traceback.format_exception(error))
+        frames = traceback.extract_tb(error.__traceback__)
+        return "\n".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+
+
+class JsonForm(_Form):
+    """A JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As logging calls it."""
+        return json.dumps(self.fields(record), ensure_ascii=False, default=str)
+
+
+class TextForm(_Form):
+    """Time, level, event, then `name=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As logging calls it."""
+        fields = self.fields(record)
+        frames = fields.pop("traceback", None)
+        first = [str(fields.pop(name)) for name in ("time", "level", "event")]
+        line = " ".join([*first, *(f"{name}={value}" for name, value in fields.items())])
+        line = _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], line)
+        return line if frames is None else f"{line}\n  " + str(frames).replace("\n", "\n  ")
+
+
+def configure_logs(form: str, *, with_messages: bool = False) -> None:
+    """Send the log of this process to stderr.
+
+    Args:
+        form: `json`, `text`, `auto` or `quiet`.
+        with_messages: also the messages of unexpected errors.
+    """
+    if form == "auto":
+        form = "text" if sys.stderr.isatty() else "json"
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter((JsonForm if form == "json" else TextForm)(with_messages=with_messages))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)  # libraries log addresses, with their secrets, under `info`
+    logging.getLogger("cranfield").setLevel(logging.WARNING if form == QUIET else logging.INFO)
+
+
+class RequestLog:
+    """Gives each request its id, and logs it when its response has ended."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI calls it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        name = given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
+        token = CURRENT.set(name)
+        start, status = time.perf_counter(), 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = name
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        finally:
+            milliseconds = round((time.perf_counter() - start) * 1000, 1)
+            if not scope.get("cranfield.probe"):
+                event(LOG, "request", **_about(scope), status=status, ms=milliseconds)
+            CURRENT.reset(token)
+
+
+def _about(scope: Scope) -> dict[str, Any]:
+    """Method, template of the route and account of a request: not its path, which may hold a token."""
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    found = {"method": scope["method"], "route": getattr(route, "path", None) or scope.get("root_path") or None}
+    account = scope.get("state", {}).get("account_id")
+    return found if account is None else {**found, "account": account}

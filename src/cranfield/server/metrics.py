@@ -1,0 +1,26 @@
+"""Metrics for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from cranfield.server.access import Caller, require
+from cranfield.service.metrics.exposition import Exposition
+from cranfield.service.metrics.observed import Snapshot
+from cranfield.version import __version__
+
+if TYPE_CHECKING:
+    from cranfield.service.metrics.scrape import Scraper
+
+router = APIRouter()
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/metrics")
+def metrics(request: Request, _: Annotated[Caller | None, Depends(require("metrics"))]) -> Response:
+    """Write the metrics in the text format of Prometheus."""
+    scraper: Scraper | None = request.app.state.scraper
+    exposition = Exposition(Snapshot((), __version__)) if scraper is None else scraper.exposition()
+    return Response(exposition.text(), media_type=TEXT)

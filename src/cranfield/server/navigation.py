@@ -1,0 +1,44 @@
+"""The navigation: one table of the pages that a menu leads to, and who sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.server.access import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A link of the menu."""
+
+    title: str
+    path: str
+    access: str
+    """Kind of route: the link is shown to roles that may use it."""
+
+
+NAVIGATION = (
+    Entry("Home", "/", "account"),
+    Entry("New evaluation", "/evaluations/new", "evaluate"),
+    Entry("Test sets", "/testsets", "results"),
+    Entry("Evaluations", "/evaluations", "results"),
+    Entry("Compare", "/comparisons", "results"),
+    Entry("Books", "/books", "read"),
+    Entry("Systems", "/systems", "results"),
+    Entry("Jobs", "/jobs", "results"),
+    Entry("Settings", "/settings", "manage"),
+    Entry("Measures", "/measures", "account"),
+)
+
+
+def entries(caller: Caller, path: str) -> Iterator[tuple[Entry, bool]]:
+    """The links for an account, each with whether the page is in that part: the longest path counts."""
+    shown = [entry for entry in NAVIGATION if caller.may(entry.access)]
+    inside = [entry for entry in shown if path == entry.path or path.startswith(f"{entry.path.rstrip('/')}/")]
+    here = max((entry for entry in inside if entry.path != "/" or path == "/"), key=lambda e: len(e.path), default=None)
+    for entry in shown:
+        yield entry, entry is here

@@ -1,0 +1,133 @@
+"""A new evaluation: the form, filled in from an earlier evaluation where one is run again, and what it submits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from cranfield.errors import Problem, UsageError
+from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, Mode
+from cranfield.judging.store.schema import BookState, RaterKind
+from cranfield.model import CONVENTIONS
+from cranfield.server.access import Caller, require
+from cranfield.server.pages import render_page, see_other
+from cranfield.server.results import service_of
+from cranfield.service.keywords import read_keywords
+from cranfield.service.team_evaluation import NEW_BOOK, NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.service.service import Service
+
+router = APIRouter()
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+SCALE_TEXTS = {
+    "binary": "binary: 0 not relevant, 1 relevant",
+    "graded": "graded: 0 to 3",
+    "detail": "detail: 1 to 10",
+    OWN_SCALE: "the scale of the test set",
+}
+MOST_NAMED = 20
+"""Lines left out that are named one by one."""
+
+
+@router.get("/evaluations/new")
+def new_evaluation(
+    request: Request,
+    caller: Evaluator,
+    *,
+    like: Annotated[int | None, Query(ge=1)] = None,
+    testset: str = "",
+    system: str = "",
+) -> HTMLResponse:
+    """Show the form; `like` fills in what an evaluation was made with."""
+    service = service_of(request)
+    if like is not None:
+        return _form(request, caller, like_evaluation(service, like))
+    chosen = [system] if system else _usual(service)
+    return _form(request, caller, TeamRequest(testset=testset, systems=chosen, guideline=DEFAULT_GUIDELINE))
+
+
+def _usual(service: Service) -> list[str]:
+    config = service.config()
+    return list(config.systems) if config is not None and len(config.systems) == 1 else []
+
+
+def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
+    """What an evaluation was made with: a re-run of it, on the same queries and in the same book."""
+    info = service.evaluations.get(evaluation_id)
+    settings = service.evaluations.settings(evaluation_id)
+    config = service.config()
+    known = config is not None and info.system in config.systems
+    book = None if info.book_id is None else service.store.books.get(info.book_id)
+    return TeamRequest(
+        testset=info.testset_name,
+        systems=[info.system] if known and not info.variant else [],
+        variants=[info.variant] if info.variant in {variant.name for variant in service.variants.all()} else [],
+        k=settings["k"] or 10,
+        measures=", ".join(settings["measures"] or info.figures.measures),
+        convention=settings["convention"],
+        book=NO_BOOK if book is None else book.name,
+        scale="graded" if book is None else book.settings.scale.name,
+        raters=1 if book is None else book.settings.raters_per_item,
+    )
+
+
+def _form(
+    request: Request,
+    caller: Caller,
+    wanted: TeamRequest,
+    *,
+    problems: Sequence[Problem] = (),
+    left_out: Sequence[str] = (),
+) -> HTMLResponse:
+    service = service_of(request)
+    config, store = service.config(), service.store
+    books = [
+        info
+        for info in store.books.all()
+        if info.name == wanted.book or (info.settings.mode is Mode.GRADE and info.state == BookState.OPEN)
+    ]
+    raters = [each for each in store.people.all() if each.active and each.kind == RaterKind.PERSON]
+    return render_page(
+        request,
+        "new_evaluation.html",
+        caller,
+        http_status=422 if problems else 200,
+        wanted=wanted,
+        problems=problems,
+        left_out=left_out[:MOST_NAMED],
+        n_left_out=len(left_out),
+        testsets=[info.name for info in service.testsets.names()],
+        systems=list(config.systems) if config is not None else [],
+        variants=service.variants.all(),
+        conventions=CONVENTIONS.values(),
+        scales=SCALE_TEXTS if set(SCALES) <= set(SCALE_TEXTS) else dict.fromkeys(SCALES, ""),
+        books=books,
+        raters=raters,
+        new_book=NEW_BOOK,
+        no_book=NO_BOOK,
+    )
+
+
+@router.post("/evaluations/new")
+def start(request: Request, caller: Evaluator, wanted: Annotated[TeamRequest, Form()]) -> Response:
+    """Start it; lines of keywords that are blank or repeat another one are named first."""
+    try:
+        if wanted.keywords.strip() and (found := read_keywords(wanted.keywords)).left_out:
+            cleaned = wanted.model_copy(update={"keywords": "\n".join(found.texts)})
+            return _form(request, caller, cleaned, left_out=found.left_out)
+        jobs = start_evaluation(service_of(request), wanted, caller.account.id)
+    except UsageError as error:
+        return _form(request, caller, wanted, problems=[_named(problem) for problem in error.problems])
+    return see_other(f"/jobs/{jobs[-1].id}" if len(jobs) == 1 else "/jobs")
+
+
+def _named(problem: Problem) -> Problem:
+    """A problem with the label of its field instead of the name."""
+    labels = {"name": "Name", "systems": "Systems", "measures": "Measures", "book": "Results go into", "scale": "Scale"}
+    return replace(problem, path=labels.get(problem.path or "", problem.path))

@@ -1,0 +1,192 @@
+"""The figures of an evaluation as sections of a report, from what lists hold: nothing is scored for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import CATALOGUE, parse
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.charts.systems import HeatRow, heat_map
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Fact,
+    Figure,
+    KeyValues,
+    Link,
+    Paragraph,
+    Section,
+    Swatch,
+    Table,
+    TonedCell,
+    VerdictBlock,
+)
+from cranfield.server.pages import when
+from cranfield.server.tables import CI
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.service.values import EvaluationInfo
+
+MOST_DRAWN = 24
+"""Rows of a heat map; more are a table alone."""
+DIGEST_SHOWN = 19
+VALUE, PERCENT, MS = Column("", "value"), Column("", "percent"), Column("", "ms")
+
+
+def evidence_block(info: EvaluationInfo) -> VerdictBlock:
+    """Whether the figures count: what a page about an evaluation begins with."""
+    figures = info.figures
+    code = VerdictCode.INVALID
+    facts = tuple(_facts(info))
+    if info.void:
+        return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
+    name = "pilot" if figures.pilot else "valid"
+    sentence = (
+        "A pilot, not for the record." if figures.pilot else "No check found a reason why the figures would not count."
+    )
+    return VerdictBlock(name, sentence, "open" if figures.pilot else "even", facts, caveats=figures.warnings)
+
+
+def _facts(info: EvaluationInfo) -> Iterator[Fact]:
+    figures = info.figures
+    primary = figures.measures.get(figures.primary or "")
+    if primary is not None:
+        text = VALUE.text(primary.get("mean"))
+        low, high = primary.get("ci_low"), primary.get("ci_high")
+        interval = "" if low is None else f"95 % CI {CI.text((low, high))}"
+        yield Fact(f"{figures.primary}", text, interval)
+    unscored = f", {figures.n_unscored} without a value" if figures.n_unscored else ""
+    yield Fact("Queries", f"{figures.n_queries}", f"n = {primary.get('n') if primary else 0}{unscored}")
+    mean, k = figures.judged.get("mean"), figures.judged.get("k")
+    yield Fact("Judged", PERCENT.text(mean), f"of the first {k} results" if k else "")
+    n_failed = sum(figures.failures.values())
+    kinds = ", ".join(f"{kind}: {n}" for kind, n in figures.failures.items())
+    yield Fact("Failed", f"{n_failed}", kinds or "no query failed", "bad" if n_failed else "")
+    if figures.latency_ms:
+        p50, p95 = (figures.latency_ms.get(key) for key in ("p50", "p95"))
+        if p50 is not None:
+            yield Fact("Latency", MS.text(p50), f"median; 95 % under {MS.text(p95)}" if p95 is not None else "median")
+
+
+def summary_sections(info: EvaluationInfo) -> tuple[Section, ...]:
+    """Measures, strata, the worst queries, rules of the gate, and where it is all from."""
+    return tuple(
+        section
+        for section in (_measures(info), *_strata(info), _worst(info), _gate(info), _provenance(info))
+        if section is not None
+    )
+
+
+def _measures(info: EvaluationInfo) -> Section:
+    found = info.figures.measures
+    if not found:
+        return Section("measures", "Measures", (Paragraph("No measure has a value for any query."),))
+    rows: list[tuple[Cell, ...]] = [
+        (f"* {name}" if name == info.figures.primary else name, each.get("mean"), _interval(each), each.get("n"))
+        for name, each in found.items()
+    ]
+    columns = (Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
+    caption = "Means over the queries that have a value (n), * primary measure"
+    return Section("measures", "Measures", (Table(columns, rows, caption, shown=None),))
+
+
+def _interval(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    return found.get("ci_low"), found.get("ci_high")
+
+
+def _strata(info: EvaluationInfo) -> Iterator[Section]:
+    """A heat map and a table for each key of strata."""
+    blocks: list[Block] = []
+    for place, (key, values) in enumerate(info.figures.strata.items()):
+        names = [name for name in info.figures.measures if any(name in found for found in values.values())]
+        if names:
+            blocks += _stratum_blocks(place, key, values, names)
+    if blocks:
+        yield Section("strata", "Strata", tuple(blocks))
+
+
+def _stratum_blocks(
+    place: int, key: str, values: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Sequence[str]
+) -> Iterator[Block]:
+    drawn = [name for name in names if CATALOGUE[parse(name).name].range == (0.0, 1.0)]
+    columns = (Column(key), Column("n", "count"), *(Column(name, "value") for name in names))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            value or "none",
+            max((each.get("n") or 0 for each in found.values()), default=0),
+            *(found.get(name, {}).get("mean") for name in names),
+        )
+        for value, found in values.items()
+    ]
+    table = Table(columns, rows, f"Means by {key}", shown=None)
+    if drawn and 2 <= len(values) <= MOST_DRAWN:
+        heat = [
+            HeatRow(f"{row[0]} ({row[1]})", tuple(found.get(name, {}).get("mean") for name in drawn), frozenset())
+            for row, found in zip(rows, values.values(), strict=True)
+        ]
+        spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
+        legend: tuple[tuple[Swatch, str], ...] = (("good", "the stronger the colour, the higher the mean"),)
+        alt = f"Means of {n_of(len(heat), 'groups')} by {key}; the table has the numbers."
+        yield Figure(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
+    yield table
+    intervals: list[tuple[Cell, ...]] = [
+        (value or "none", name, each.get("mean"), _interval(each), each.get("n"))
+        for value, found in values.items()
+        for name, each in found.items()
+    ]
+    inner = (Column(key), Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
+    yield Details(f"With intervals, by {key}", (Table(inner, intervals, f"Means and intervals by {key}", shown=None),))
+
+
+def _worst(info: EvaluationInfo) -> Section | None:
+    if not info.figures.worst:
+        return None
+    rows: list[tuple[Cell, ...]] = [
+        (Link(str(each["query"]), f"{info.id}/queries/{each['query']}"), each.get("text"), each.get("value"))
+        for each in info.figures.worst
+    ]
+    columns = (Column("query"), Column("text"), Column(f"{info.figures.primary}", "value"))
+    return Section("worst", "Worst queries", (Table(columns, rows, f"Lowest {info.figures.primary}", shown=None),))
+
+
+def _gate(info: EvaluationInfo) -> Section | None:
+    if not info.figures.gate:
+        return None
+    rows: list[tuple[Cell, ...]] = [
+        (
+            rule,
+            TonedCell("not decided", "open")
+            if holds is None
+            else TonedCell("holds" if holds else "broken", "" if holds else "bad"),
+        )
+        for rule, holds in info.figures.gate.items()
+    ]
+    return Section(
+        "gate", "Rules of the gate", (Table((Column("rule", "code"), Column("state")), rows, "Rules", shown=None),)
+    )
+
+
+def _provenance(info: EvaluationInfo) -> Section:
+    facts = [
+        ("test set", f"{info.testset_name} {info.testset_version}".strip()),
+        ("its digest", info.testset_digest[:DIGEST_SHOWN]),
+        ("system", info.system),
+        ("variant", info.variant),
+        ("components", info.components),
+        ("config of the system", info.config_digest[:DIGEST_SHOWN]),
+        ("results requested", "" if info.figures.k is None else str(info.figures.k)),
+        ("convention", info.figures.convention),
+        ("stored run", str(info.run_id)),
+        ("made", f"{when(info.at)}, by {info.account or info.trigger.value}"),
+    ]
+    shown = tuple((name, value) for name, value in facts if value)
+    blocks: list[Block] = [KeyValues(shown)]
+    if info.void and info.figures.warnings:
+        blocks.append(Bullets(info.figures.warnings, "warning"))
+    return Section("provenance", "Provenance", tuple(blocks))

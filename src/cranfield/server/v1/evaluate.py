@@ -1,0 +1,198 @@
+"""Evaluate, and compare: a request becomes a job, and is answered with its result where that does not take long."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ConfigDict, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from cranfield.server.access import Caller
+from cranfield.server.refusal import RefusedError
+from cranfield.server.v1.common import FORM, JSON, EitherWay, Evaluating, Route, service_of
+from cranfield.server.v1.files import BINARY, SentForm, form_schema, sent_form
+from cranfield.server.v1.results import RESULT_RESPONSES, ResultResponse, ended, result_of, seconds_to_wait
+from cranfield.server.v1.testsets import QUERIES
+from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+
+router = APIRouter(route_class=Route)
+uploads = APIRouter(route_class=Route)
+"""Routes that take as much as the limits of the server allow."""
+KEY_CHARS = 100
+LISTS = ("systems", "runs", "components", "measures", "tags")
+SEED_MEASURES = ("nDCG@10", "R@10", "RR", "AP", "P@5", "Success@5", "Judged@10")
+"""Where neither the request nor the config names any: the default measures, with `recall_at_10`, `ndcg_at_10` and `mrr`."""
+Prefer = Annotated[
+    str | None,
+    Header(
+        max_length=200,
+        pattern=r"^[ -~]*$",
+        description="`wait=N` waits up to N seconds for the result; `respond-async` answers at once with the job.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=KEY_CHARS,
+        pattern=r"^[!-~]*$",
+        description="The same key and the same request is one job: a request whose answer was lost is sent again.",
+    ),
+]
+Components = Annotated[
+    list[str] | None,
+    Query(
+        max_length=50,
+        description="Evaluate with these components of the system alone; repeated, or separated by commas.",
+    ),
+]
+FILES = {"testset": 1, "queries": 1, "runs": 20}
+"""Fields that take files, and how many."""
+FORM_FIELDS = {
+    "testset": {**BINARY, "description": "A file, or a name."},
+    "runs": {"type": "array", "items": BINARY, "description": "Files, or ids."},
+    "queries": QUERIES,
+    "name": {"type": "string", "description": "Of the uploaded test set; default: that of its file."},
+    "format": {"type": "string", "description": "Of the uploaded test set, where its content does not tell."},
+    "run_format": {"type": "string", "description": "Of the uploaded runs."},
+    "systems": {"type": "array", "items": {"type": "string"}},
+    "measures": {"type": "array", "items": {"type": "string"}},
+}
+TEXTS = frozenset({*EvaluateRequest.model_fields, "name", "format", "run_format"})
+ABOUT_FORM = "The fields of the JSON, those that are lists repeated; `testset` and `runs` may be files."
+REQUEST_BODY = {
+    "required": True,
+    "content": {
+        JSON: {"schema": EvaluateRequest.model_json_schema()},
+        **form_schema("testset", FORM_FIELDS, ABOUT_FORM),
+    },
+}
+
+
+class CompareBody(CompareRequest):
+    """The body of a comparison: numbers are numbers."""
+
+    model_config = ConfigDict(strict=True, title="CompareRequest")
+
+
+@uploads.post(
+    "/evaluate", response_model=ResultResponse, responses=RESULT_RESPONSES, openapi_extra={"requestBody": REQUEST_BODY}
+)
+async def evaluate(
+    request: Request,
+    caller: EitherWay,
+    components: Components = None,
+    prefer: Prefer = None,
+    key: Key = None,
+) -> Response:
+    """Evaluate systems of the config, or runs, on a test set that is named or uploaded with the request.
+
+    One system is answered with its evaluation, several with a list. What takes longer than `Prefer` allows is answered with 202
+    and the job.
+    """
+    service = service_of(request)
+    is_form = request.headers.get("content-type", "").lower().startswith(FORM)
+    if is_form:
+        async with sent_form(request, caller, FILES, TEXTS, LISTS) as form:
+            fields = await run_in_threadpool(_stored, service, form, caller)
+    else:
+        fields = await _json_of(request)
+    if components:
+        fields["components"] = [name for each in components for name in each.split(",") if name]
+    sent = _checked(fields, strict=not is_form)
+    if sent.book and caller.scope == "evaluate":
+        raise RefusedError(403, "a token of scope evaluate may not use a book", "scope: manage", "scope")
+    if sent.measures is None:
+        sent = sent.model_copy(update={"measures": await run_in_threadpool(_usual_measures, service, sent.testset)})
+    return await _answered(request, sent, caller, prefer, key)
+
+
+@router.post("/compare", response_model=ResultResponse, responses=RESULT_RESPONSES)
+async def compare(
+    request: Request, caller: Evaluating, sent: CompareBody, prefer: Prefer = None, key: Key = None
+) -> Response:
+    """Compare two stored evaluations of the same queries: candidate with baseline."""
+    return await _answered(request, CompareRequest(**sent.model_dump()), caller, prefer, key)
+
+
+async def _answered(
+    request: Request, sent: JobRequest, caller: Caller, prefer: str | None, key: str | None
+) -> Response:
+    jobs = service_of(request).jobs
+    own_key = None if key is None else f"api:{caller.account.id}:{key}"
+    job = await run_in_threadpool(lambda: jobs.submit(sent, by=caller.account.id, key=own_key))
+    job = await ended(request, job.id, seconds_to_wait(prefer))
+    return await run_in_threadpool(result_of, request, job)
+
+
+async def _json_of(request: Request) -> dict[str, Any]:
+    try:
+        found = json.loads(await request.body())
+    except ValueError as error:
+        raise RefusedError(422, f"the body is not JSON: {error}", code="invalid") from None
+    except RecursionError:
+        raise RefusedError(422, "the body is nested too deep", code="invalid") from None
+    if not isinstance(found, dict):
+        raise RefusedError(422, "the body is not a JSON object", code="invalid")
+    return found
+
+
+def _checked(fields: dict[str, Any], *, strict: bool) -> EvaluateRequest:
+    """The request; in a form numbers are text."""
+    try:
+        return EvaluateRequest.model_validate_json(json.dumps(fields), strict=strict)
+    except ValidationError as error:
+        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+
+
+def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:
+    """The fields of a form, with its files stored and named."""
+    from cranfield.service.uploads import save_run, save_testset
+
+    by = caller.account.id
+    name, format_name, run_format = (form.pop(each) for each in ("name", "format", "run_format"))
+    fields: dict[str, Any] = {key: values if key in LISTS else values[0] for key, values in form.texts.items()}
+    if "params" in fields:
+        try:
+            fields["params"] = json.loads(fields["params"])
+        except (ValueError, RecursionError):
+            raise RefusedError(422, "params is not JSON", code="invalid") from None
+    testset, queries = form.file("testset"), form.file("queries")
+    if testset and "testset" in fields:
+        raise RefusedError(422, "two test sets", "testset is a file or a name", "invalid")
+    if testset is None and (queries or name or format_name):
+        hint = "queries, name and format go with the file testset"
+        raise RefusedError(422, "no file of a test set", hint, "invalid")
+    _checked({"testset": "uploaded", **fields}, strict=False)  # before anything is stored
+    if testset:
+        info = save_testset(
+            service,
+            name,
+            testset.file,
+            testset.filename or "",
+            format=format_name or None,
+            queries=None if queries is None else queries.file,
+            by=by,
+        )
+        fields["testset"] = info.ref
+    for file in form.files.get("runs", ()):
+        run = save_run(service, "", file.file, file.filename or "", format=run_format or None, by=by)
+        fields.setdefault("runs", []).append(run.id)
+    return fields
+
+
+def _usual_measures(service: Service, testset: str) -> tuple[str, ...] | None:
+    """None where the config names measures for the test set: they are taken then."""
+    config = service.config()
+    if config is None:
+        return SEED_MEASURES
+    key = service.testsets.config_key(testset.rpartition("@")[0] or testset)
+    declared = config.measures if key is None else config.sets[key].measures
+    return None if declared is not None else SEED_MEASURES

@@ -1,0 +1,235 @@
+"""What a job does: collect and score, or compare. The answers that were collected are kept until the results are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cranfield.config import Config
+from cranfield.config.grid import with_systems
+from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
+from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
+from cranfield.project.loading import SetOverrides, options_of
+from cranfield.reporting.payload import results_payload, to_json
+from cranfield.service.contents import pack_run, run_file
+from cranfield.service.gating import gate_of
+from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.scoring import figures_of, score, settings_of, void_of
+from cranfield.service.store.schema import Trigger
+from cranfield.service.systems import ChosenSystem, chosen_systems
+from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.service.service import Service
+    from cranfield.systems import Progress
+
+USUAL_K = 10
+MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a request is about."""
+
+    request: EvaluateRequest
+    info: SetInfo
+    testset: TestSet
+    key: str | None
+    """Of the test set in the config; None where it has none."""
+    config: Config | None
+    systems: tuple[ChosenSystem, ...]
+    cache: AnswerCache
+    trigger: Trigger
+
+
+@contextmanager
+def evaluated(
+    service: Service, request: EvaluateRequest, trigger: Trigger, folder: Path, progress: Progress
+) -> Iterator[list[NewEvaluation]]:
+    """Evaluate as a request says; the answers stay in the folder until the block has ended.
+
+    Args:
+        service: of the database; nothing is written but the version of the test set.
+        request: what is evaluated.
+        trigger: a schedule measures now, so it takes no answers of the answer cache.
+        folder: of the job: an interrupted job goes on with what it holds.
+        progress: notified of each answer.
+
+    Raises:
+        InputError: the test set, a run or the config, with all their problems.
+        UsageError: the request.
+        PreflightError: a check of a system failed; no query was sent.
+        Interrupted: the same call goes on where it stopped.
+    """
+    subject = _subject(service, request, trigger)
+    experiment = _by_slot(_experiment(subject))
+    if not request.book:
+        experiment.check()
+    with ExitStack() as stack:
+        runs: dict[str, Run] = {}
+        if subject.systems:
+            collected = experiment.collected(folder, pilot=request.pilot, progress=progress)
+            runs = stack.enter_context(collected)
+        found = [_of_system(service, subject, experiment, each, runs[each.name]) for each in subject.systems]
+        found += [_of_run(service, subject, experiment, run_id) for run_id in request.runs]
+        yield found
+
+
+def compared(service: Service, request: CompareRequest) -> NewComparison:
+    """Compare two stored evaluations as a request says.
+
+    Raises:
+        UsageError: the two do not belong together.
+    """
+    comparison = service.comparisons.compare(request)
+    payload = to_json(results_payload(comparison)).encode()
+    verdict = comparison.verdict
+    options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
+    return NewComparison(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload)
+
+
+def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:
+    """Read the test set, and store it where the config has it."""
+    name, at, _ = request.testset.rpartition("@")
+    key = service.testsets.config_key(name if at else request.testset)
+    is_current = not at and key is not None
+    info = service.testsets.snapshot_of_config(request.testset) if is_current else service.testsets.get(request.testset)
+    systems = chosen_systems(service, request)
+    cache: AnswerCache = "refresh" if trigger == Trigger.WATCH else "use"
+    testset = service.testsets.load_id(info.id or 0)
+    return Subject(request, info, testset, key, service.config(), systems, cache, trigger)
+
+
+def _experiment(subject: Subject) -> Experiment:
+    """The experiment of a request: the settings of the config, with those of the request in their place."""
+    request, config = subject.request, subject.config
+    if config is None:
+        return Experiment(
+            subject.testset,
+            (),
+            k=request.k or USUAL_K,
+            measures=request.measures,
+            primary_spelling=_primary(request),
+            convention=request.convention or DEFAULT_CONVENTION,
+        )
+    chosen = config.settings_of(subject.key)
+    given = {"k": request.k, "measures": request.measures and list(request.measures), "primary": _primary(request)}
+    if request.measures:
+        chosen = chosen.model_copy(update={"primary": None})
+    chosen = chosen.model_copy(update={name: value for name, value in given.items() if value is not None})
+    varied = with_systems(config, {system.name: system.config for system in subject.systems})
+    if request.convention is not None:
+        varied = varied.model_copy(update={"convention": request.convention})
+    names = [system.name for system in subject.systems]
+    depth = SetOverrides(depth=options_of(chosen.options, config.folder).depth)
+    built = experiment_on(subject.testset, varied, chosen, names, seed=request.seed, cache=subject.cache)
+    return replace(built, given=depth)
+
+
+def _by_slot(experiment: Experiment) -> Experiment:
+    """The experiment; where raters graded and each measure has its own scale, what is not graded is null, as in the book."""
+    is_by_slot = experiment.convention == RATED_BY_SLOT and bool(experiment.testset.ratings)
+    return replace(experiment, absent=None) if is_by_slot else experiment
+
+
+def _primary(request: EvaluateRequest) -> str | None:
+    """The primary measure of a request; in a book it cannot be the first that has a value."""
+    return request.primary or (request.measures[0] if request.book and request.measures else None)
+
+
+def _of_system(
+    service: Service, subject: Subject, experiment: Experiment, system: ChosenSystem, run: Run
+) -> NewEvaluation:
+    """The evaluation of answers that were collected now."""
+    run = replace(run, name=system.label)
+    content = pack_run(run)
+    new = NewRun(run.name, run.digest, content, len(run.answers))
+    with run_file(content, "jsonl") as path:
+        made = _scored(service, subject, experiment, (system.label, path, "jsonl", new))
+    return replace(
+        made,
+        system=system.name,
+        variant=system.variant,
+        components=",".join(subject.request.components),
+        config_digest=run.config_digest or "",
+        configured=_is_configured(service, subject, experiment),
+    )
+
+
+def _is_configured(service: Service, subject: Subject, experiment: Experiment) -> bool:
+    """Whether metrics and alerts follow the evaluation: a try must not raise an alert, and must not end one."""
+    request = subject.request
+    if request.pilot or request.book or request.params or service.testsets.get(subject.info.name).id != subject.info.id:
+        return False
+    declared = EvaluateRequest(testset=request.testset)
+    usual = _experiment(replace(subject, request=declared))
+    return subject.trigger == Trigger.WATCH or settings_of(experiment, name="") == settings_of(_by_slot(usual), name="")
+
+
+def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
+    """The evaluation of a stored run; one that a system gave keeps its name."""
+    with service.runs.file(run_id) as (info, path):
+        return _scored(service, subject, experiment, (info.name, path, info.format, run_id))
+
+
+def _scored(
+    service: Service, subject: Subject, experiment: Experiment, run: tuple[str, Path, str, NewRun | int]
+) -> NewEvaluation:
+    request, (name, path, run_format, stored) = subject.request, run
+    settings = settings_of(experiment, name=name, pilot=request.pilot)
+    book_id, evaluation = None, None
+    if request.book:
+        settings["book"] = request.book
+        book_id, evaluation = _in_book(service, subject, settings, path, run_format)
+    evaluation = evaluation or score(settings, subject.testset, path, run_format)
+    if request.book:
+        evaluation = replace(evaluation, warnings=(MOVING.format(request.book), *evaluation.warnings))
+    rules, undecided = gate_of(service, subject.config, subject.key, experiment, evaluation, subject.info.name)
+    figures = figures_of(evaluation, settings, rules)
+    return NewEvaluation(
+        testset=subject.info.id or 0,
+        run=stored,
+        system=name,
+        figures=replace(figures, warnings=(*figures.warnings, *undecided)),
+        settings=settings,
+        payload=to_json(results_payload([evaluation])).encode(),
+        void=void_of(evaluation, settings),
+        book_id=book_id,
+        tags=request.tags,
+        note=request.note,
+    )
+
+
+def _in_book(service: Service, subject: Subject, settings: Json, path: Path, run_format: str) -> tuple[int, Evaluation]:
+    """Put the results into the book of the request, and score them by its grades."""
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.service.runs import read_stored_run
+    from cranfield.service.snapshot import take_snapshot
+
+    run = replace(read_stored_run(path, run_format), name=settings["name"])
+    with closing(DocumentTexts(service.workbench)) as texts:  # what raters see decides whether a document has changed
+        runs, name = {run.name: run}, subject.request.book
+        book = take_snapshot(service.store, name, subject.testset, runs, settings["k"], texts=texts)
+    return book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)
+
+
+def _figures(comparison: Comparison) -> Json:
+    about = comparison.measures[comparison.primary]
+    test = about.tests.get(comparison.test)
+    return {
+        "primary": comparison.primary.canonical,
+        "delta": about.delta,
+        "ci_low": about.ci_low,
+        "ci_high": about.ci_high,
+        "p_value": None if test is None else test.p_two_sided,
+    }
+
+
+def _declared(comparison: Comparison) -> Json:
+    names = ("test", "alpha", "margin", "seed", "n_draws")
+    return {name: getattr(comparison, name) for name in names}

@@ -1,0 +1,253 @@
+"""Grades of results that are not judged, given where they are seen; and new versions of a test set with such grades.
+
+A grade goes into a book. No stored evaluation changes: the grades of a book become a version of the test set, on which
+stored runs are scored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from cranfield.errors import UnknownNameError, UsageError, shorten
+from cranfield.judging.book.contents import contents_of
+from cranfield.judging.book.freeze import freeze, record_frozen
+from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.imports import scale_for
+from cranfield.judging.book.onto import put_onto
+from cranfield.judging.pools.pool_file import Pool
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import Action, RaterKind
+from cranfield.judging.store.values import ItemFilter, SaveRequest
+from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.snapshot import empty_pool, snapshot_pool
+from cranfield.service.store.schema import Source, Trigger
+from cranfield.stats.consensus import DEFAULT_RULE
+from cranfield.testsets.split import only
+
+if TYPE_CHECKING:
+    from cranfield.judging.settings import Level
+    from cranfield.judging.store.values import BookInfo, ItemView
+    from cranfield.model import Run, TestSet
+    from cranfield.service.service import Service
+    from cranfield.service.values import EvaluationInfo, JobInfo, SetInfo
+
+JUDGED = " (judged)"
+"""Ends the name of a version of a test set of the config, whose own name is for what the config has."""
+SHARED = " (shared queries)"
+"""Ends the name of a version with the queries that two lists have in common."""
+GRADES = ": grades"
+DEEPEST = 1_000
+"""Rank down to which the results of a query with targets go along, with the grades of the rule."""
+
+
+def hole_book(service: Service, info: EvaluationInfo) -> BookInfo | None:
+    """The book that an evaluation's grades go into: its own, or that of its test set; None where there is none yet.
+
+    Raises:
+        UsageError: a book of another test set has the name.
+    """
+    if info.book_id is not None:
+        return service.store.books.get(info.book_id)
+    name = _book_name(info.testset_name)
+    try:
+        return service.store.books.get(name)
+    except UnknownNameError:
+        return None
+
+
+def _book_name(testset: str) -> str:
+    return testset.removesuffix(JUDGED).replace("\\", "-") + GRADES
+
+
+def hole_levels(service: Service, info: EvaluationInfo) -> tuple[Level, ...]:
+    """The grades that may be given."""
+    book = hole_book(service, info)
+    scale = scale_for(service.testsets.load_id(info.testset_id)) if book is None else book.settings.scale
+    return scale.levels
+
+
+def grade_hole(
+    service: Service, info: EvaluationInfo, query: str, doc: str, grade: float, by: int, *, method: str = "click"
+) -> BookInfo:
+    """Grade a result of an evaluation that its test set does not judge; the book that has the grade.
+
+    Args:
+        service: of the evaluation.
+        info: the evaluation.
+        query: id of a query.
+        doc: id of a result of it.
+        grade: of the scale of the test set.
+        by: who grades; a second grade of the same account takes the place of the first.
+        method: `key` or `click`.
+
+    Raises:
+        UnknownNameError: the evaluation has no such query or result.
+        UsageError: the test set has judged it, or the grade is not of the scale.
+    """
+    item, book = hole_item(service, info, query, doc, by)
+    request = SaveRequest(book.id, item.id, by, Action.GRADE, f"hole:{uuid4()}", grade, method=method)
+    service.store.log.save(request)
+    return book
+
+
+def hole_item(service: Service, info: EvaluationInfo, query: str, doc: str, by: int) -> tuple[ItemView, BookInfo]:
+    """The item of a result that is to be graded, in its book, which is made where there is none; raises as `grade_hole`."""
+    testset = service.testsets.load_id(info.testset_id)
+    pool = hole_pool(testset, service.runs.load(info.run_id), info.system, query, doc)
+    book = hole_book(service, info) or _new_book(service, testset, info, by)
+    service.store.books.add_pool(book.id, pool)
+    items = service.store.reading.items(book.id, ItemFilter(query=query))
+    return next(item for item in items if item.doc == doc), book
+
+
+def _new_book(service: Service, testset: TestSet, info: EvaluationInfo, by: int) -> BookInfo:
+    settings = BookSettings(scale=scale_for(testset), consensus=testset.consensus or DEFAULT_RULE)
+    pool = empty_pool(testset, 1, testset.name).model_copy(update={"method": "holes", "complete_to": 0})
+    return service.store.books.create(_book_name(info.testset_name), pool, settings, by=by)
+
+
+def hole_pool(testset: TestSet, run: Run, system: str, query: str, doc: str) -> Pool:
+    """The pool of one result; of a query of targets, with the results that its rule grades.
+
+    Raises:
+        UnknownNameError: there is no such query or result.
+        UsageError: the test set has judged it.
+    """
+    if query not in testset.by_id:
+        raise UnknownNameError.among("query", query, testset.query_ids)
+    found = snapshot_pool(only(testset, [query]), {system: run}, DEEPEST, testset.name)
+    item = next((item for item in found.items if item.doc == doc), None)
+    if item is None:
+        raise UnknownNameError(f"query {shorten(query)} has no result {shorten(doc)}")
+    if not item.is_open:
+        raise UsageError(f"the test set has judged {shorten(doc)} of query {shorten(query)}")
+    rated = [each for each in found.items if each.prefilled is not None]
+    return found.model_copy(update={"method": "holes", "complete_to": 0, "items": (item, *rated)})
+
+
+def new_grades(service: Service, info: EvaluationInfo) -> int:
+    """Grades of persons in the book of an evaluation's test set that the version which scored it does not have."""
+    book = hole_book(service, info)
+    if book is None:
+        return 0
+    testset = service.testsets.load_id(info.testset_id)
+    rated = rated_book(contents_of(service.store, book.id))
+    by_person = (pair for pair, source in rated.decided_by.items() if source in {RaterKind.PERSON, Action.ADJUDICATE})
+    return sum(
+        query in testset.by_id and testset.grades.get(query, {}).get(doc) != rated.testset.grades[query][doc]
+        for query, doc in by_person
+    )
+
+
+def freeze_onto(
+    service: Service,
+    info: EvaluationInfo,
+    runs: Mapping[str, Run],
+    by: int | None,
+    *,
+    allow_partial: bool = True,
+    other: EvaluationInfo | None = None,
+) -> SetInfo:
+    """Freeze the book of an evaluation, and store its test set with these grades as a new version.
+
+    Args:
+        service: of the evaluation.
+        info: the evaluation.
+        runs: whose results a rule of the test set grades along with those of the book.
+        by: who asks for it.
+        allow_partial: whether documents may be without a grade.
+        other: an evaluation of other queries that is scored on the version too, which has the queries that both asked.
+
+    Raises:
+        UsageError: there is no book, nothing is graded, or the book asks for more agreement or for all grades.
+    """
+    book = hole_book(service, info)
+    if book is None:
+        raise UsageError("nothing is graded yet", hint="grade a result that is not judged")
+    testset = service.testsets.load_id(info.testset_id)
+    _add_rated(service, book, testset, runs)
+    today, contents = _today(service), contents_of(service.store, book.id)
+    made = freeze(contents, today=today, allow_partial=allow_partial)
+    record_frozen(service.store, contents, made)
+    name, merged = info.testset_name, put_onto(testset, contents, made, today)
+    name += JUDGED if service.testsets.config_key(name) is not None else ""
+    shared = testset.query_ids
+    if other is not None and other.testset_id != info.testset_id:
+        known = service.testsets.load_id(other.testset_id).by_id
+        shared = tuple(query_id for query_id in shared if query_id in known)
+        name += "" if len(shared) == len(testset.queries) else SHARED
+    version = merged if len(shared) == len(merged.queries) else only(merged, shared)  # a part loses a stored split
+    return service.testsets.keep(name, version, source=Source.BOOK, by=by)
+
+
+def _add_rated(service: Service, book: BookInfo, testset: TestSet, runs: Mapping[str, Run]) -> None:
+    """Add what the targets of a query match in the runs, so that it keeps its grade when grades of ids decide."""
+    in_book = [query.name for query in service.store.reading.queries(book.id) if query.name in testset.targets]
+    if in_book:
+        pool = snapshot_pool(only(testset, in_book), runs, DEEPEST, testset.name)
+        rated = tuple(item for item in pool.items if item.prefilled is not None)
+        if rated:
+            changed = {"method": "holes", "complete_to": 0, "items": rated}
+            service.store.books.add_pool(book.id, pool.model_copy(update=changed))
+
+
+def _today(service: Service) -> date:
+    return datetime.fromtimestamp(service.clock() / 1000, UTC).date()
+
+
+def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetInfo, by: int | None) -> JobInfo:
+    """Submit the stored runs of evaluations, to be scored on another version of their test set."""
+    first = infos[0]
+    settings = service.evaluations.settings(first.id)
+    request = EvaluateRequest(
+        testset=version.ref,
+        runs=tuple(info.run_id for info in infos),
+        measures=tuple(settings["measures"] or first.figures.measures),
+        primary=settings["primary"],
+        convention=settings["convention"],
+        note="scored again with new grades: " + ", ".join(f"#{info.id} {info.label}" for info in infos),
+    )
+    return service.jobs.submit(request, trigger=Trigger.PAGE, by=by)
+
+
+def compare_again(
+    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, by: int | None, *, seconds: float
+) -> JobInfo:
+    """Freeze the grades, score both runs on the new version, and compare them: the last job that was submitted.
+
+    Args:
+        service: of both.
+        baseline: an evaluation.
+        candidate: another one of the same queries, in the same book or on the same test set.
+        by: who asks for it.
+        seconds: longest wait for the scoring; after it the job of the scoring is returned, and nothing is compared.
+
+    Raises:
+        UsageError: as of `freeze_onto`.
+    """
+    infos = (baseline, candidate)
+    runs = {f"#{info.id} {info.system}": service.runs.load(info.run_id) for info in infos}
+    version = freeze_onto(service, candidate, runs, by, other=baseline)
+    return compare_results(service, [score_again(service, infos, version, by)], by, seconds=seconds)
+
+
+def compare_results(service: Service, jobs: Sequence[JobInfo], by: int | None, *, seconds: float) -> JobInfo:
+    """Compare the two evaluations that jobs make, the baseline first.
+
+    Returns:
+        The comparison; the first job without a result where that takes longer, or it failed.
+    """
+    until = service.clock() + seconds * 1000
+    results: list[int] = []
+    for submitted in jobs:
+        job = service.jobs.wait(submitted.id, max(0.0, until - service.clock()) / 1000)
+        results += job.results
+        if not job.results:
+            return job
+    if len(results) != 2:
+        return job
+    request = CompareRequest(baseline=results[0], candidate=results[1])
+    return service.jobs.wait(service.jobs.submit(request, trigger=Trigger.PAGE, by=by).id, seconds)

@@ -1,0 +1,1 @@
+"""Production queries: read from logs, redacted, counted."""

@@ -1,0 +1,125 @@
+"""Jobs: a request is checked by name, put into the queue, and worked on by a server that has time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cranfield.errors import CranfieldError, Problem, UsageError
+from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.store.jobs import StoredJobs
+from cranfield.service.store.schema import Trigger
+from cranfield.service.values import JobInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cranfield.service.service import Service
+
+LOOKS_S = (0.02, 0.05, 0.1, 0.25)
+"""Seconds between two looks at a job that is waited for; the last one is repeated."""
+
+
+class Jobs(StoredJobs):
+    """The queue of jobs."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service.store.database, service.clock, service.workbench.jobs.lease_s)
+        self._service = service
+
+    def submit(
+        self, request: JobRequest, *, trigger: Trigger = Trigger.API, by: int | None = None, key: str | None = None
+    ) -> JobInfo:
+        """Put a request into the queue.
+
+        Names are checked now: of the test set, systems, runs, variant, measures, convention. Everything that needs the files
+        or the systems is checked by the job, whose `problems` say what is wrong.
+
+        Args:
+            request: an `EvaluateRequest` or a `CompareRequest`.
+            trigger: what asked for it.
+            by: id of the account that asked for it.
+            key: idempotency key: the same key and the same request is one job, whatever became of it.
+
+        Raises:
+            UsageError: with all names that are unknown; more results than the limits allow; `QueueFullError`, `KeyConflictError`.
+        """
+        if found := self._of_key(key, request):
+            return found
+        if isinstance(request, EvaluateRequest):
+            problems = list(_check_evaluate(self._service, request))
+        else:
+            problems = list(_check_compare(self._service, request))
+        if problems:
+            raise UsageError(problems)
+        limits = self._service.workbench.limits
+        return self.add(request, trigger, by, key, most_queued=limits.queued_per_account)
+
+    def wait(self, job_id: int, seconds: float) -> JobInfo:
+        """Wait until a job is ended, or for so many seconds; the job as it is then."""
+        until = time.monotonic() + seconds
+        looks = iter(LOOKS_S)
+        pause = LOOKS_S[-1]
+        while not (found := self.get(job_id)).has_ended and time.monotonic() < until:
+            pause = next(looks, pause)
+            time.sleep(max(0.0, min(pause, until - time.monotonic())))
+        return found
+
+
+def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Problem]:
+    """Problems of the names of a request."""
+    from cranfield.measures import parse_all
+    from cranfield.model import convention_named
+    from cranfield.service.systems import chosen_systems
+
+    if request.book and not request.measures:
+        hint = "name them, the primary one first"
+        yield Problem("an evaluation in a book needs measures", path="measures", hint=hint)
+    most = service.workbench.limits.k
+    if request.k is not None and request.k > most:
+        yield Problem(
+            f"k is {request.k}", path="k", expected=f"{most} or less", hint="the limit is limits.k of the server"
+        )
+    checks: dict[str, Callable[[], object]] = {
+        "testset": lambda: service.testsets.check(request.testset),
+        "systems": lambda: chosen_systems(service, request),
+        "book": lambda: service.store.books.get(request.book) if request.book else None,
+        "measures": lambda: parse_all([*(request.measures or ()), *([request.primary] if request.primary else [])]),
+        "convention": lambda: None if request.convention is None else convention_named(request.convention),
+        **{f"runs: {run}": lambda run=run: service.runs.get(run) for run in request.runs},  # type: ignore[misc]
+    }
+    for where, check in checks.items():
+        yield from _problems(where, check)
+
+
+def _check_compare(service: Service, request: CompareRequest) -> Iterator[Problem]:
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import parse
+
+    for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
+        yield from _problems(where, lambda number=number: _refuse_judged(service, number))  # type: ignore[misc]
+    if request.baseline == request.candidate:
+        yield Problem("baseline and candidate are one evaluation", path="candidate", expected="two evaluations")
+    if (spelling := request.measure) is not None:
+        yield from _problems("measure", lambda: parse(spelling))
+    if (test := request.test) is not None:
+        yield from _problems("test", lambda: CompareOptions(test=test))
+
+
+def _refuse_judged(service: Service, evaluation_id: int) -> None:
+    """Refuse an evaluation whose figures follow a book: its comparison would not stay true."""
+    info = service.evaluations.get(evaluation_id)
+    if info.book_id is not None:
+        raise UsageError(
+            f"evaluation {info.id} is being judged, and its figures move",
+            hint="its page freezes the grades, and compares by them",
+        )
+
+
+def _problems(where: str, check: Callable[[], object]) -> Iterator[Problem]:
+    from dataclasses import replace
+
+    try:
+        check()
+    except CranfieldError as error:
+        yield from (replace(problem, path=problem.path or where) for problem in error.problems)

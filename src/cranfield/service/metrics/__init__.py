@@ -1,0 +1,1 @@
+"""Figures of evaluations as Prometheus metrics: one table of families, and what is written from it."""

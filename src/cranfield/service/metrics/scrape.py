@@ -1,0 +1,104 @@
+"""The metrics of a server: read from its database when they are scraped, so that a restart changes none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cranfield.errors import CranfieldError
+from cranfield.service.metrics.exposition import Exposition
+from cranfield.service.metrics.families import naming_of
+from cranfield.service.metrics.observed import Measured, Observation, Snapshot, Subject, with_earlier
+from cranfield.version import __version__
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+    from cranfield.service.values import EvaluationInfo
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read, and when in milliseconds."""
+
+    at: int
+    snapshot: Snapshot
+
+
+class Scraper:
+    """Writes the metrics of a service; the database is read at most once in `cache_s`. Use it from any thread."""
+
+    def __init__(self, service: Service) -> None:
+        """Initialise.
+
+        Raises:
+            UsageError: the operator's file gives two metrics one name.
+        """
+        self._service = service
+        self._naming = naming_of(service.workbench.metrics)
+        self._turn = threading.Lock()
+        self._last: _Read | None = None
+
+    def exposition(self) -> Exposition:
+        """The metrics, as of now."""
+        now = self._service.clock()
+        with self._turn:
+            if self._last is None or not 0 <= now - self._last.at < self._naming.config.cache_s * 1000:
+                self._last = _Read(now, self._snapshot(now))
+            known = self._last.snapshot
+        snapshot = Snapshot(known.observations, known.version, now / 1000, known.jobs, known.overdue_days)
+        return Exposition(snapshot, self._naming)
+
+    def _snapshot(self, now: int) -> Snapshot:
+        config = self._naming.config
+        found = self._service.evaluations.followed(now - config.keep_days * DAY_MS, config.triggers)
+        observations = [observation(subject, list(infos)) for subject, infos in groupby(found, _subject)]
+        jobs = {state.value: n for state, n in self._service.jobs.counts().items()}
+        return Snapshot(observations, __version__, jobs=jobs, overdue_days=self._overdue(now))
+
+    def _overdue(self, now: int) -> dict[str, int]:
+        testsets, today = self._service.testsets, datetime.fromtimestamp(now / 1000, UTC).date()
+        try:
+            stored = [info for info in testsets.names() if info.id is not None]
+            return {info.name: testsets.refresh_dates(info.id or 0).days_overdue(today) for info in stored}
+        except CranfieldError:  # a set that cannot be read: no other metric is lost for it
+            return {}
+
+
+def _subject(info: EvaluationInfo) -> Subject:
+    return Subject(info.testset_name, info.system, info.variant, info.components)
+
+
+def observation(subject: Subject, infos: Sequence[EvaluationInfo]) -> Observation:
+    """The last evaluation and the last values, of evaluations of one subject, the latest first.
+
+    A measure that the last evaluation did not compute keeps its last value, with its own time.
+    """
+    valid = [measured(info) for info in infos if not info.void]
+    return Observation(subject, measured(infos[0]), reduce(with_earlier, valid) if valid else None)
+
+
+def measured(info: EvaluationInfo) -> Measured:
+    """An evaluation of the database, as far as metrics show it."""
+    figures = info.figures
+    return Measured(
+        at=info.at / 1000,
+        n_queries=figures.n_queries,
+        measures=figures.measures,
+        strata=figures.strata,
+        failures=figures.failures,
+        judged=figures.judged,
+        latency_ms=figures.latency_ms,
+        gate=figures.gate,
+        void=info.void,
+        version=info.testset_version,
+        digest=info.testset_digest,
+        convention=figures.convention,
+        depth=figures.k,
+    )

@@ -1,0 +1,74 @@
+"""What a job is asked to do, as REST, pages, agents and schedules send it and as the job table keeps it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranfield.model import Scalar
+
+MOST_NAMES = 50
+"""Systems, runs, measures or tags of one request."""
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Request(BaseModel):
+    """A request; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EvaluateRequest(Request):
+    """Evaluate systems of the operator's config, or stored runs, on one test set: an evaluation of each."""
+
+    testset: Name
+    """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` is one version."""
+    systems: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    """Names in the config. Without systems and runs: the candidate of the config, else its only system."""
+    runs: Annotated[tuple[Id, ...], Field(max_length=MOST_NAMES)] = ()
+    """Ids of stored runs: nothing is asked again."""
+    variant: Annotated[str, Field(max_length=200)] = ""
+    """Name of a stored variant; its system stands in `systems` or is the only one."""
+    components: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    """Evaluate each system with these components alone."""
+    k: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Results requested for each query; default: that of the config."""
+    measures: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES)] | None = None
+    """Spellings; default: those of the config."""
+    primary: Annotated[str, Field(max_length=200)] | None = None
+    """Default: that of the config, else the first measure."""
+    convention: Annotated[str, Field(max_length=200)] | None = None
+    """Default: that of the config."""
+    seed: Seed = 0
+    """Of everything random."""
+    book: Annotated[str, Field(max_length=200)] = ""
+    """Name of a book: the results down to k are put into it, to be judged, and the measures follow its grades. The test set
+    then needs no judgments."""
+    pilot: bool = False
+    """Mark the evaluation as not for the record."""
+    tags: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    note: Annotated[str, Field(max_length=10_000)] = ""
+    params: Annotated[dict[str, Scalar], Field(max_length=MOST_NAMES)] = Field(default_factory=dict)
+    """Values of parameters that the operator's workbench file opens (`tunable:`), as a variant has them."""
+
+
+class CompareRequest(Request):
+    """Compare two stored evaluations of the same queries."""
+
+    baseline: Id
+    candidate: Id
+    measure: Annotated[str, Field(max_length=200)] | None = None
+    """The primary measure; default: that of the baseline's evaluation."""
+    test: Annotated[str, Field(max_length=200)] | None = None
+    """Statistical test; this and what follows is by default as the config has it, else as `cranfield compare`."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    margin: Annotated[float, Field(gt=0)] | None = None
+    strata: Annotated[str, Field(max_length=200)] | None = None
+    """Key of the strata that are the classes of the verdict."""
+    seed: Seed = 0
+
+
+JobRequest = EvaluateRequest | CompareRequest

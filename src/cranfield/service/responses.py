@@ -1,0 +1,398 @@
+"""What the REST API answers, as models: the server makes them, the client reads them. Times are milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+T = TypeVar("T")
+Number = Annotated[float | None, Field(allow_inf_nan=False)]
+"""Null: there is no value."""
+
+
+class Answer(BaseModel):
+    """An answer; a later server may add keys."""
+
+    model_config = ConfigDict(from_attributes=True, extra="ignore")
+
+
+class ErrorEntry(Answer):
+    """A problem."""
+
+    message: str
+    where: str
+    """File and line, option, or part of the request; empty where it has no place."""
+    expected: str
+    got: str
+    hint: str
+    """The next step."""
+    code: str
+    """What programs compare."""
+
+
+class ErrorResponse(Answer):
+    """Every failure of every route."""
+
+    ok: Literal[False]
+    error: str
+    """The first problem."""
+    errors: list[ErrorEntry]
+    status: int
+
+
+class Page(Answer, Generic[T]):
+    """A part of a list."""
+
+    items: list[T]
+    next: str | None
+    """Address of the next page, also in the header `Link`; null at the end."""
+
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+JobKind = Literal["evaluate", "compare"]
+Trigger = Literal["api", "page", "watch", "agent"]
+Source = Literal["upload", "config", "book", "collected"]
+"""As the tables of the service have them; a test compares the two."""
+
+
+class SetResponse(Answer):
+    """A version of a test set, without its queries."""
+
+    id: int | None
+    """Null: a test set of the config that was not used yet; its counts and digest are not known then."""
+    ref: str
+    """`NAME@ID`, for a request."""
+    name: str
+    digest: str
+    version: str
+    """Its own, where the file declares one."""
+    source: Source
+    format: str
+    """Name of the format that it was read from."""
+    n_queries: int | None
+    n_judgments: int | None
+    created_at: int | None
+    account: str
+    """Who uploaded it; empty where no account did."""
+
+
+class Judgment(Answer):
+    """What is expected for a query."""
+
+    doc: str
+    """Document, or the label of a pattern, span, symbol or file."""
+    kind: Literal["document", "pattern", "span", "entity", "file", "predicate"]
+    grade: Number
+    """Below 0: in the pool, and not judged."""
+
+
+class QueryResponse(Answer):
+    """A query of a test set."""
+
+    id: str
+    text: str
+    query_class: str
+    strata: dict[str, str]
+    params: dict[str, str | int | float | bool]
+    weight: Number
+    negative: bool
+    need: str
+    notes: str
+    judgments: list[Judgment]
+
+
+class RunResponse(Answer):
+    """A stored run, without its answers."""
+
+    id: int
+    name: str
+    digest: str
+    source: Source
+    format: str
+    n_queries: int
+    created_at: int
+    account: str
+
+
+class JobProblemResponse(Answer):
+    """Why a job failed."""
+
+    message: str
+    where: str
+    hint: str
+    code: str
+
+
+class JobResponse(Answer):
+    """A job."""
+
+    id: int
+    kind: JobKind
+    state: JobState
+    trigger: Trigger
+    request: dict[str, Any]
+    """As it was sent."""
+    account: str
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    changed_at: int
+    attempts: int
+    cancel: bool
+    """It was asked to stop."""
+    n_done: int
+    n_all: int
+    """Answers that it needs; 0 while that is not known."""
+    progress: str
+    """What it does now, for people."""
+    problems: list[JobProblemResponse]
+    results: list[int]
+    """Ids of its evaluations, or of its comparison, once it is done."""
+    ahead: int
+    """Jobs that are queued before it."""
+
+    @field_validator("request", mode="before")
+    @classmethod
+    def _as_json(cls, request: Any) -> Any:
+        return request.model_dump(mode="json") if isinstance(request, BaseModel) else request
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen: done, failed or cancelled."""
+        return self.state in {"done", "failed", "cancelled"}
+
+
+class Figure(Answer):
+    """A mean over queries, with its interval."""
+
+    mean: Number
+    """Null: no query has a value."""
+    n: int
+    ci_low: Number = None
+    ci_high: Number = None
+
+
+class JudgedResponse(Answer):
+    """Share of the first `k` results that are judged."""
+
+    mean: Number
+    k: int | None
+
+
+class EvaluationSummary(Answer):
+    """One system on one test set, without its queries. What makes it void comes first."""
+
+    void: list[str]
+    """Why the figures do not count; empty where they do."""
+    metrics: dict[str, Number]
+    """Key of each measure, `recall_at_10`, to its mean; null where no query has a value."""
+    per_query_type: dict[str, dict[str, Number]]
+    """The same for each type of query: the values of the stratum `query_type`, `task_type` or `class`, the first there is."""
+    id: int
+    job_id: int | None
+    testset: str
+    """`NAME@ID`."""
+    testset_digest: str
+    run_id: int
+    system: str
+    variant: str
+    components: list[str]
+    """Empty: all."""
+    trigger: Trigger
+    at: int
+    account: str
+    primary: str | None
+    """Spelling of the measure that decides."""
+    measures: dict[str, Figure]
+    """Spelling to mean and interval."""
+    strata: dict[str, dict[str, dict[str, Figure]]]
+    """Stratum to value to spelling to the same."""
+    n_queries: int
+    n_unscored: int
+    """Queries without a value of the primary measure."""
+    failures: dict[str, int]
+    """Kind of failure to the number of queries."""
+    judged: JudgedResponse
+    latency_ms: dict[str, Any] | None
+    gate: dict[str, bool | None] | None
+    """Rule of the config's gate to whether it holds; null: not decided, and `warnings` says why."""
+    warnings: list[str]
+    k: int | None
+    convention: str
+    pilot: bool
+    book_id: int | None
+    tags: list[str]
+    note: str
+    pinned: bool
+    """The baseline of its test set."""
+
+
+class EvaluationResponse(EvaluationSummary):
+    """An evaluation with everything that `results.json` holds."""
+
+    result: dict[str, Any]
+    """The JSON that `cranfield evaluate --format json` prints: systems, strata, every query."""
+
+
+class EvaluationChange(BaseModel):
+    """What of an evaluation can be changed; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=50)] | None = None
+    note: Annotated[str, Field(max_length=10_000)] | None = None
+    pinned: bool | None = None
+    """Pinning one makes it the baseline of its test set, in place of another."""
+
+
+class QuerySide(Answer):
+    """What a system has for a query."""
+
+    values: dict[str, Number]
+    """Spelling to value; null with a reason in `unscored`."""
+    unscored: dict[str, str]
+    outcome: str | None
+    """`answered`, `empty`, `timeout`, …; null where the run does not have the query."""
+    reason: str | None
+    hits: list[dict[str, Any]]
+    """The first results: rank, id, title, grade, expected item."""
+
+
+class QueryRow(QuerySide):
+    """A query of an evaluation."""
+
+    id: str
+    text: str
+    strata: dict[str, str]
+
+
+class ComparedRow(Answer):
+    """A query of a comparison."""
+
+    id: str
+    text: str
+    strata: dict[str, str]
+    difference: dict[str, Number]
+    """Spelling to candidate minus baseline; null where one of them has no value."""
+    baseline: QuerySide
+    candidate: QuerySide
+
+
+class ComparisonSummary(Answer):
+    """Two evaluations compared, without their queries."""
+
+    void: list[str]
+    """Why one of the two evaluations does not count; empty where both do. The verdict is `invalid` then."""
+    id: int
+    job_id: int | None
+    verdict: str
+    sentence: str
+    primary: str
+    delta: Number
+    """Candidate minus baseline."""
+    ci_low: Number
+    ci_high: Number
+    p_value: Number
+    baseline: int
+    """Id of an evaluation."""
+    candidate: int
+    at: int
+    account: str
+
+
+class ComparisonResponse(ComparisonSummary):
+    """A comparison with everything that `results.json` holds."""
+
+    result: dict[str, Any]
+    """The JSON that `cranfield compare --format json` prints."""
+
+
+class SystemResponse(Answer):
+    """A system that the operator's config allows."""
+
+    name: str
+    components: list[str]
+    """Names for `components`; empty: it has none."""
+    variants: list[str]
+
+
+class SystemList(Answer):
+    """The systems of the config."""
+
+    systems: list[SystemResponse]
+
+
+class ParameterInfo(Answer):
+    """A parameter of a measure."""
+
+    name: str
+    default: Any
+    sentence: str
+    choices: list[str] = []
+    minimum: Number = None
+
+
+class MeasureInfo(Answer):
+    """A row of the catalogue of measures."""
+
+    name: str
+    key: str
+    """How `metrics` of an evaluation begins it: `recall` of `recall_at_10`."""
+    title: str
+    sentence: str
+    """What it says, for people."""
+    formula: str
+    family: str
+    cutoff: Literal["required", "optional", "none"]
+    """Whether `@k` must, may or may not follow the name."""
+    parameters: list[ParameterInfo]
+    aliases: list[str]
+    """Other names that are understood."""
+    range: tuple[Number, Number]
+    """Null: no bound."""
+    higher_is_better: bool
+    defined_for: str
+    source: str
+
+
+class MeasureList(Answer):
+    """The catalogue."""
+
+    default: list[str]
+    """What is computed where a request and the config name none."""
+    measures: list[MeasureInfo]
+
+
+class IntakeResponse(Answer):
+    """What an intake of production queries came to: each record that was read is kept or dropped."""
+
+    n_read: int
+    n_kept: int
+    n_queries: int
+    """Sum of the counts of those that are kept."""
+    dropped: dict[str, int]
+    """Reason to the number of records."""
+    redacted: dict[str, int]
+    """Kind (`email`, `card`, …) to the number of places that were redacted."""
+    n_known: int
+    """Records that are not counted again: of a batch whose key is known, of a file that was read before."""
+    unfinished: bool
+    """The last line of the file has no end yet."""
+
+
+class QuerySourceInfo(Answer):
+    """What is stored of a source of production queries."""
+
+    source: str
+    n_texts: int
+    """Different queries."""
+    n: int
+    first_day: str
+    last_day: str
+
+
+class QuerySources(Answer):
+    """All sources, by name."""
+
+    sources: list[QuerySourceInfo]

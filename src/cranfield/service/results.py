@@ -1,0 +1,127 @@
+"""Stored evaluations and comparisons, as values of the library again: scored from the stored run, compared anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cranfield.database.engine import Clock, Database
+from cranfield.service.requests import CompareRequest
+from cranfield.service.store.comparisons import StoredComparisons
+from cranfield.service.store.evaluations import StoredEvaluations
+from cranfield.service.values import EvaluationInfo, Json
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.judging.store.store import Store
+    from cranfield.model import Run, TestSet
+    from cranfield.service.live_measures import LiveMeasures
+    from cranfield.service.runs import Runs
+    from cranfield.service.testsets import TestSets
+
+
+class Evaluations(StoredEvaluations):
+    """Evaluations of one system on one test set each."""
+
+    def __init__(self, store: Store, clock: Clock, testsets: TestSets, runs: Runs) -> None:
+        super().__init__(store.database, clock)
+        self._store, self._testsets, self._runs = store, testsets, runs
+
+    def rescore(self, evaluation_id: int) -> Evaluation:
+        """Score the stored run on the stored test set, as it was scored: the same numbers, with every query and hit.
+
+        Where its results are judged in a book, it is scored by the grades that the book has now.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        from cranfield.service.runs import read_stored_run
+        from cranfield.service.scoring import score
+
+        info, settings = self.get(evaluation_id), self.settings(evaluation_id)
+        testset = self._testsets.load_id(info.testset_id)
+        with self._runs.file(info.run_id) as (run, path):
+            if info.book_id is None:
+                return score(settings, testset, path, run.format)
+            answers = replace(read_stored_run(path, run.format), name=settings["name"])
+            return self.score_in_book(info.book_id, settings, testset, answers)
+
+    def score_in_book(self, book_id: int, settings: Json, testset: TestSet, run: Run) -> Evaluation:
+        """Score a run by the grades that a book has now."""
+        from cranfield.service.live_measures import evaluate_in_book
+
+        made = evaluate_in_book(self._store, book_id, testset, run, **_in_book(settings))
+        return replace(made, pilot=made.pilot or settings["pilot"])
+
+    def live(self, info: EvaluationInfo) -> LiveMeasures:
+        """The measures of an evaluation as the grades of its book are now."""
+        from cranfield.service.live_measures import live_measures
+        from cranfield.service.scoring import failures_of, void_of
+
+        settings = self.settings(info.id)
+        testset, run = self._testsets.load_id(info.testset_id), self._runs.load(info.run_id)
+        found = live_measures(self._store, info.book_id or 0, testset, run, **_in_book(settings))
+        return replace(found, void=void_of(found.evaluation, settings), failures=failures_of(found.evaluation))
+
+
+def _in_book(settings: Json) -> Json:
+    """How an evaluation is scored by the grades of a book."""
+    from cranfield.service.scoring import limits_of
+
+    depth, limits = settings["k"], limits_of(settings)
+    return {"measures": settings["measures"], "convention": settings["convention"], "depth": depth, "limits": limits}
+
+
+class Comparisons(StoredComparisons):
+    """Comparisons of two evaluations."""
+
+    def __init__(self, database: Database, clock: Clock, evaluations: Evaluations) -> None:
+        super().__init__(database, clock)
+        self._evaluations = evaluations
+
+    def compare(self, request: CompareRequest) -> Comparison:
+        """Compare two stored evaluations, without storing the result.
+
+        Raises:
+            UnknownNameError: there is no such evaluation.
+            UsageError: the two do not belong together: other queries, judgments or conventions.
+        """
+        from cranfield.evaluation.compare import compare
+        from cranfield.measures import parse
+        from cranfield.project.recipe import with_measure
+
+        declared: Json = dict(self._evaluations.settings(request.baseline))
+        options = _options(request, declared)
+        infos = [self._evaluations.get(side) for side in (request.baseline, request.candidate)]
+        sides = [self._evaluations.rescore(info.id) for info in infos]
+        spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
+        spellings |= {request.measure: None} if request.measure else {}
+        for spelling in spellings:
+            sides = [with_measure(side, spelling) for side in sides]
+        baseline, candidate = _named_apart(sides, infos)
+        primary = parse(request.measure or declared["primary"])
+        return compare(baseline, candidate, replace(options, primary=primary, limits=baseline.limits))
+
+    def rebuild(self, comparison_id: int) -> Comparison:
+        """Make a stored comparison again: the same verdict, with every query.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        return self.compare(CompareRequest.model_validate(self.get(comparison_id).options["request"]))
+
+
+def _options(request: CompareRequest, declared: Json) -> Any:
+    """The options of a comparison: those of the request, else those that the baseline's evaluation was declared with."""
+    from cranfield.evaluation.verdict import CompareOptions
+
+    given = {name: getattr(request, name) for name in ("test", "alpha", "margin", "strata")}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return CompareOptions(**{**declared["compare"], **chosen, "seed": request.seed})
+
+
+def _named_apart(sides: list[Evaluation], infos: list[EvaluationInfo]) -> list[Evaluation]:
+    """Two evaluations of one system with the number of each in its name."""
+    if sides[0].name != sides[1].name:
+        return sides
+    return [replace(side, name=f"{side.name} #{info.id}") for side, info in zip(sides, infos, strict=True)]

@@ -1,0 +1,184 @@
+"""From a run and the settings that were declared to an evaluation, and from an evaluation to its figures.
+
+What scores a run the first time scores it again: an evaluation keeps its settings, and `experiment_of` makes of them what
+`settings_of` was made from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
+from cranfield.evaluation.judged import judged_share
+from cranfield.evaluation.latency import latency_summary
+from cranfield.evaluation.strata import summaries_by_stratum
+from cranfield.evaluation.values import Evaluation, Limits, Summary
+from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.measures import Measure
+from cranfield.model import TestSet
+from cranfield.model.query import CLASS
+from cranfield.model.vocabulary import TASK_TYPE
+from cranfield.project.experiment import Experiment
+from cranfield.project.loading import SetOverrides
+from cranfield.service.values import EvaluationFigures, Json
+
+BUCKETS_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
+N_WORST = 20
+QUERY_TYPES = ("query_type", TASK_TYPE, CLASS)
+"""Strata that say of what type a query is, also where each query is of another; the first that a test set has counts."""
+
+
+def settings_of(experiment: Experiment, *, name: str, pilot: bool = False) -> Json:
+    """What scores a run again as an experiment does, as JSON."""
+    declared = experiment.declared
+    limits = {
+        "max_failed_share": declared.limits.max_failed_share,
+        "min_judged_share": declared.limits.min_judged_share,
+        "evidence": {check: asdict(setting) for check, setting in declared.limits.evidence.items()},
+    }
+    return {
+        "name": name,
+        "pilot": pilot,
+        "measures": None if experiment.measures is None else list(experiment.measures),
+        "primary": str(experiment.primary),
+        "k": experiment.k,
+        "depth": experiment.given.depth,
+        "convention": experiment.convention,
+        "absent": experiment.absent,
+        "confusion": dict(experiment.confusion),
+        "limits": limits,
+        "compare": {
+            "test": declared.test,
+            "alpha": declared.alpha,
+            "margin": declared.margin,
+            "seed": declared.seed,
+            "n_draws": declared.n_draws,
+            "verdict": declared.verdict,
+            "strata": declared.strata,
+        },
+    }
+
+
+def experiment_of(settings: Json, testset: TestSet) -> Experiment:
+    """The experiment of `settings_of` on a test set, without systems."""
+    return Experiment(
+        testset,
+        (),
+        k=settings["k"],
+        measures=settings["measures"],
+        primary_spelling=settings["primary"],
+        convention=settings["convention"],
+        given=SetOverrides(depth=settings["depth"]),
+        declared=CompareOptions(limits=limits_of(settings), **settings["compare"]),
+        confusion=settings["confusion"],
+        absent=settings["absent"],
+    )
+
+
+def limits_of(settings: Json) -> Limits:
+    """Which evidence makes an evaluation void, as it was declared."""
+    from cranfield.evaluation.evidence.values import Consequence, Setting
+
+    limits = dict(settings["limits"])
+    evidence = {
+        check: Setting(
+            None if stored["consequence"] is None else Consequence(stored["consequence"]), stored["threshold"]
+        )
+        for check, stored in limits.pop("evidence").items()
+    }
+    return Limits(**limits, evidence=evidence)
+
+
+def score(settings: Json, testset: TestSet, path: Path, run_format: str) -> Evaluation:
+    """Score a stored run by the settings of its evaluation."""
+    evaluation = experiment_of(settings, testset).evaluate(path, run_format=run_format, name=settings["name"])
+    return replace(evaluation, pilot=True) if settings["pilot"] else evaluation
+
+
+def figures_of(
+    evaluation: Evaluation, settings: Json, gate: Mapping[str, bool | None] | None = None
+) -> EvaluationFigures:
+    """What lists, charts and metrics need of an evaluation."""
+    primary = next((m for m in evaluation.measures if m.canonical == _canonical(settings["primary"])), None)
+    primary = primary or next(iter(evaluation.measures), None)
+    measures = sorted(evaluation.measures, key=lambda measure: measure != primary)
+    depth = None if primary is None else primary.depth
+    findings = evaluation.limits.inspect((evaluation,), primary)
+    return EvaluationFigures(
+        measures={measure.canonical: _summary(evaluation.summaries[measure]) for measure in measures},
+        strata=_strata(evaluation, measures),
+        n_queries=len(evaluation.query_ids),
+        n_unscored=0 if primary is None else len(evaluation.unscored[primary]),
+        failures=failures_of(evaluation),
+        judged={"mean": judged_share(evaluation.ranking, depth).mean, "k": depth},
+        latency_ms=_latency(evaluation),
+        gate=gate,
+        primary=None if primary is None else primary.canonical,
+        worst=() if primary is None else tuple(_worst(evaluation, primary)),
+        warnings=(*caveat_sentences(findings), *map(str, evaluation.warnings)),
+        k=None if evaluation.run is None else evaluation.run.depth,
+        convention=evaluation.ranking.convention.name,
+        pilot=evaluation.pilot,
+    )
+
+
+def void_of(evaluation: Evaluation, settings: Json) -> tuple[str, ...]:
+    """Why the figures do not count."""
+    from cranfield.measures import parse
+
+    return void_sentences(evaluation.limits.inspect((evaluation,), parse(settings["primary"])))
+
+
+def _canonical(spelling: str) -> str:
+    from cranfield.measures import parse
+
+    return parse(spelling).canonical
+
+
+def _summary(summary: Summary) -> Json:
+    return {name: getattr(summary, name) for name in ("mean", "n", "ci_low", "ci_high")}
+
+
+def _strata(evaluation: Evaluation, measures: Sequence[Measure]) -> dict[str, dict[str, dict[str, Json]]]:
+    found: dict[str, dict[str, dict[str, Json]]] = {}
+    for measure in measures:
+        for stratum in summaries_by_stratum(evaluation, measure, QUERY_TYPES):
+            values = found.setdefault(stratum.key, {}).setdefault(stratum.value, {})
+            values[measure.canonical] = _summary(stratum.summary)
+    return found
+
+
+def failures_of(evaluation: Evaluation) -> dict[str, int]:
+    """Kind to the number of queries that failed or have no answer, as the rule `failures` of a gate counts them."""
+    from cranfield.gate.gate_input import GateInput
+
+    return dict(Counter(str(outcome) for outcome in GateInput(evaluation).unanswered.values()))
+
+
+def _latency(evaluation: Evaluation) -> Json | None:
+    """Percentiles and a histogram of the calls of this evaluation; None where none was timed."""
+    summary = latency_summary(evaluation)
+    logs = {} if evaluation.run is None else evaluation.run.logs
+    known = set(evaluation.query_ids)
+    times = [log.latency_ms for query_id, log in logs.items() if query_id in known and not log.cached]
+    if summary is None or not times:
+        return None
+    bounds: tuple[int | None, ...] = (*BUCKETS_MS, None)
+    buckets = [[bound, sum(bound is None or time <= bound for time in times)] for bound in bounds]
+    percentiles = {"p50": summary.p50_ms, "p95": summary.p95_ms, "p99": summary.p99_ms}
+    return {**percentiles, "n": len(times), "sum": math.fsum(times), "buckets": buckets}
+
+
+def _worst(evaluation: Evaluation, measure: Measure) -> Iterator[Json]:
+    """The queries with the worst values."""
+    values, scored, sign = evaluation.values[measure], evaluation.scored[measure], sign_of(measure)
+    ids = [query_id for query_id, has in zip(evaluation.query_ids, scored.tolist(), strict=True) if has]
+    by_id = evaluation.testset.by_id
+    ids.sort(key=lambda query_id: (sign * float(values[evaluation.index[query_id]]), evaluation.index[query_id]))
+    for query_id in ids[:N_WORST]:
+        value = float(values[evaluation.index[query_id]])
+        yield {"query": query_id, "text": by_id[query_id].text, "value": value}

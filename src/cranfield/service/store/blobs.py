@@ -1,0 +1,64 @@
+"""Large contents, each once, and what the parts of the service have in common."""
+
+from __future__ import annotations
+
+import zlib
+from hashlib import sha256
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from cranfield.database.engine import Part
+from cranfield.errors import InternalError
+from cranfield.judging.store.schema import Account
+from cranfield.service.store.schema import Blob
+
+LARGEST = 2**31
+"""Bytes of a content, when it is no longer compressed."""
+
+
+def content_digest(content: bytes) -> str:
+    """SHA-256 of a content."""
+    return "sha256:" + sha256(content).hexdigest()
+
+
+def keep_blob(session: Session, content: bytes) -> str:
+    """Store a content, unless it is there; its digest."""
+    digest = content_digest(content)
+    if session.scalar(select(Blob.digest).where(Blob.digest == digest)) is None:
+        row = {"digest": digest, "data": zlib.compress(content), "size": len(content)}
+        module = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+        session.execute(module.insert(Blob).values(row).on_conflict_do_nothing())
+    return digest
+
+
+def blob_content(session: Session, digest: str) -> bytes:
+    """The content under a digest.
+
+    Raises:
+        InternalError: it is not there, or is not what was stored.
+    """
+    data = session.scalar(select(Blob.data).where(Blob.digest == digest))
+    if data is None:
+        raise InternalError(f"the database has no content {digest}")
+    reader = zlib.decompressobj()
+    content = reader.decompress(data, LARGEST)
+    if reader.unconsumed_tail or content_digest(content) != digest:
+        raise InternalError(f"the content {digest} is damaged")
+    return content
+
+
+def account_name(session: Session, account_id: int | None) -> str:
+    """The name of an account; empty for none."""
+    row = None if account_id is None else session.get(Account, account_id)
+    return "" if row is None else row.name
+
+
+class ServicePart(Part):
+    """A part of the service: reads and writes tables."""
+
+    def content(self, digest: str) -> bytes:
+        """The content under a digest."""
+        with self._database.read() as session:
+            return blob_content(session, digest)

@@ -1,0 +1,100 @@
+"""Stored comparisons."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError
+from cranfield.judging.store.rows import as_value
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.evaluations import evaluation_info, evaluation_row
+from cranfield.service.store.schema import Job, StoredComparison
+from cranfield.service.values import ComparisonInfo, Json, NewComparison
+
+
+class StoredComparisons(ServicePart):
+    """Comparisons of two evaluations."""
+
+    def all(
+        self, *, evaluation: int | None = None, limit: int = 100, before: int | None = None
+    ) -> tuple[ComparisonInfo, ...]:
+        """The latest first.
+
+        Args:
+            evaluation: of this one, on either side.
+            limit: most of them.
+            before: ids under this one: the next page.
+        """
+        row = StoredComparison
+        query = select(row).order_by(row.id.desc()).limit(limit)
+        if evaluation is not None:
+            query = query.where((row.baseline_id == evaluation) | (row.candidate_id == evaluation))
+        if before is not None:
+            query = query.where(row.id < before)
+        with self._database.read() as session:
+            return tuple(_info(session, each) for each in session.scalars(query))
+
+    def get(self, comparison_id: int) -> ComparisonInfo:
+        """A comparison.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        with self._database.read() as session:
+            return _info(session, _row(session, comparison_id))
+
+    def for_job(self, job_id: int) -> ComparisonInfo | None:
+        """The comparison that a job made."""
+        with self._database.read() as session:
+            row = session.scalar(select(StoredComparison).where(StoredComparison.job_id == job_id))
+            return None if row is None else _info(session, row)
+
+    def payload(self, comparison_id: int) -> Json:
+        """The JSON of the comparison, with every query."""
+        with self._database.read() as session:
+            found: Json = json.loads(blob_content(session, _row(session, comparison_id).payload))
+            return found
+
+
+def _row(session: Session, comparison_id: int) -> StoredComparison:
+    row = session.get(StoredComparison, comparison_id)
+    if row is None:
+        raise UnknownNameError(f"there is no comparison {comparison_id}")
+    return row
+
+
+def _info(session: Session, row: StoredComparison) -> ComparisonInfo:
+    options = dict(row.options)
+    figures = options.pop("figures", {})
+    sides = (evaluation_info(session, evaluation_row(session, side)) for side in (row.baseline_id, row.candidate_id))
+    baseline, candidate = sides
+    return as_value(
+        ComparisonInfo,
+        row,
+        baseline=baseline,
+        candidate=candidate,
+        options=options,
+        account=account_name(session, row.account_id),
+        **(figures if isinstance(figures, dict) else {}),
+    )
+
+
+def add_comparison(session: Session, job: Job, made: NewComparison, now: int) -> None:
+    """Store the comparison that a job made."""
+    session.add(
+        StoredComparison(
+            job_id=job.id,
+            baseline_id=made.baseline,
+            candidate_id=made.candidate,
+            options=made.options,
+            verdict=made.verdict,
+            sentence=made.sentence,
+            payload=keep_blob(session, made.payload),
+            at=now,
+            account_id=job.account_id,
+        )
+    )
+    session.flush()

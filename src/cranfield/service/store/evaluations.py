@@ -1,0 +1,246 @@
+"""Stored evaluations: figures to list and to draw, and the whole result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from typing import Any, cast
+
+from sqlalchemy import Select, Text, func, select, update
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.store.rows import as_value, checked_name
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.runs import keep_run
+from cranfield.service.store.schema import Blob, Job, Source, StoredEvaluation, StoredSet, Trigger
+from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
+
+MOST_TAGS = 50
+MOST_FOLLOWED = 20
+"""Evaluations of one system on one test set among which the last value of each measure is looked for."""
+ALL = EvaluationFilter()
+
+
+class StoredEvaluations(ServicePart):
+    """Evaluations of one system on one test set each."""
+
+    def all(self, chosen: EvaluationFilter = ALL) -> tuple[EvaluationInfo, ...]:
+        """Those that the conditions hold for, the latest first."""
+        with self._database.read() as session:
+            return tuple(evaluation_info(session, row) for row in session.scalars(_selected(chosen)))
+
+    def followed(self, since: int, triggers: Sequence[str]) -> tuple[EvaluationInfo, ...]:
+        """The last evaluations of each test set, system, variant and components, the latest first: those as configured.
+
+        Of each there are up to 20 whose figures count, and up to 20 that are void, so that a series of void ones hides none.
+
+        Args:
+            since: made at this time or later.
+            triggers: what asked for them.
+        """
+        row = StoredEvaluation
+        group = (row.testset_name, row.system, row.variant, row.components)
+        is_void = func.coalesce(sql_cast(row.void, Text), "null") != "null"
+        place = func.row_number().over(partition_by=(*group, is_void), order_by=row.id.desc())
+        chosen = (row.configured.is_(True), row.at >= since, row.trigger.in_(triggers))
+        numbered = select(row.id, place.label("place")).where(*chosen).subquery()
+        last = select(numbered.c.id).where(numbered.c.place <= MOST_FOLLOWED)
+        with self._database.read() as session:
+            found = session.scalars(select(row).where(row.id.in_(last)).order_by(*group, row.id.desc()))
+            return tuple(evaluation_info(session, each) for each in found)
+
+    def latest(self) -> tuple[EvaluationInfo, ...]:
+        """The last evaluation of each test set, system, variant and components; pilots do not count."""
+        row = StoredEvaluation
+        group = (row.testset_name, row.system, row.variant, row.components)
+        with self._database.read() as session:
+            last = select(func.max(row.id)).group_by(*group)
+            found = [_last_of_record(session, each) for each in session.scalars(select(row).where(row.id.in_(last)))]
+            kept = [evaluation_info(session, each) for each in found if each is not None]
+        return tuple(sorted(kept, key=lambda info: (info.testset_name, info.system, info.variant, info.components)))
+
+    def get(self, evaluation_id: int) -> EvaluationInfo:
+        """An evaluation.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        with self._database.read() as session:
+            return evaluation_info(session, evaluation_row(session, evaluation_id))
+
+    def for_job(self, job_id: int) -> tuple[EvaluationInfo, ...]:
+        """The evaluations that a job made, in the order of its request."""
+        query = select(StoredEvaluation).where(StoredEvaluation.job_id == job_id).order_by(StoredEvaluation.position)
+        with self._database.read() as session:
+            return tuple(evaluation_info(session, row) for row in session.scalars(query))
+
+    def payload(self, evaluation_id: int) -> Json:
+        """The JSON of the evaluation, with every query; as `results.json` of `cranfield run`."""
+        with self._database.read() as session:
+            found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).payload))
+            return found
+
+    def settings(self, evaluation_id: int) -> Json:
+        """What scores its run again."""
+        with self._database.read() as session:
+            return dict(evaluation_row(session, evaluation_id).settings)
+
+    def storage(self) -> tuple[int, int]:
+        """How many evaluations there are, and the bytes of all contents: test sets, runs, results, comparisons."""
+        with self._database.read() as session:
+            n = session.scalar(select(func.count()).select_from(StoredEvaluation)) or 0
+            return n, session.scalar(select(func.sum(func.length(Blob.data)))) or 0
+
+    def pin(self, evaluation_id: int, *, pinned: bool = True) -> EvaluationInfo:
+        """Make it the baseline of its test set, in the place of another; or no longer."""
+        return self.change(evaluation_id, pinned=pinned)
+
+    def change(
+        self,
+        evaluation_id: int,
+        *,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
+        pinned: bool | None = None,
+        check: Callable[[EvaluationInfo], None] | None = None,
+    ) -> EvaluationInfo:
+        """Change tags, note and pin, all or none; None leaves them.
+
+        Args:
+            evaluation_id: of the evaluation.
+            tags: replace those that it has.
+            note: replaces the one that it has.
+            pinned: whether it is the baseline of its test set; a pinned one takes the place of another.
+            check: called with the evaluation as it is, in the same transaction: what it raises refuses the change.
+
+        Raises:
+            UsageError: not a tag, or too many.
+        """
+        given = {"tags": None if tags is None else checked_tags(tags), "note": note, "pinned": pinned}
+        with self._database.write() as session:
+            row, table = evaluation_row(session, evaluation_id, lock=True), StoredEvaluation
+            if check is not None:
+                check(evaluation_info(session, row))
+            if pinned:
+                others = update(table).where(table.testset_name == row.testset_name, table.pinned.is_(True))
+                session.execute(others.values(pinned=False))
+            for name, value in given.items():
+                if value is not None:
+                    setattr(row, name, value)
+            session.flush()
+            return evaluation_info(session, row)
+
+
+def checked_tags(tags: Sequence[str]) -> list[str]:
+    """Tags without spaces around them, each once.
+
+    Raises:
+        UsageError: not a tag, or too many.
+    """
+    found = list(dict.fromkeys(checked_name(tag) for tag in tags))
+    if len(found) > MOST_TAGS:
+        raise UsageError(f"{len(found)} tags", path="tags", expected=f"{MOST_TAGS} or fewer")
+    return found
+
+
+def _selected(chosen: EvaluationFilter) -> Select[StoredEvaluation]:
+    row = StoredEvaluation
+    query = select(row).order_by(row.id.desc()).limit(chosen.limit)
+    equal = {row.testset_name: chosen.testset, row.system: chosen.system, row.variant: chosen.variant}
+    equal |= {row.components: chosen.components}
+    for column, value in equal.items():
+        if value is not None:
+            query = query.where(column == value)
+    if chosen.tag is not None:
+        query = query.where(sql_cast(row.tags, Text).contains(json.dumps(chosen.tag), autoescape=True))
+    if chosen.pinned is not None:
+        query = query.where(row.pinned.is_(chosen.pinned))
+    if chosen.since is not None:
+        query = query.where(row.at >= chosen.since)
+    return query if chosen.before is None else query.where(row.id < chosen.before)
+
+
+def _last_of_record(session: Session, last: StoredEvaluation) -> StoredEvaluation | None:
+    """The evaluation, or where it is a pilot the last one before it that is none."""
+
+    def counts(each: StoredEvaluation) -> bool:
+        return not each.figures.get("pilot")
+
+    if counts(last):
+        return last
+    row = StoredEvaluation
+    query = select(row).where(row.testset_name == last.testset_name, row.system == last.system)
+    query = query.where(row.variant == last.variant, row.components == last.components, row.id < last.id)
+    return next(filter(counts, session.scalars(query.order_by(row.id.desc()))), None)
+
+
+def evaluation_row(session: Session, evaluation_id: int, *, lock: bool = False) -> StoredEvaluation:
+    """An evaluation; locked until the transaction ends.
+
+    Raises:
+        UnknownNameError: there is none of this number.
+    """
+    row = session.get(StoredEvaluation, evaluation_id, with_for_update=lock or None)
+    if row is None:
+        raise UnknownNameError(f"there is no evaluation {evaluation_id}")
+    return row
+
+
+def evaluation_info(session: Session, row: StoredEvaluation) -> EvaluationInfo:
+    """An evaluation as a value."""
+    testset = session.get_one(StoredSet, row.testset_id)
+    return as_value(
+        EvaluationInfo,
+        row,
+        testset_version=testset.version,
+        testset_digest=testset.digest,
+        trigger=Trigger(row.trigger),
+        account=account_name(session, row.account_id),
+        figures=_figures(row.figures),
+        void=tuple(row.void or ()),
+        tags=tuple(row.tags),
+    )
+
+
+def _figures(stored: dict[str, object]) -> EvaluationFigures:
+    names = {field.name for field in fields(EvaluationFigures)}
+    values = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name in names
+    }
+    return EvaluationFigures(**cast("Any", values))
+
+
+def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluation, now: int) -> StoredEvaluation:
+    """Store an evaluation that a job made."""
+    run = made.run
+    run_id = run if isinstance(run, int) else keep_run(session, run, Source.COLLECTED, "jsonl", job.account_id, now).id
+    testset = session.get_one(StoredSet, made.testset)
+    row = StoredEvaluation(
+        job_id=job.id,
+        position=position,
+        testset_id=testset.id,
+        testset_name=testset.name,
+        run_id=run_id,
+        system=made.system,
+        variant=made.variant,
+        components=made.components,
+        config_digest=made.config_digest,
+        trigger=job.trigger,
+        at=now,
+        configured=made.configured,
+        account_id=job.account_id,
+        settings=made.settings,
+        figures=asdict(made.figures),
+        void=list(made.void) or None,
+        payload=keep_blob(session, made.payload),
+        book_id=made.book_id,
+        tags=list(made.tags),
+        note=made.note,
+        pinned=False,
+    )
+    session.add(row)
+    session.flush()
+    return row

@@ -1,0 +1,75 @@
+"""Stored runs: uploaded ones, and the answers of systems."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError
+from cranfield.judging.store.rows import as_value
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.schema import Source, StoredRun
+from cranfield.service.values import NewRun, RunInfo
+
+
+class StoredRuns(ServicePart):
+    """Runs."""
+
+    def all(self, limit: int = 100, before: int | None = None, *, source: Source | None = None) -> tuple[RunInfo, ...]:
+        """The latest first; with ids under `before`, and from one source where one is given."""
+        query = select(StoredRun).order_by(StoredRun.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(StoredRun.id < before)
+        if source is not None:
+            query = query.where(StoredRun.source == source)
+        with self._database.read() as session:
+            return tuple(run_info(session, row) for row in session.scalars(query))
+
+    def get(self, run_id: int) -> RunInfo:
+        """A run.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        with self._database.read() as session:
+            return run_info(session, _row(session, run_id))
+
+    def stored(self, run_id: int) -> tuple[RunInfo, bytes]:
+        """A run and its file."""
+        with self._database.read() as session:
+            row = _row(session, run_id)
+            return run_info(session, row), blob_content(session, row.blob)
+
+    def keep(self, run: NewRun, source: Source, format_name: str, by: int | None) -> RunInfo:
+        """Store a run."""
+        with self._database.write() as session:
+            return run_info(session, keep_run(session, run, source, format_name, by, self._clock()))
+
+
+def keep_run(session: Session, run: NewRun, source: Source, format_name: str, by: int | None, now: int) -> StoredRun:
+    """Store a run: a new row each time, whose content is stored once."""
+    row = StoredRun(
+        name=run.name,
+        digest=run.digest,
+        source=source,
+        format=format_name,
+        blob=keep_blob(session, run.content),
+        n_queries=run.n_queries,
+        created_at=now,
+        account_id=by,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def run_info(session: Session, row: StoredRun) -> RunInfo:
+    """A run as a value."""
+    return as_value(RunInfo, row, source=Source(row.source), account=account_name(session, row.account_id))
+
+
+def _row(session: Session, run_id: int) -> StoredRun:
+    row = session.get(StoredRun, run_id)
+    if row is None:
+        raise UnknownNameError(f"there is no run {run_id}")
+    return row

@@ -1,0 +1,76 @@
+"""Stored versions of named test sets."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError
+from cranfield.judging.store.rows import as_value
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob
+from cranfield.service.store.schema import Source, StoredSet
+from cranfield.service.values import SetInfo
+
+
+class StoredSets(ServicePart):
+    """Versions of test sets."""
+
+    def _latest(self, name: str | None = None) -> tuple[SetInfo, ...]:
+        """The latest version of each name, or of one."""
+        last = select(func.max(StoredSet.id)).group_by(StoredSet.name)
+        if name is not None:
+            last = last.where(StoredSet.name == name)
+        with self._database.read() as session:
+            rows = session.scalars(select(StoredSet).where(StoredSet.id.in_(last)).order_by(StoredSet.name))
+            return tuple(_info(session, row) for row in rows)
+
+    def _versions(self, name: str) -> tuple[SetInfo, ...]:
+        query = select(StoredSet).where(StoredSet.name == name).order_by(StoredSet.id.desc())
+        with self._database.read() as session:
+            return tuple(_info(session, row) for row in session.scalars(query))
+
+    def by_id(self, testset_id: int) -> SetInfo:
+        """A version by its number.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        with self._database.read() as session:
+            return _info(session, _row(session, testset_id))
+
+    def _content(self, testset_id: int) -> bytes:
+        with self._database.read() as session:
+            return blob_content(session, _row(session, testset_id).blob)
+
+    def _keep(self, info: SetInfo, content: bytes) -> SetInfo:
+        """Store a version, unless it is the latest one; a test set that became again what it was gets a new number."""
+        with self._database.write() as session:
+            known = select(StoredSet).where(StoredSet.name == info.name).order_by(StoredSet.id.desc()).limit(1)
+            row = session.scalar(known)
+            if row is None or row.blob != content_digest(content):
+                row = StoredSet(
+                    name=info.name,
+                    digest=info.digest,
+                    version=info.version,
+                    source=info.source,
+                    format=info.format,
+                    blob=keep_blob(session, content),
+                    n_queries=info.n_queries,
+                    n_judgments=info.n_judgments,
+                    created_at=self._clock(),
+                    account_id=info.account_id,
+                )
+                session.add(row)
+                session.flush()
+            return _info(session, row)
+
+
+def _row(session: Session, testset_id: int) -> StoredSet:
+    row = session.get(StoredSet, testset_id)
+    if row is None:
+        raise UnknownNameError(f"there is no test set {testset_id}")
+    return row
+
+
+def _info(session: Session, row: StoredSet) -> SetInfo:
+    return as_value(SetInfo, row, source=Source(row.source), account=account_name(session, row.account_id))

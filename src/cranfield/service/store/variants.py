@@ -1,0 +1,60 @@
+"""Named variants of systems."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.store.rows import as_value, checked_name
+from cranfield.service.store.blobs import ServicePart, account_name
+from cranfield.service.store.schema import Variant
+from cranfield.service.values import Json, VariantInfo
+
+
+class Variants(ServicePart):
+    """Named variants of systems; that the config has the system, and opens the parameters, is checked on use."""
+
+    def save(self, name: str, system: str, params: Json, note: str = "", by: int | None = None) -> VariantInfo:
+        """Keep a variant under a new name.
+
+        Raises:
+            UsageError: not a name, or there is one of this name: evaluations name it, so it does not change.
+        """
+        name = checked_name(name, "/,@()[]")
+        with self._database.write() as session:
+            if session.scalar(select(Variant.id).where(Variant.name == name)) is not None:
+                raise UsageError(
+                    f"there is a variant {name}", path="name", hint="choose another name, or delete it first"
+                )
+            made = self._clock()
+            row = Variant(name=name, system=system, params=params, note=note, created_at=made, account_id=by)
+            session.add(row)
+            session.flush()
+            return _info(session, row)
+
+    def all(self) -> tuple[VariantInfo, ...]:
+        """Every variant, by name."""
+        with self._database.read() as session:
+            return tuple(_info(session, row) for row in session.scalars(select(Variant).order_by(Variant.name)))
+
+    def get(self, name: str) -> VariantInfo:
+        """A variant.
+
+        Raises:
+            UnknownNameError: there is none of this name.
+        """
+        with self._database.read() as session:
+            row = session.scalar(select(Variant).where(Variant.name == name))
+            if row is None:
+                raise UnknownNameError.among("variant", name, session.scalars(select(Variant.name)))
+            return _info(session, row)
+
+    def delete(self, name: str) -> None:
+        """Delete a variant; its evaluations stay."""
+        with self._database.write() as session:
+            session.execute(delete(Variant).where(Variant.name == name))
+
+
+def _info(session: Session, row: Variant) -> VariantInfo:
+    return as_value(VariantInfo, row, params=dict(row.params), account=account_name(session, row.account_id))

@@ -1,0 +1,93 @@
+"""The systems of a request: names of the operator's config, with a variant's parameters and with some components alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cranfield.config import Config, SystemConfig
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.model import Scalar
+from cranfield.service.requests import EvaluateRequest
+from cranfield.service.tuning import label as label_of
+from cranfield.service.tuning import tuned_system
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSystem:
+    """A system to ask."""
+
+    name: str
+    """In the config."""
+    config: SystemConfig
+    """With the parameters of the variant, and with the components alone."""
+    label: str
+    """Of its evaluation: `search (boosted) [bm25]`."""
+    variant: str = ""
+    """Name of the variant, or the parameters that are tried."""
+
+
+def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSystem, ...]:
+    """The systems of a request, in its order.
+
+    Raises:
+        UnknownNameError: there is no such system, variant or component.
+        UsageError: none is named and the config has several; a name twice; a parameter that is not open.
+    """
+    if request.runs and not request.systems:
+        if request.variant or request.components or request.params:
+            raise UsageError("components, params and a variant are of systems, and the request has runs alone")
+        return ()
+    config = service.config()
+    if config is None:
+        raise UsageError(
+            "the server has no config, so no systems", expected="runs", hint="start it with `cranfield serve CONFIG`"
+        )
+    params: Mapping[str, Scalar] = request.params
+    names = list(request.systems)
+    if request.variant:
+        variant = service.variants.get(request.variant)
+        if names not in ([], [variant.system]):
+            raise UsageError(f"variant {variant.name} is of {variant.system}", got=", ".join(names))
+        names, params = [variant.system], {**variant.params, **params}
+    names = names or [_usual_system(config)]
+    if len(set(names)) < len(names):
+        raise UsageError("a system twice", got=", ".join(names))
+    return tuple(_chosen(service, config, name, request, params) for name in names)
+
+
+def _usual_system(config: Config) -> str:
+    """The candidate of the config, or its only system."""
+    if config.pair is not None:
+        return config.pair[1]
+    if len(config.systems) > 1:
+        raise UsageError(
+            "the config has several systems, and the request names none", expected=", ".join(config.systems)
+        )
+    return next(iter(config.systems))
+
+
+def _chosen(
+    service: Service, config: Config, name: str, request: EvaluateRequest, params: Mapping[str, Scalar]
+) -> ChosenSystem:
+    from cranfield.project.components import components_of, with_only
+
+    if name not in config.systems:
+        raise UnknownNameError.among("system", name, config.systems)
+    system = config.systems[name]
+    if params:
+        system = tuned_system(config, service.workbench, name, params)
+    variant = request.variant or (label_of(params) if params else "")
+    label = name + (f" ({variant})" if variant else "")
+    if request.components:
+        known = components_of(system)
+        for component in request.components:
+            if component not in known:
+                raise UnknownNameError.among(f"component of {name}", component, known)
+        system = with_only(system, request.components)
+        label += f" [{','.join(request.components)}]"
+    return ChosenSystem(name, system, label, variant)

@@ -1,0 +1,223 @@
+"""A new evaluation by a team: keywords or a test set, systems, a book to judge the results in, measures that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranfield.errors import CranfieldError, Problem, UsageError
+from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.judging.book.imports import scale_for
+from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
+from cranfield.judging.store.schema import BookState
+from cranfield.measures import Measure, parse_all
+from cranfield.model import TestSet, convention_named
+from cranfield.project.scales import scales_of
+from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
+from cranfield.service.requests import EvaluateRequest
+from cranfield.service.snapshot import empty_pool
+from cranfield.service.store.schema import Source, Trigger
+from cranfield.stats.consensus import DEFAULT_RULE
+from cranfield.stats.scale import LEVELS, rules_between
+
+if TYPE_CHECKING:
+    from cranfield.judging.store.values import BookInfo
+    from cranfield.service.service import Service
+    from cranfield.service.values import JobInfo
+
+NEW_BOOK = ""
+NO_BOOK = "/"
+"""No name of a book: results are scored by the judgments of the test set alone."""
+OWN_SCALE = "of the test set"
+DEFAULT_MEASURES = "MAP@10, MRR@10, nDCG@10"
+MOST_TEXT = 5_000_000
+T = TypeVar("T")
+Line = Annotated[str, Field(max_length=1_000)]
+
+
+class TeamRequest(BaseModel):
+    """What the form sends."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: Annotated[str, Field(max_length=200)] = ""
+    """Of the list of keywords, and of a new book."""
+    keywords: Annotated[str, Field(max_length=MOST_TEXT)] = ""
+    testset: Line = ""
+    systems: list[Line] = Field(default_factory=list)
+    variants: list[Line] = Field(default_factory=list)
+    k: Annotated[int, Field(ge=1, le=10_000)] = 10
+    measures: Line = DEFAULT_MEASURES
+    """Spellings, separated by commas or spaces."""
+    convention: Line = RATED_BY_SLOT
+    book: Line = NEW_BOOK
+    """Name of a book that is there; `NEW_BOOK`; `NO_BOOK`."""
+    scale: Line = "graded"
+    raters: Annotated[int, Field(ge=1, le=10)] = 1
+    escalate: bool = False
+    """A further rater is asked where grades differ by 2 or more, then it is adjudicated; otherwise the rule decides alone."""
+    guideline: Annotated[str, Field(max_length=100_000)] = ""
+    members: list[int] = Field(default_factory=list)
+    """Accounts that judge in a new book."""
+
+    @property
+    def spellings(self) -> list[str]:
+        """The measures, each once."""
+        return list(dict.fromkeys(self.measures.replace(",", " ").split()))
+
+
+def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[JobInfo, ...]:
+    """Store the keywords, make the book, and submit the jobs: one for the systems, one for each variant.
+
+    Raises:
+        UsageError: with everything that is wrong; nothing is stored then.
+    """
+    problems: list[Problem] = []
+    keywords = _tried(problems, lambda: read_keywords(wanted.keywords)) if wanted.keywords.strip() else None
+    testset = _testset(service, wanted, keywords, problems)
+    measures = _tried(problems, lambda: parse_all(wanted.spellings)) or ()
+    _tried(problems, lambda: convention_named(wanted.convention))
+    problems += _problems(service, wanted, keywords, measures)
+    settings = _tried(problems, lambda: _settings(service, wanted, testset)) if wanted.book != NO_BOOK else None
+    if settings is not None:
+        problems += _without_map(measures, settings.scale, wanted.convention)
+    if problems or testset is None:
+        raise UsageError(problems)
+    ref = wanted.testset
+    if keywords is not None:
+        ref = service.testsets.keep(wanted.name.strip(), testset, source=Source.UPLOAD, by=by).ref
+    book = "" if settings is None else _book(service, wanted, testset, settings, by)
+    request = EvaluateRequest(
+        testset=ref, k=wanted.k, measures=tuple(wanted.spellings), convention=wanted.convention, book=book
+    )
+    parts = [request.model_copy(update={"systems": tuple(wanted.systems)})] if wanted.systems else []
+    parts += [request.model_copy(update={"variant": variant}) for variant in wanted.variants]
+    return tuple(service.jobs.submit(part, trigger=Trigger.PAGE, by=by) for part in parts)
+
+
+def _tried(problems: list[Problem], make: Callable[[], T]) -> T | None:
+    try:
+        return make()
+    except CranfieldError as error:
+        problems += error.problems
+        return None
+
+
+def _testset(
+    service: Service, wanted: TeamRequest, keywords: Keywords | None, problems: list[Problem]
+) -> TestSet | None:
+    if keywords is not None:
+        return keyword_testset(wanted.name.strip(), keywords.texts)
+    return _tried(problems, lambda: service.testsets.load(wanted.testset)) if wanted.testset else None
+
+
+def _problems(
+    service: Service, wanted: TeamRequest, keywords: Keywords | None, measures: Sequence[Measure]
+) -> Iterator[Problem]:
+    has_keywords = bool(wanted.keywords.strip())
+    if has_keywords == bool(wanted.testset):
+        got = "both" if has_keywords else "neither"
+        yield Problem("an evaluation needs queries", expected="keywords, or a test set", got=got)
+    name = wanted.name.strip()
+    if has_keywords and not name:
+        yield Problem("the keywords have no name", path="name", hint="a later list of the same name is a new version")
+    if keywords is not None and service.testsets.config_key(name) is not None:
+        yield Problem(f"the config of the server has a test set {name}", path="name", hint="choose another name")
+    if not wanted.systems and not wanted.variants:
+        yield Problem("no system is chosen", path="systems", expected="one or more")
+    config = service.config()
+    for system in wanted.systems:
+        if config is None or system not in config.systems:
+            yield Problem(f"there is no system {system}", path="systems")
+    if not wanted.spellings:
+        yield Problem("no measure is named", path="measures", expected=DEFAULT_MEASURES)
+    for measure in measures:
+        if measure.depth is not None and measure.depth > wanted.k:
+            hint = "raise the depth, or lower the cutoff"
+            yield Problem(
+                f"{measure} looks at {measure.depth} results", path="measures", got=f"depth {wanted.k}", hint=hint
+            )
+
+
+def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) -> BookSettings:
+    """Those of the book that is chosen, or of a new one.
+
+    Raises:
+        UsageError: the book is closed or holds preferences, or there is one of the new name.
+    """
+    if wanted.book != NEW_BOOK:
+        info = service.store.books.get(wanted.book)
+        if info.settings.mode is not Mode.GRADE or info.state != BookState.OPEN:
+            raise UsageError(f"book {info.name} is closed, or holds preferences", path="book", hint="choose another")
+        own = info.settings.scale.name
+        if {own, wanted.scale} <= SCALES.keys() and own != wanted.scale:
+            hint = f"choose {own}, or a new book: its grades are not carried over"
+            raise UsageError(
+                f"book {info.name} is judged on the scale {own}", path="scale", got=wanted.scale, hint=hint
+            )
+        return info.settings
+    name = wanted.name.strip() or wanted.testset
+    if any(info.name == name for info in service.store.books.all()):
+        hint = "choose it, and its grades are carried over; or write another name"
+        raise UsageError(f"there is a book {name} already", path="name", hint=hint)
+    scale = _scale(wanted.scale, testset)
+    differ = max(scale.grades) - min(scale.grades) + 1
+    return BookSettings(
+        scale=scale,
+        raters_per_item=wanted.raters,
+        most_raters=wanted.raters + 1 if wanted.escalate else wanted.raters,
+        escalate_from=min(2, differ - 1) if wanted.escalate else differ,
+        consensus=RATED_BY_SLOT if wanted.convention == RATED_BY_SLOT else DEFAULT_RULE,
+    )
+
+
+def _scale(name: str, testset: TestSet | None) -> GradeScale:
+    if name == OWN_SCALE and testset is not None:
+        return scale_for(testset)
+    if name not in SCALES:
+        raise UsageError(f"there is no scale {name}", path="scale", expected=", ".join(SCALES))
+    return SCALES[name]
+
+
+def _without_map(measures: Sequence[Measure], scale: GradeScale, convention: str) -> Iterator[Problem]:
+    """Measures whose own scale the grades of a book cannot be mapped to."""
+    if convention != RATED_BY_SLOT:
+        return
+    named = next((name for name, levels in LEVELS.items() if levels == scale.grades), None)
+    for measure, own in scales_of(measures).items():
+        if named is None:
+            yield Problem(
+                f"{RATED_BY_SLOT} has no map from the grades {', '.join(map(str, scale.grades))}",
+                path="convention",
+                expected=f"one of the scales {', '.join(LEVELS)}",
+                hint="choose another convention",
+            )
+            return
+        try:
+            rules_between(named, own or named)
+        except UsageError:
+            yield Problem(
+                f"{measure} is on the scale {own}, to which there is no map from {named}",
+                path="measures",
+                hint="leave it out, or judge on that scale",
+            )
+
+
+def _book(service: Service, wanted: TeamRequest, testset: TestSet, settings: BookSettings, by: int) -> str:
+    """The name of the book, which is made where it is new."""
+    if wanted.book != NEW_BOOK:
+        return wanted.book
+    name = wanted.name.strip() or wanted.testset
+    guideline = wanted.guideline.replace("\r\n", "\n").strip() or None
+    info: BookInfo = service.store.books.create(
+        name.replace("/", "-").replace("\\", "-"),
+        empty_pool(testset, wanted.k, name),
+        settings,
+        guideline=guideline,
+        by=by,
+    )
+    for account in wanted.members:
+        service.store.people.join(info.id, account)
+    return info.name

@@ -1,0 +1,149 @@
+"""Uploaded test sets and runs: stored after a process of their own has read them, and refused what reaches beyond them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process
+from cranfield.concurrency.loop import event_loop
+from cranfield.errors import CranfieldError, Problem
+from cranfield.service.upload_child import Outcome, Task
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+    from cranfield.service.values import RunInfo, SetInfo
+
+MEGABYTE = 1_000_000
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+NAME_CHARS = 80
+
+
+def save_testset(
+    service: Service,
+    name: str,
+    stream: BinaryIO,
+    filename: str = "",
+    *,
+    format: str | None = None,  # noqa: A002 - the word its users know
+    queries: BinaryIO | None = None,
+    by: int | None = None,
+) -> SetInfo:
+    """Store an uploaded test set under a name: a new version, or the one that is there where the content is the same.
+
+    Args:
+        service: where it is stored.
+        name: of the test set; empty: that of the file.
+        stream: its content, in any format of test sets; also packed by gzip or Zstandard, or in a ZIP archive.
+        filename: as the sender calls it, for messages and for the format.
+        format: name of its format, where the content does not tell.
+        queries: texts of its queries, where its format has none.
+        by: id of the account.
+
+    Raises:
+        InputError: with everything that is wrong with the file, or what it may not name.
+        UsageError: not a name, or that of a test set of the config.
+    """
+    from cranfield.service.contents import unpack_testset
+    from cranfield.service.store.schema import Source
+
+    with _read(service, "testset", stream, filename, format, queries) as (folder, found):
+        testset = unpack_testset((folder / found.file).read_bytes())
+        chosen = name.strip() or _stem(filename)
+        return service.testsets.keep(chosen, testset, format=found.format, source=Source.UPLOAD, by=by)
+
+
+def save_run(
+    service: Service,
+    name: str,
+    stream: BinaryIO,
+    filename: str = "",
+    *,
+    format: str | None = None,  # noqa: A002 - the word its users know
+    by: int | None = None,
+) -> RunInfo:
+    """Store an uploaded run; as `save_testset`."""
+    with _read(service, "run", stream, filename, format, None) as (folder, found):
+        chosen = name.strip() or _stem(filename)
+        return service.runs.add(chosen, folder / found.file, format=found.format, by=by)
+
+
+@contextmanager
+def _read(
+    service: Service,
+    kind: Literal["testset", "run"],
+    stream: BinaryIO,
+    filename: str,
+    format_name: str | None,
+    queries: BinaryIO | None,
+) -> Iterator[tuple[Path, Outcome]]:
+    limits = service.workbench.limits
+    with TemporaryDirectory(prefix="cranfield-upload-") as place:
+        folder = Path(place)
+        file = safe_name(filename)
+        texts = None if queries is None else f"queries-of-{file}"
+        for target, source in ((file, stream), (texts, queries)):
+            if target is not None and source is not None:
+                with (folder / target).open("xb") as out:
+                    shutil.copyfileobj(source, out, 1 << 20)
+        n_bytes, n_memory = int(limits.upload_mb * MEGABYTE), limits.upload_memory_mb * MEGABYTE
+        task = Task(kind, file, format_name or None, texts, n_bytes, limits.rows, limits.queries, n_memory)
+        yield folder, read_apart(folder, task, limits.upload_s)
+
+
+def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
+    """Read a file of a folder in a process of its own.
+
+    Raises:
+        InputError: with everything that is wrong with the file; it takes too long, or too much memory.
+    """
+    try:
+        status, output = event_loop().run(_ask(folder, task, seconds))
+    except TimeoutError:
+        raise task.error(f"reading the file takes over {seconds:g} s", path=task.file) from None
+    except TooMuchOutputError:
+        raise task.error("the file has too many problems to list", path=task.file) from None
+    except NotStartedError as error:
+        raise CranfieldError(f"the process that reads uploads could not be started: {error}") from None
+    if status or not output.strip():
+        raise task.error("the file cannot be read: its reader ended early", path=task.file)
+    found = json.loads(output.splitlines()[-1])
+    outcome = Outcome(found["file"], found["format"], tuple(found["problems"]))
+    if outcome.problems:
+        raise task.error([Problem(**{**each, "parameters": tuple(each["parameters"])}) for each in outcome.problems])
+    return outcome
+
+
+async def _ask(folder: Path, task: Task, seconds: float) -> tuple[int, bytes]:
+    # -P: files of the folder must not be taken for modules.
+    argv = [sys.executable, "-P", "-m", "cranfield.service.upload_child", str(folder), json.dumps(asdict(task))]
+    async with child_process(argv, cwd=Path("/"), env=_environment(os.environ)) as child, asyncio.timeout(seconds):
+        return await child.run(), bytes(child.stdout)
+
+
+def _environment(known: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the process gets: no secret, no address of a database."""
+    return {name: known[name] for name in KEPT_VARIABLES if name in known} | {"PYTHONWARNINGS": "ignore"}
+
+
+def safe_name(filename: str) -> str:
+    """A file name of letters, digits, `.`, `_` and `-` that keeps its ending: it is never a path, an option or `-`."""
+    plain = _NOT_IN_NAMES.sub("_", filename.replace("\\", "/").rpartition("/")[2])[-NAME_CHARS:].lstrip(".-_")
+    return plain or "upload"
+
+
+def _stem(filename: str) -> str:
+    from cranfield.formats.io.files import stem
+
+    return stem(Path(safe_name(filename)))

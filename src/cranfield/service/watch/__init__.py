@@ -1,0 +1,1 @@
+"""Evaluations on a schedule."""

@@ -1,0 +1,294 @@
+"""Messages to web servers when a job ends badly, for those without Prometheus.
+
+A message is sent once, by the server whose end of the job was accepted, in the background. One that cannot be delivered is
+logged as an error. Neither addresses nor keys are in the log: both may be secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cranfield.config.metrics import Event, Webhook
+from cranfield.errors import Problem, UsageError
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
+from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.web import host_header
+from cranfield.service.store.schema import JobKind, JobState
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+    from cranfield.service.values import ComparisonInfo, EvaluationInfo, JobInfo
+
+LOG = logging.getLogger("cranfield.service.webhooks")
+SIGNATURE = "X-Cranfield-Signature"
+DELIVERY = "X-Cranfield-Delivery"
+VARIABLE = "env:"
+FIRST_PAUSE_S = 1.0
+AT_ONCE = 4
+SECONDS_AT_END = 5.0
+"""For messages that are on their way when the server stops."""
+WORSE = frozenset({VerdictCode.WORSE, VerdictCode.MIXED})
+TRIED_AGAIN = frozenset({408, 425, 429})
+"""Statuses under 500 after which another attempt may succeed."""
+
+
+NEXT: Mapping[Event, str] = {
+    "worse": "Look at the queries that lost most before it is released.",
+    "gate-failed": "Look at its worst queries.",
+    "void": "Its figures do not count, and the metrics stay as before: correct what is named, and evaluate again.",
+    "job-failed": "Nothing was evaluated: correct what is named, and retry the job.",
+}
+"""What to do, after the verdict."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is sent of one event."""
+
+    event: Event
+    text: str
+    """For people: the field that chat programs show."""
+    job: int
+    number: int
+    """Of the event among those of the job."""
+    path: str
+    """Page of the server that shows more."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def delivery(self) -> str:
+        """The same for each attempt, so that a receiver can ignore a second one."""
+        return f"job-{self.job}-{self.number}-{self.event}"
+
+    def body(self, public: str) -> bytes:
+        """The message as JSON; without a link where the address of the server is not known."""
+        link = {"url": public + self.path} if public else {}
+        text = " ".join(filter(None, (f"{self.text.rstrip('.')}. {NEXT[self.event]}", link.get("url"))))
+        record = {"event": self.event, "text": text, "job": self.job, **link, **self.facts}
+        return json.dumps(record, ensure_ascii=False).encode()
+
+
+def messages(service: Service, job: JobInfo) -> Iterator[Message]:
+    """The events of a job that ended; none of pilots, and none where all is well."""
+    if job.state is JobState.FAILED:
+        reasons = [problem.message for problem in job.problems]
+        text = f"Job {job.id} failed: {reasons[0] if reasons else 'no reason is known'}"
+        yield Message("job-failed", text, job.id, 0, f"/jobs/{job.id}", {"reasons": reasons})
+    if job.state is not JobState.DONE:
+        return
+    if job.kind is JobKind.COMPARE:
+        found = service.comparisons.for_job(job.id)
+        if found is not None:
+            yield from _of_comparison(found, job)
+        return
+    for number, info in enumerate(service.evaluations.for_job(job.id)):
+        if not info.figures.pilot:
+            yield from _of_evaluation(info, job, number)
+
+
+def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[Message]:
+    facts = {"evaluation": info.id, "testset": info.testset_name, "system": info.system}
+    facts |= {"variant": info.variant} if info.variant else {}
+    facts |= {"components": info.components} if info.components else {}
+    place, what = f"/evaluations/{info.id}", f"{info.label} on {info.testset_name}"
+    broken = [rule for rule, is_kept in (info.figures.gate or {}).items() if is_kept is False]
+    if info.void:
+        text = f"The evaluation of {what} is void: {info.void[0]}"
+        yield Message("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
+    elif broken:
+        text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
+        yield Message("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
+
+
+def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:
+    facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
+    facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
+    if info.verdict == VerdictCode.INVALID or info.verdict in WORSE:
+        event: Event = "void" if info.verdict == VerdictCode.INVALID else "worse"
+        yield Message(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook with its secrets."""
+
+    config: Webhook
+    number: int
+    """Position in the operator's file, from 1 on: its name in the log."""
+    url: str
+    key: bytes | None
+
+    def headers(self, body: bytes, delivery: str, now: int) -> dict[str, str]:
+        """The headers of an attempt; the signature is over its time too, so that an old message cannot be sent again."""
+        headers = {"Content-Type": "application/json", "User-Agent": "cranfield", DELIVERY: delivery}
+        if self.key is not None:
+            signed = hmac.new(self.key, f"{now}.".encode() + body, hashlib.sha256).hexdigest()
+            headers[SIGNATURE] = f"t={now},v1={signed}"
+        return headers
+
+
+def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.environ) -> list[Target]:
+    """The webhooks of the operator's file, with what their variables hold.
+
+    Raises:
+        UsageError: with every variable that is not set, and every one that holds no address.
+    """
+    problems: list[Problem] = []
+    found = []
+    for number, config in enumerate(webhooks, 1):
+        url, key = (_value(text, environment) for text in (config.url, config.secret))
+        for text, value in ((config.url, url), (config.secret, key)):
+            if text is not None and not value:
+                problems.append(Problem(f"webhook {number}: the variable {text.removeprefix(VARIABLE)} is not set"))
+        if url and urlsplit(url).scheme not in {"http", "https"}:
+            problems.append(Problem(f"webhook {number}: the variable of its url holds no address"))
+        found.append(Target(config, number, url or "", key.encode() if key else None))
+    if problems:
+        raise UsageError(problems)
+    return found
+
+
+def _value(text: str | None, environment: Mapping[str, str]) -> str | None:
+    if text is None or not text.startswith(VARIABLE):
+        return text
+    return environment.get(text.removeprefix(VARIABLE), "").strip()
+
+
+class Webhooks:
+    """Sends messages in the background."""
+
+    def __init__(
+        self,
+        service: Service,
+        chosen: Sequence[Target],
+        public: str,
+        *,
+        resolver: Resolver = system_resolver,
+        first_pause_s: float = FIRST_PAUSE_S,
+    ) -> None:
+        """Initialise.
+
+        Args:
+            service: has the results of jobs.
+            chosen: where messages go.
+            public: address of the server, for links.
+            resolver: of host names.
+            first_pause_s: seconds before the second attempt; each pause after it is twice as long.
+        """
+        self._service, self._targets, self._public = service, chosen, public.rstrip("/")
+        self._resolver, self._pause_s = resolver, first_pause_s
+        self._stopping = threading.Event()
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook")
+        self._sent: set[Future[None]] = set()
+
+    def job_ended(self, job: JobInfo) -> None:
+        """Queue the messages about a job."""
+        if not self._targets:
+            return
+        for message in messages(self._service, job):
+            for target in self._targets:
+                if message.event in target.config.on:
+                    sent = self._pool.submit(self._deliver, target, message)
+                    self._sent.add(sent)
+                    sent.add_done_callback(self._sent.discard)
+
+    def close(self, seconds: float | None = SECONDS_AT_END) -> None:
+        """Wait for messages that are on their way; those that wait for another attempt are given up, and logged.
+
+        Args:
+            seconds: to wait; None: until each is delivered, or has failed as often as it may.
+        """
+        if seconds is not None:
+            self._stopping.set()
+        left = wait(set(self._sent), timeout=seconds).not_done
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if left:
+            LOG.error(
+                "webhooks not delivered", extra={"fields": {"messages": len(left), "reason": "the server stopped"}}
+            )
+
+    def _deliver(self, target: Target, message: Message) -> None:
+        body = message.body(self._public)
+        result, pause_s = "", self._pause_s
+        for attempt in range(1, target.config.tries + 1):
+            result, is_final = self._attempt(target, message, body)
+            if not result:
+                LOG.info("webhook delivered", extra=_fields(target, message, attempts=attempt))
+                return
+            if is_final or attempt == target.config.tries or self._stopping.wait(pause_s):
+                break
+            pause_s *= 2
+        LOG.error("webhook not delivered", extra=_fields(target, message, attempts=attempt, reason=result))
+
+    def _attempt(self, target: Target, message: Message, body: bytes) -> tuple[str, bool]:
+        """Why it failed, empty where it did not; and whether another attempt would fail too."""
+        import httpx2
+
+        now = self._service.clock() // 1000
+        try:
+            status = self._post(target, body, target.headers(body, message.delivery, now))
+        except DocumentError as error:
+            kind = error.problem.kind
+            return f"address {kind}", kind is FailureKind.REFUSED
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
+            return type(error).__name__, False
+        if 200 <= status < 300:
+            return "", True
+        return f"status {status}", status < 500 and status not in TRIED_AGAIN
+
+    def _post(self, target: Target, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send to an address that was checked; redirects are not followed, and nothing of the answer is read."""
+        import httpx2
+
+        from cranfield.certificates import trusted_certificates
+
+        host, port, address = Guard(target.config.allow, self._resolver).checked(target.url)
+        parts = urlsplit(target.url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        url = httpx2.URL(scheme=parts.scheme, host=address, port=port, raw_path=path.encode())
+        with (
+            httpx2.Client(verify=trusted_certificates(), trust_env=False, timeout=target.config.timeout_s) as client,
+            client.stream(
+                "POST",
+                url,
+                content=body,
+                headers={"Host": host_header(host, parts.scheme, port), **headers},
+                extensions={"sni_hostname": host},
+            ) as response,
+        ):
+            return response.status_code
+
+
+def _fields(target: Target, message: Message, **other: object) -> dict[str, object]:
+    return {"fields": {"webhook": target.number, "kind": message.event, "job": message.job, **other}}
+
+
+@contextmanager
+def sending(service: Service, public: str, *, to_the_end: bool = False) -> Iterator[Callable[[JobInfo], None]]:
+    """Give what is to be called when a job has ended; the end of the block waits for messages that are on their way.
+
+    Args:
+        service: has the results of jobs, and the operator's webhooks.
+        public: address of the server, for links; empty: none.
+        to_the_end: wait also for attempts that are made later.
+
+    Raises:
+        UsageError: variables of the operator's webhooks are not set.
+    """
+    webhooks = Webhooks(service, targets(service.workbench.webhooks), public)
+    try:
+        yield webhooks.job_ended
+    finally:
+        webhooks.close(None if to_the_end else SECONDS_AT_END)

@@ -1,0 +1,242 @@
+"""A job in a process of its own: `python -m cranfield.service.work`, started by a server, which writes it a line of JSON.
+
+The line says which job, on which database and with which files; no secret is in the arguments or the environment. The process
+ends with the server: its standard input then ends. What it writes of the job is refused where another server has taken it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from sqlalchemy.exc import DBAPIError
+
+from cranfield.config.workbench import Workbench
+from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError
+from cranfield.formats.io.files import path_lock
+from cranfield.service.evaluating import compared, evaluated
+from cranfield.service.requests import EvaluateRequest
+from cranfield.service.service import Service, open_service
+from cranfield.service.store.jobs import ProblemCode, job_problem
+from cranfield.service.values import Claim, JobInfo, JobProblem, Json
+from cranfield.systems.collect.collection import Interrupted
+from cranfield.systems.collect.progress import Plain
+
+if TYPE_CHECKING:
+    from cranfield.model import Answer, CallLog, Query
+
+REPORT_S = 1.0
+"""Between two reports of progress."""
+PASSED_ON = {"jobs", "limits", "tunable"}
+"""Blocks of the operator's file that a job needs."""
+
+
+class Status(IntEnum):
+    """Exit status of the process."""
+
+    ENDED = 0
+    """The job is done or has failed, and the database says so."""
+    REFUSED = 4
+    """Another server has the job: nothing was written."""
+    INTERRUPTED = 130
+    """The answers so far are kept in the folder of the job."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the server writes to the process."""
+
+    claim: Claim
+    database: str
+    config: str | None
+    workbench: Json
+    folder: str
+
+    @classmethod
+    def of(cls, service: Service, claim: Claim, folder: Path) -> Order:
+        """The order for a job of a server."""
+        database, config = service.store.database, service.config_file.path
+        path = database.path
+        place = database.url.render_as_string(hide_password=False) if path is None else f"sqlite:{path.absolute()}"
+        blocks = service.workbench.model_dump(mode="json", include=PASSED_ON, exclude_defaults=True)
+        return cls(claim, place, None if config is None else str(config.absolute()), blocks, str(folder))
+
+    @property
+    def line(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, stream: TextIO) -> Order:
+        """The order of a line."""
+        stored = json.loads(stream.readline())
+        return cls(Claim(**stored.pop("claim")), **stored)
+
+
+class JobProgress(Plain):
+    """Counts answers, and tells the job now and then; a thread of its own writes, so that no call waits for the database."""
+
+    def __init__(self, service: Service, claim: Claim) -> None:
+        super().__init__(sys.stderr)
+        self._jobs, self._claim = service.jobs, claim
+        self._totals: dict[str, int] = {}
+        self._done: dict[str, int] = {}
+        self._text = "reading the test set"
+        self._written: tuple[int, int, str] | None = None
+        self.is_refused = False
+
+    def start(self, system: str, total: int, done: int) -> None:
+        """Begin counting."""
+        self._totals[system], self._done[system] = total, done
+        super().start(system, total, done)
+
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
+        """Count an answer."""
+        self._done[system] += 1
+        super().advance(system, query, answer, log)
+
+    def finish(self) -> None:
+        """Every system was asked."""
+        self._text = "scoring"
+        super().finish()
+
+    def tell(self) -> bool:
+        """Write where the job is, if that has changed; False where another server has the job."""
+        done, total = sum(self._done.values()), sum(self._totals.values())
+        waiting = ", ".join(name for name, n in self._totals.items() if self._done[name] < n)
+        now = (done, total, f"asking {waiting}" if waiting else self._text)
+        if now == self._written:
+            return True
+        accepted = self._jobs.progress(self._claim, *now)
+        self._written = now
+        return accepted
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Tell the job each second; this process is interrupted where another server has the job."""
+        ended = threading.Event()
+
+        def tell() -> None:
+            while not self.is_refused:
+                with suppress(Exception):  # the database may be away for a moment: the answers are kept in files
+                    self.is_refused = not self.tell()
+                if self.is_refused:
+                    signal.raise_signal(signal.SIGINT)
+                if ended.wait(REPORT_S):
+                    return
+
+        thread = threading.Thread(target=tell, name="cranfield-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def work_on(service: Service, claim: Claim, folder: Path) -> Status:
+    """Do a job that is claimed, in this process.
+
+    Raises:
+        Interrupted: the answers so far are kept in the folder.
+    """
+    job = service.jobs.get(claim.job)
+    progress = JobProgress(service, claim)
+    try:
+        with progress.telling():
+            if isinstance(job.request, EvaluateRequest):
+                with evaluated(service, job.request, job.trigger, folder, progress) as made:
+                    accepted = service.jobs.finish(claim, made)
+            else:
+                accepted = service.jobs.finish(claim, [compared(service, job.request)])
+    except CranfieldError as error:
+        accepted = service.jobs.fail(claim, problems_of(error))
+    except KeyboardInterrupt:
+        if progress.is_refused:
+            return Status.REFUSED
+        raise
+    return Status.ENDED if accepted else Status.REFUSED
+
+
+def problems_of(error: CranfieldError) -> list[JobProblem]:
+    """The problems of an error, as a job keeps them."""
+    kinds = {
+        InputError: ProblemCode.INPUT,
+        SystemUnderTestError: ProblemCode.SYSTEM,
+        InternalError: ProblemCode.INTERNAL,
+    }
+    code = next((code for kind, code in kinds.items() if isinstance(error, kind)), ProblemCode.USAGE)
+    return [job_problem(problem, code) for problem in error.problems]
+
+
+def work_here(service: Service, job_id: int, folder: Path) -> JobInfo:
+    """Claim a job and do it in this process; the job as it is then. For tests and notebooks: a server uses processes."""
+    claim = service.jobs.claim("here", job_id)
+    if claim is not None and not service.jobs.get(job_id).has_ended:
+        work_on(service, claim, folder)
+    return service.jobs.get(job_id)
+
+
+def main() -> Status:
+    """Do the job of the order on stdin."""
+    from cranfield.judging.store.database import open_store
+
+    order = Order.read(sys.stdin)
+    threading.Thread(target=_end_with_server, name="cranfield-server", daemon=True).start()
+    with closing(open_store(order.database, create=False)) as store:
+        config = None if order.config is None else Path(order.config)
+        try:
+            service = open_service(store, config, Workbench.model_validate(order.workbench))
+        except CranfieldError as error:  # the config was broken meanwhile
+            jobs = open_service(store).jobs
+            return Status.ENDED if jobs.fail(order.claim, problems_of(error)) else Status.REFUSED
+        return _guarded(service, order)
+
+
+def _guarded(service: Service, order: Order) -> Status:
+    """Do the job; a bug fails it, and its traceback is for the log of the server."""
+    folder = _free_folder(Path(order.folder), order.claim)
+    try:
+        status = work_on(service, order.claim, folder)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, Interrupted):
+            sys.stderr.write(f"{interrupt}\n")
+        return Status.INTERRUPTED
+    except DBAPIError:  # the job is tried again, with the answers that it has
+        raise
+    except Exception:
+        problem = Problem("an unexpected error", hint="the log of the server has the reason")
+        service.jobs.fail(order.claim, [job_problem(problem, ProblemCode.INTERNAL)])
+        raise
+    if status == Status.ENDED and not service.jobs.get(order.claim.job).problems:
+        shutil.rmtree(folder, ignore_errors=True)
+    return status
+
+
+def _free_folder(folder: Path, claim: Claim) -> Path:
+    """The folder of a job; another where the process of a stalled server still has it, whose answers are asked for again."""
+    with suppress(BlockingIOError), path_lock(folder, wait=False):
+        return folder
+    return folder.with_name(f"{folder.name}-{claim.fence}")
+
+
+def _end_with_server() -> None:
+    """End this process when the server has ended, however it ended."""
+    with suppress(OSError):
+        while os.read(0, 1):  # not by `sys.stdin`, whose lock would be held at the end of the process
+            pass
+    os._exit(Status.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""The whole day of a team in Chromium: keywords are pasted, two raters grade with keys, measures move, a second run keeps the grades."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.unit.service.shop import Shop, make_shop
+
+from cranfield.judging.store.accounts import AccountInfo
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Role
+from cranfield.judging.store.store import Store
+from cranfield.server.passwords import hash_password
+from cranfield.service.requests import CompareRequest
+
+from .test_judging_page import all_saved, grade
+from .test_team_pages import check
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+PASSWORD = "a long sentence of words"
+DONE_MS = 60_000
+
+
+@dataclass
+class Served:
+    """A server with a system, a lead and two raters."""
+
+    address: str
+    store: Store
+    shop: Shop
+    browser: Browser
+    messages: list[str]
+
+    def page(self, name: str, path: str) -> Page:
+        """A browser in which an account has signed in, at a page."""
+        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
+        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
+        page.goto(f"{self.address}/sign-in?next={path}")
+        page.fill("#name", name)
+        page.fill("#password", PASSWORD)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{self.address}{path}")
+        return page
+
+
+def account(store: Store, name: str, role: Role) -> AccountInfo:
+    return store.people.add(name, role, password_hash=hash_password(PASSWORD))
+
+
+@pytest.fixture
+def served(browser: Browser, tmp_path: Path) -> Iterator[Served]:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    with closing(open_store(tmp_path / "books.db")) as store:
+        account(store, "alex", Role.ADMIN)
+        lead = account(store, "lee", Role.LEAD)
+        for name in ("ann", "bob"):
+            account(store, name, Role.RATER)
+        shop = make_shop(store, tmp_path, lead.id)
+        (tmp_path / "workbench.yaml").write_text("tunable: {shop: {params.boost: [1, 2]}}\n")
+        files = [str(tmp_path / "cranfield.yaml"), "--workbench", str(tmp_path / "workbench.yaml")]
+        command = [sys.executable, "-m", "cranfield", "serve", *files, "--accounts", "--port", str(port)]
+        log = tmp_path / "server.log"  # a pipe that is not read would stop the server
+        with log.open("w") as lines:
+            server = subprocess.Popen(
+                [*command, "--db", str(tmp_path / "books.db")],
+                stdout=subprocess.PIPE,
+                stderr=lines,
+                text=True,
+                env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+            )
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            assert line, log.read_text(encoding="utf-8")
+            address = line.split()[-1].rstrip("/")
+            yield Served(address, store, shop, browser, [])
+        finally:
+            server.terminate()
+            server.communicate(timeout=30)
+
+
+def evaluation_page(page: Page) -> int:
+    """Wait for the job of the page, and open its evaluation; the id."""
+    link = page.locator("main a[href^='/evaluations/']").first
+    expect(link).to_be_visible(timeout=DONE_MS)
+    link.click()
+    page.wait_for_url(re.compile(r"/evaluations/\d+"))
+    return int(page.url.rsplit("/", 1)[1])
+
+
+def cells(page: Page, measure: str) -> list[str]:
+    row = page.locator("#live tr", has=page.locator(f"th:text-is('{measure}')")).first
+    return [" ".join(text.split()) for text in row.locator("td").all_inner_texts()]
+
+
+def judge(served: Served, name: str, given: dict[str, str]) -> None:
+    """A rater grades everything with keys."""
+    page = served.page(name, "/books/shoes/judge")
+    for _ in given:
+        grade(page, given[page.locator(".card .doc").inner_text()])
+    expect(page.locator("#finished-text")).to_contain_text("Nothing is left")
+    all_saved(page)
+    page.context.close()
+
+
+def test_the_day_of_a_team(served: Served) -> None:
+    lead = served.page("lee", "/evaluations/new")
+    check(lead, "new-evaluation")
+    lead.fill("#keywords", "red shoes\n\nboots\nred shoes\n")
+    lead.fill("#name", "shoes")
+    lead.fill("#k", "4")
+    lead.fill("#measures", "P@4 AP@4 nDCG@4")
+    lead.select_option("#scale", "binary")
+    lead.fill("#raters", "2")
+    lead.get_by_label("shop").check()
+    for name in ("ann", "bob"):
+        lead.get_by_label(name).check()
+    lead.get_by_role("button", name="Start").click()
+    expect(lead.get_by_role("status").first).to_contain_text("line 2 is blank")
+    lead.get_by_role("button", name="Start").click()
+    first = evaluation_page(lead)
+    assert cells(lead, "P@4")[:4] == ["null", "0", "2", "0 % 0 of 6"]
+
+    judge(served, "ann", {"a": "1", "b": "1", "c": "0", "d": "0", "x": "1", "y": "0"})
+    # the page of the lead moves by itself: red shoes 2 of 4, boots 1 of 2
+    expect(lead.locator("#live")).to_contain_text("100 % 6 of 6", timeout=DONE_MS)
+    assert cells(lead, "P@4")[:3] == ["0.5000", "2", "0"]
+    judge(served, "bob", {"a": "1", "b": "0", "c": "0", "d": "0", "x": "1", "y": "0"})
+    # b is a tie now: null, and out of the denominator. P 1/3 and 1/2
+    expect(lead.locator("#live")).to_contain_text("83 % 5 of 6", timeout=DONE_MS)
+    assert cells(lead, "P@4") == ["0.4167", "2", "0", "83 % 5 of 6", "17 % 1 of 6", "binary"]
+    expect(lead.locator("#live").get_by_role("button", name="CSV").first).to_be_visible()  # also after an update
+    check(lead, "evaluation-judged")
+
+    served.shop.answers(red_shoes="eab", boots="xy")
+    lead.get_by_role("link", name="Run again").click()
+    lead.wait_for_url(re.compile(r"/evaluations/new\?like="))
+    lead.get_by_role("button", name="Start").click()
+    second = evaluation_page(lead)
+    # e alone is open: a 1, b a tie; AP over the relevant one that is found
+    assert cells(lead, "P@4")[:4] == ["0.7500", "2", "0", "60 % 3 of 5"]
+    judge(served, "ann", {"e": "0"})
+    judge(served, "bob", {"e": "0"})
+    expect(lead.locator("#live tr", has_text="P@4").first).to_contain_text("0.5000", timeout=DONE_MS)
+    assert cells(lead, "P@4")[:4] == ["0.5000", "2", "0", "80 % 4 of 5"]
+
+    lead.get_by_role("button", name="Compare by these grades").click()
+    lead.wait_for_url(re.compile(r"/comparisons/\d+"), timeout=DONE_MS)
+    assert {info.id for info in served.shop.service.evaluations.all() if info.book_id is not None} == {first, second}
+    assert served.messages == []
+
+
+def test_a_hole_is_graded_with_a_key_where_it_is_seen(served: Served) -> None:
+    lead = served.page("lee", "/evaluations/new")
+    found: list[int] = []
+    for answers in ("abc", "cba"):
+        served.shop.answers(red_shoes=answers)
+        lead.goto(f"{served.address}/evaluations/new?testset=own&system=shop")
+        lead.fill("#k", "3")
+        lead.fill("#measures", "P@2")
+        lead.select_option("#convention", "trec")
+        lead.select_option("#book", "/")
+        lead.get_by_role("button", name="Start").click()
+        found.append(evaluation_page(lead))
+    jobs = served.shop.service.jobs
+    job = jobs.wait(jobs.submit(CompareRequest(baseline=found[0], candidate=found[1])).id, DONE_MS / 1000)
+    base = f"{served.address}/comparisons/{job.results[0]}"
+    lead.goto(f"{base}/queries/q1")
+    check(lead, "holes")
+    grade_page = lead.context.new_page()
+    grade_page.goto(f"{base}/grade?query=q1&doc=c&side=candidate")
+    check(grade_page, "grade-hole")
+    grade_page.close()
+    lead.get_by_role("link", name="Grade c").click()
+    dialog = lead.get_by_role("dialog")
+    expect(dialog).to_contain_text("Title c")
+    lead.keyboard.press("1")
+    expect(lead.get_by_text("graded 1")).to_be_visible()
+    lead.goto(f"{served.address}/evaluations/{found[1]}/queries#q=q1")
+    expect(lead.locator("#query-panel a[data-grade]")).to_have_count(2)
+    lead.get_by_role("link", name="Grade b").click()
+    expect(lead.get_by_label("Grade a result")).to_contain_text("Title b")
+    lead.keyboard.press("Escape")
+    lead.goto(base)
+    expect(lead.locator("#new-grades")).to_contain_text("1 new grade")
+    check(lead, "comparison-new-grades")
+    lead.get_by_role("button", name="Recompute with the new grades").click()
+    lead.wait_for_url(re.compile(r"done=recomputed"), timeout=DONE_MS)
+    assert served.messages == []
+
+
+def test_pages_of_systems(served: Served) -> None:
+    lead = served.page("lee", "/systems")
+    check(lead, "systems")
+    lead.get_by_role("link", name="shop").click()
+    check(lead, "system")
+    lead.fill("#query", "red shoes")
+    lead.select_option("select[name='set:params.boost']", "2")
+    lead.get_by_role("button", name="Ask").click()
+    expect(lead.get_by_role("heading", name="Side by side")).to_be_visible(timeout=DONE_MS)
+    check(lead, "system-probed")
+    lead.fill("#variant", "turned")
+    lead.select_option("select[name='set:params.boost']", "2")
+    lead.get_by_role("button", name="Keep as a variant").click()
+    expect(lead.get_by_role("link", name="turned")).to_be_visible()
+    check(lead, "system-variants")
+    lead.get_by_role("button", name="Compare with the config on the test set").click()
+    lead.wait_for_url(re.compile(r"/comparisons/\d+"), timeout=DONE_MS)
+    expect(lead.get_by_role("heading", level=1)).to_contain_text("tried: boost=2")
+    assert served.messages == []

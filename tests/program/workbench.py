@@ -1,0 +1,161 @@
+"""A server's database with results: test sets, evaluations that count and one that does not, a comparison, jobs of each end."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from cranfield.project.experiment import Experiment
+from cranfield.reporting import results_payload, to_json
+from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.scoring import figures_of, score, settings_of, void_of
+from cranfield.service.service import Service
+from cranfield.service.store.schema import Trigger
+from cranfield.service.values import JobProblem, NewComparison, NewEvaluation
+
+WORDS = ("wool", "socks", "blue", "shirt", "rain", "coat", "boots", "winter", "hat", "shoes", "red", "scarf")
+KINDS = ("name", "task", "question")
+
+
+PAGES = {
+    "home": "/",
+    "test sets": "/testsets",
+    "test set": "/testsets/shop",
+    "older version": "/testsets/shop?version=1&find=wool&page=9",
+    "query of a test set": "/testsets/shop/queries/q3",
+    "versions": "/testsets/shop/diff?old=1&new=2",
+    "evaluations": "/evaluations",
+    "evaluations chosen": "/evaluations?testset=shop&tag=nightly&since=2026-01-01&system=old&pinned=true",
+    "history": "/evaluations?testset=shop",
+    "evaluation": "/evaluations/{new}",
+    "void evaluation": "/evaluations/{void}",
+    "queries": "/evaluations/{new}/queries",
+    "query": "/evaluations/{new}/queries/q3",
+    "compare": "/comparisons",
+    "compare two": "/comparisons?baseline={old}&candidate={second}",
+    "comparison": "/comparisons/{comparison}",
+    "query of a comparison": "/comparisons/{comparison}/queries/q3",
+    "jobs": "/jobs",
+    "failed jobs": "/jobs?state=failed",
+    "failed job": "/jobs/{failed}",
+    "queued job": "/jobs/{queued}",
+    "settings": "/settings",
+    "measures": "/measures",
+    "books": "/books",
+}
+"""Every page of the workbench. Whoever adds a page adds it here: the browser test opens each at two widths."""
+
+
+def write_testset(
+    path: Path, n_queries: int, *, version: str = "1", made: str = "2026-03-01", changed: int = 0
+) -> Path:
+    """Queries in three strata with four relevant documents each; `changed` of them have other judgments."""
+    lines = [
+        "cranfield_testset: 1",
+        "name: shop",
+        f"version: '{version}'",
+        f"meta: {{made: {made}, refresh_days: 90}}",
+        "queries:",
+    ]
+    for place in range(n_queries):
+        text = f"{WORDS[place % 12]} {WORDS[place * 7 % 11]} {place}"
+        grade = 1 if place < changed else 2
+        lines.append(f"  - id: q{place}")
+        lines.append(f"    text: {text}")
+        lines.append(f"    strata: {{kind: {KINDS[place % 3]}}}")
+        lines.append(
+            f"    judgments: {{q{place}-d0: {grade}, q{place}-d1: 1, q{place}-d2: 1, q{place}-d3: 2, q{place}-d9: 0}}"
+        )
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_run(path: Path, n_queries: int, skill: float, *, seed: int, depth: int = 10) -> Path:
+    """Results of which the better ones are higher with more skill."""
+    draw = random.Random(seed)
+    lines = []
+    for place in range(n_queries):
+        docs = [f"q{place}-d{number}" for number in range(depth + 4)]
+        docs.sort(key=lambda doc: int(doc.rpartition("d")[2]) * skill + draw.random() * 8)
+        lines += [f"q{place} Q0 {doc} {rank} {100 - rank} run" for rank, doc in enumerate(docs[:depth], 1)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def evaluate(
+    service: Service,
+    testset: str,
+    run: Path,
+    system: str,
+    *,
+    void: tuple[str, ...] = (),
+    tags: tuple[str, ...] = (),
+    measures: tuple[str, ...] | None = None,
+    configured: bool = True,
+) -> int:
+    """Do the work of a job in this process; the id of the evaluation."""
+    info = service.runs.add(system, run)
+    made = service.testsets.get(testset)
+    service.jobs.submit(EvaluateRequest(testset=testset, runs=(info.id,), tags=tags), trigger=Trigger.PAGE)
+    claim = service.jobs.claim("test:1")
+    assert claim is not None
+    loaded = service.testsets.load(made.ref)
+    experiment = Experiment(loaded, (), k=10, measures=measures)
+    settings = settings_of(experiment, name=system)
+    found = score(settings, loaded, run, info.format)
+    payload = to_json(results_payload([found])).encode()
+    figures = figures_of(found, settings)
+    new = NewEvaluation(
+        *(made.id or 0, info.id, system, figures, settings, payload),
+        void=void or void_of(found, settings),
+        tags=tags,
+        configured=configured,
+    )
+    assert service.jobs.finish(claim, [new])
+    return service.evaluations.for_job(claim.job)[0].id
+
+
+def compare(service: Service, baseline: int, candidate: int) -> int:
+    """Compare two evaluations in this process; the id of the comparison."""
+    request = CompareRequest(baseline=baseline, candidate=candidate)
+    service.jobs.submit(request, trigger=Trigger.PAGE)
+    claim = service.jobs.claim("test:1")
+    assert claim is not None
+    found = service.comparisons.compare(request)
+    about = found.measures[found.primary]
+    figures = {
+        "primary": str(found.primary),
+        "delta": about.delta,
+        "ci_low": about.ci_low,
+        "ci_high": about.ci_high,
+        "p_value": None,
+    }
+    options = {"request": request.model_dump(mode="json"), "figures": figures}
+    payload = to_json(results_payload(found)).encode()
+    new = NewComparison(baseline, candidate, options, found.verdict.code.value, found.verdict.sentence, payload)
+    assert service.jobs.finish(claim, [new])
+    return service.comparisons.for_job(claim.job).id
+
+
+def fill(service: Service, folder: Path, n_queries: int = 30) -> dict[str, int]:
+    """Fill a database; the ids by name."""
+    shop = write_testset(folder / "shop.yaml", n_queries)
+    service.testsets.add("shop", shop)
+    runs = {
+        name: write_run(folder / f"{name}.run", n_queries, skill, seed=place)
+        for place, (name, skill) in enumerate({"old": 0.3, "new": 1.2}.items())
+    }
+    ids = {name: evaluate(service, "shop", run, name, tags=("nightly",)) for name, run in runs.items()}
+    service.evaluations.pin(ids["old"], pinned=True)
+    ids["void"] = evaluate(service, "shop", runs["old"], "broken", void=("every query returned the same results",))
+    ids["comparison"] = compare(service, ids["old"], ids["new"])
+    service.testsets.add("shop", write_testset(folder / "shop2.yaml", n_queries + 2, version="2", changed=3))
+    ids["second"] = evaluate(service, "shop", write_run(folder / "next.run", n_queries + 2, 1.0, seed=9), "new")
+    service.jobs.submit(EvaluateRequest(testset="shop", runs=(1,)), trigger=Trigger.WATCH)
+    claim = service.jobs.claim("test:1")
+    assert claim is not None
+    ids["failed"] = claim.job
+    problem = JobProblem("the search did not start: no such file", "search", "check `command` of the system", "system")
+    service.jobs.fail(claim, [problem])
+    ids["queued"] = service.jobs.submit(EvaluateRequest(testset="shop", runs=(1,)), trigger=Trigger.API).id
+    return ids

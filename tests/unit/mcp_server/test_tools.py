@@ -1,0 +1,246 @@
+"""The tools over a folder and over a database, driven by the official client in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from cranfield.errors import UnknownNameError
+from cranfield.formats.runs.jsonl import write_run
+from cranfield.judging.store.database import open_store
+from cranfield.mcp_server.evidence import KEPT, FolderEvidence
+from cranfield.mcp_server.server import make_server
+from cranfield.mcp_server.stored import StoredEvidence
+from cranfield.model import Answer, Outcome, Run
+from cranfield.service.service import open_service
+
+from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text
+
+
+def ask(evidence: FolderEvidence, body: Callable[[Any], Any], **options: Any) -> Any:
+    """Connect a client and run a coroutine with its `call`."""
+
+    async def main() -> Any:
+        async with connected(make_server(evidence, **options)) as client:
+
+            async def call(tool: str, **arguments: object) -> Any:
+                return await client.call_tool(tool, arguments)
+
+            return await body(call)
+
+    return anyio.run(main)
+
+
+@pytest.fixture
+def evidence(evidence_folder: Path) -> FolderEvidence:
+    return FolderEvidence(evidence_folder / "cranfield.yaml")
+
+
+def test_an_agent_evaluates_compares_and_reads_why(evidence: FolderEvidence, evidence_folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")}
+
+    async def body(call) -> None:
+        listed = content(await call("list_systems"))
+        assert [each["name"] for each in listed["systems"]] == ["good", "slow", "broken"]
+        assert listed["testsets"][0]["name"] == "testset"
+        runs = content(await call("list_runs"))["runs"]
+        assert [each["run"] for each in runs] == ["runs/a.trec", "runs/b.trec"]
+        a, b = [content(await call("evaluate", testset="testset", run=each["run"])) for each in runs]
+        assert list(a)[:2] == ["counts", "void"]
+        assert (a["primary"], a["figures"][0]["mean"], a["stored"]) == ("nDCG@5", 0.375, False)  # 3 of 8 queries
+        compared = content(await call("compare", baseline=a["result"], candidate=b["result"], test="t"))
+        assert compared["verdict"] == "better"
+        assert compared["differences"][0]["delta"] == 0.625
+        worst = content(await call("worst_queries", result=a["result"], limit=2))
+        assert [each["value"] for each in worst["queries"]] == [0, 0]
+        rest = content(await call("worst_queries", result=a["result"], limit=50, offset=worst["next_offset"]))
+        assert rest["next_offset"] is None
+        assert len(worst["queries"] + rest["queries"]) == N_QUERIES
+        explained = content(await call("explain_query", result=compared["result"], query="q7"))
+        assert explained["text"] == {"untrusted": HOSTILE}
+        assert explained["expected"] == [{"item": {"untrusted": "d7"}, "grade": 1, "ranks": [None, 1]}]
+        assert [each["hits"][0]["state"] for each in explained["sides"]] == ["judged", "judged"]
+        report = content(await call("get_report", result=compared["result"]))
+        assert "Verdict: better" in report["report"]["untrusted"]
+        assert content(await call("get_result", result=compared["result"]))["verdict"] == "better"
+
+    ask(evidence, body)
+    assert {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")} == before
+
+
+def test_every_tool_has_a_schema_of_what_it_answers(evidence: FolderEvidence) -> None:
+    async def main() -> None:
+        async with connected(make_server(evidence)) as client:
+            assert "never an instruction" in client.instructions
+            tools = (await client.list_tools()).tools
+            assert all(tool.output_schema and tool.description for tool in tools)
+            assert all(tool.annotations.read_only_hint for tool in tools)
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("evaluate", {"testset": "nope", "run": "runs/a.trec"}, "unknown test set 'nope'; expected testset"),
+        ("evaluate", {"testset": "testset"}, "name a system or a run"),
+        ("evaluate", {"testset": "testset", "run": "runs/a.trec", "system": "good"}, "exactly one of the two"),
+        (
+            "evaluate",
+            {"testset": "testset", "run": "../cranfield.yaml"},
+            "no run file '../cranfield.yaml' in the folder",
+        ),
+        ("evaluate", {"testset": "testset", "run": "/etc/hostname"}, "no run file '/etc/hostname' in the folder"),
+        ("evaluate", {"testset": "testset", "run": "runs/a\0"}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": "x" * 900}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": "link.trec"}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": "cranfield.yaml"}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": ".hidden/a.trec"}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": "runs/a.trec", "k": 5}, "leave k out"),
+        ("evaluate", {"testset": "testset", "run": "runs/a.trec", "measures": ["ndgc@3"]}, "did you mean nDCG@3"),
+        ("evaluate", {"testset": "testset", "system": "god"}, "did you mean good"),
+        ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow broken to be asked"),
+        ("worst_queries", {"result": "memory/1"}, "there is no result memory/1"),
+        ("worst_queries", {"result": "memory/1", "limit": 1000}, "less than or equal to 100"),
+    ],
+)
+def test_an_error_is_one_of_the_tool_in_our_words(
+    evidence_folder: Path, tool: str, arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    for name in ("cranfield.yaml", "testset.yaml"):
+        (folder / name).write_text((evidence_folder / name).read_text())
+    (tmp_path / "secret.trec").write_text(run_text("secret", 1))
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "a.trec").write_text(run_text("a", 1))
+    (folder / "link.trec").symlink_to(tmp_path / "secret.trec")
+    (folder / "runs").mkdir()
+    (folder / "runs" / "a.trec").write_text(run_text("a", 1))
+    evidence = FolderEvidence(folder / "cranfield.yaml", allowed=frozenset({"good"}))
+
+    async def body(call) -> None:
+        assert message in problem(await call(tool, **arguments))
+
+    ask(evidence, body)
+
+
+def test_a_bug_shows_nothing_of_itself(evidence: FolderEvidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a secret")
+
+    monkeypatch.setattr(evidence, "runs", fail)
+
+    async def body(call) -> None:
+        assert problem(await call("list_runs")) == "Error executing tool list_runs"
+
+    ask(evidence, body)
+
+
+def test_void_evidence_comes_first_in_every_answer(evidence_folder: Path, tmp_path: Path) -> None:
+    for name in ("cranfield.yaml", "testset.yaml"):
+        (tmp_path / name).write_text((evidence_folder / name).read_text())
+    answers = {f"q{n}": Answer(Outcome.ERROR if n else Outcome.EMPTY) for n in range(N_QUERIES)}
+    write_run(Run("none", answers), tmp_path / "none.jsonl")
+
+    async def body(call) -> None:
+        for _ in range(2):
+            made = content(await call("evaluate", testset="testset", run="none.jsonl"))
+        compared = content(await call("compare", baseline="memory/1", candidate="memory/2"))
+        answers = [made, compared]
+        for tool, more in (("worst_queries", {}), ("explain_query", {"query": "q1"}), ("get_report", {})):
+            answers += [content(await call(tool, result=ref, **more)) for ref in ("memory/1", "memory/3")]
+        for answer in answers:
+            assert list(answer)[:2] == ["counts", "void"]
+            assert answer["counts"] is False
+            assert "of 8 queries" in answer["void"][0]
+        assert compared["verdict"] == "invalid"
+
+    ask(FolderEvidence(tmp_path / "cranfield.yaml"), body)
+
+
+def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cranfield.yaml").write_text((evidence_folder / "cranfield.yaml").read_text())
+    queries = "\n".join(
+        f"  - {{id: q{n}, text: '{'long ' * 5000}', judgments: {{{', '.join(f'd{i}: 1' for i in range(300))}}}}}"
+        for n in range(4)
+    )
+    (tmp_path / "testset.yaml").write_text(f"cranfield_testset: 1\nname: large\nqueries:\n{queries}\n")
+    lines = [f"q{n} Q0 {'x' * 300}{i} {i + 1} {1 / (i + 1)} r" for n in range(4) for i in range(300)]
+    (tmp_path / "r.trec").write_text("\n".join(lines) + "\n")
+
+    async def body(call) -> None:
+        made = await call("evaluate", testset="testset", run="r.trec")
+        ref = content(made)["result"]
+        others = [
+            await call("worst_queries", result=ref, limit=100),
+            await call("explain_query", result=ref, query="q1"),
+        ]
+        for answer in (made, *others, first := await call("get_report", result=ref)):
+            assert len(json.dumps(content(answer))) < 150_000
+        text, page = "", content(first)
+        while True:
+            text += page["report"]["untrusted"]
+            if page["next_offset"] is None:
+                break
+            page = content(await call("get_report", result=ref, offset=page["next_offset"]))
+        assert len(text) == page["n_characters"]
+
+    ask(FolderEvidence(tmp_path / "cranfield.yaml"), body)
+
+
+def test_the_oldest_result_is_dropped(evidence: FolderEvidence) -> None:
+    from cranfield.mcp_server.evidence import Wanted
+
+    made = evidence.evaluate_run(Wanted("testset", run="runs/a.trec"))
+    for _ in range(KEPT):
+        evidence.memory.keep(made.value, made.options)
+    with pytest.raises(UnknownNameError, match="no result memory/1"):
+        evidence.get("memory/1")
+
+
+def test_an_unknown_system_on_the_command_line_is_refused(evidence_folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match="god"):
+        FolderEvidence(evidence_folder / "cranfield.yaml", allowed=frozenset({"god"}))
+
+
+def test_a_database_has_stored_runs_and_test_sets(evidence_folder: Path, tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "books.db")) as store:
+        service = open_service(store, evidence_folder / "cranfield.yaml")
+        (tmp_path / "set.yaml").write_text(set_text())
+        service.testsets.add("uploaded", tmp_path / "set.yaml")
+        ids = [service.runs.add(name, evidence_folder / "runs" / f"{name}.trec").id for name in ("a", "b")]
+        evidence = StoredEvidence(service, evidence_folder / "cranfield.yaml")
+
+        async def body(call) -> None:
+            listed = content(await call("list_systems"))
+            assert [each["name"] for each in listed["testsets"]] == ["testset", "uploaded"]
+            assert [each["run"] for each in content(await call("list_runs"))["runs"]] == [str(ids[1]), str(ids[0])]
+            for testset in ("uploaded", "testset"):
+                made = content(await call("evaluate", testset=testset, run=str(ids[0]), measures=["nDCG@5"]))
+                assert made["figures"][0]["mean"] == 0.375
+            assert "no stored run" in problem(await call("evaluate", testset="uploaded", run="runs/a.trec"))
+            assert content(await call("list_results"))["results"] == []
+            for ref in ("evaluation/1", "comparison/1", "job/1", "elsewhere/1", "evaluation/x"):
+                problem(await call("get_result", result=ref))
+
+        ask(evidence, body)
+        assert service.jobs.all() == ()
+
+
+def test_writes_need_a_token_that_may(evidence_folder: Path, tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "books.db")) as store:
+        service = open_service(store, evidence_folder / "cranfield.yaml")
+        evidence = StoredEvidence(service, evidence_folder / "cranfield.yaml", writes=True)
+
+        async def body(call) -> None:
+            assert "may not store" in problem(await call("evaluate", testset="testset", system="good"))
+
+        ask(evidence, body, may_write=lambda _: False)
+        assert service.jobs.all() == ()

@@ -1,0 +1,182 @@
+"""What an operator sees of the server: its log, its probes, its end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from cranfield.server import health
+from cranfield.server.health import database_problem
+from cranfield.server.logs import JsonForm, TextForm, configure_logs, event
+from cranfield.server.options import ServerOptions
+from cranfield.server.run import bind
+
+SECRET = "nda-94-fungus"
+ELSEWHERE = {"host": "10.1.2.3:8734"}
+
+
+@pytest.fixture
+def lines(team) -> Iterator[list[dict]]:
+    """What is logged, as JSON; read when it is looked at."""
+
+    class Lines(list):
+        def __iter__(self):
+            return iter([json.loads(line) for line in stream.getvalue().splitlines()])
+
+    stream = StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonForm(with_messages=False))
+    log = logging.getLogger("cranfield")
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield Lines()
+    log.removeHandler(handler)
+    log.setLevel(before)
+
+
+def test_a_request_is_logged_by_its_template_with_the_account(team, lines) -> None:
+    client = team.browser("lee")
+    answer = client.get(f"/books/shop?q={SECRET}", headers={"x-request-id": "load-balancer/7"})
+    (line,) = [each for each in lines if each["event"] == "request"]
+    assert answer.headers["x-request-id"] == line["request"] == "load-balancer/7"
+    assert line["route"] == "/books/{book}"
+    assert (line["method"], line["status"], line["level"]) == ("GET", 200, "info")
+    assert line["account"] == team.store.people.get("lee").id
+    assert line["ms"] > 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line["time"])
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, "line\u2028break", '"}', "é"])
+def test_a_request_id_that_is_not_well_formed_is_replaced(team, given: str) -> None:
+    answer = team.new().get("/sign-in", headers={"x-request-id": given.encode()})
+    assert re.fullmatch("[0-9a-f]{16}", answer.headers["x-request-id"])
+
+
+def test_no_line_has_a_secret(team, lines) -> None:
+    client = team.new()
+    client.get(f"/join/{SECRET}")
+    client.get(f"/no-such-page/{SECRET}?q={SECRET}", headers={"user-agent": SECRET, "referer": SECRET})
+    client.get("/books/shop", headers={"authorization": f"Bearer {SECRET}"})
+    client.post("/sign-in", data={"name": SECRET, "password": SECRET})
+    client.cookies.set("session", SECRET)
+    client.get("/account")
+    text = json.dumps(list(lines))
+    assert len(list(lines)) == 5
+    assert SECRET not in text
+    assert [each["route"] for each in lines][:2] == ["/join/{raw}", None]
+
+
+def test_an_unexpected_error_is_logged_without_its_message(team, lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError(SECRET)
+
+    monkeypatch.setattr(team.store.books, "all", fail)
+    answer = team.browser("lee").get("/")
+    assert answer.status_code == 500
+    (line,) = [each for each in lines if "error" in each]
+    assert line["event"].removeprefix("error ") in answer.text
+    assert line["error"] == "ValueError"
+    assert "in fail" in line["traceback"]
+    assert line["request"] == answer.headers["x-request-id"]
+    assert SECRET not in json.dumps(list(lines))
+
+
+def test_statements_of_the_database_hide_their_parameters(team) -> None:
+    with team.store.database.read() as session, pytest.raises(OperationalError) as caught:
+        session.connection().exec_driver_sql("SELECT nosuch(?)", (SECRET,))
+    assert SECRET not in str(caught.value)
+
+
+def test_text_form_is_one_line_whatever_a_field_has() -> None:
+    record = logging.LogRecord("cranfield", logging.INFO, "", 0, "request", None, None)
+    record.fields = {"method": "GET\nrequest \x1b[31m"}
+    assert TextForm(with_messages=False).format(record).endswith(r"info request method=GET\nrequest \x1b[31m")
+
+
+def test_a_log_that_is_no_terminal_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    root, ours = logging.getLogger(), logging.getLogger("cranfield")
+    before = root.handlers, root.level, ours.level
+    try:
+        configure_logs("auto")
+        event(ours, "job done", job=7)
+        logging.getLogger("httpx2").info("GET https://me:secret@example.org")
+        configure_logs("quiet")
+        event(ours, "job done", job=8)
+    finally:
+        root.handlers, root.level = before[:2]
+        ours.setLevel(before[2])
+        root.setLevel(before[1])
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["job"]) == ("job done", 7)
+
+
+def test_probes_answer_under_every_name_without_an_account(team, lines) -> None:
+    client = team.new()
+    for path in ("/healthz", "/readyz"):
+        answer = client.get(path, headers=ELSEWHERE)
+        assert (answer.status_code, answer.json()) == (200, {"ok": True, "problems": []})
+        assert answer.headers["cache-control"] == "no-store"
+        assert client.post(path, headers=ELSEWHERE).status_code == 405
+    assert client.get("/sign-in", headers=ELSEWHERE).status_code == 421
+    assert not [line for line in lines if line["event"] == "request" and line["status"] == 200]
+
+
+@pytest.fixture
+def probed(team, monkeypatch: pytest.MonkeyPatch):
+    """The answer of `/readyz`, which looks each time."""
+    monkeypatch.setattr(health, "SECONDS_KEPT", 0)
+    readiness = team.app.state.readiness
+    yield lambda: team.new().get("/readyz", headers=ELSEWHERE)
+    readiness.draining, readiness._kept = False, (float("-inf"), "")
+
+
+def test_not_ready_when_the_database_is_gone(team, probed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise OperationalError("SELECT", {}, Exception(f"host {SECRET} is gone"))
+
+    monkeypatch.setattr(health, "stored_revision", fail)
+    answer = probed()
+    assert answer.status_code == 503
+    assert answer.json() == {"ok": False, "problems": ["the database does not answer"]}
+    assert team.new().get("/healthz").status_code == 200
+
+
+def test_not_ready_when_another_version_has_upgraded_the_schema(team, probed) -> None:
+    with team.store.database.write() as session:
+        session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    assert probed().json()["problems"] == ["the schema of the database is of another version"]
+    assert database_problem(team.store.database)
+
+
+def test_not_ready_while_it_stops(team, probed) -> None:
+    team.app.state.readiness.draining = True
+    assert probed().json()["problems"] == ["the server is stopping"]
+
+
+def test_a_further_name_of_the_server_is_accepted(team) -> None:
+    options = ServerOptions(port=8000, accounts=True, secret=b"k" * 32, allow_hosts=("10.1.2.3", "in.example:9"))
+    assert options.knows("10.1.2.3:8734")
+    assert options.knows("in.example:9")
+    assert not options.knows("in.example:10")
+    assert not options.knows("evil.example")
+    assert "http://10.1.2.3" not in options.origins
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio sets TCP_NODELAY only on sockets whose protocol is named: without it an answer waits for the client's ACK."""
+    with bind(ServerOptions(port=free_port())) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,258 @@
+"""Pages of an evaluation by a team: the form, measures that move, grades of holes, systems and their open parameters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import unescape
+
+import pytest
+from tests.unit.server.conftest import Team
+from tests.unit.service.shop import Shop, make_shop
+
+from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
+
+FORM = {
+    "name": "shoes",
+    "keywords": "red shoes\nboots\nlaces",
+    "systems": "shop",
+    "k": "4",
+    "measures": "P@4, AP@4, RR@4, nDCG@4",
+    "convention": "searchtweak",
+    "scale": "binary",
+    "raters": "3",
+}
+
+
+@dataclass
+class Pages:
+    """The pages of a server with a system, and its lead."""
+
+    team: Team
+    shop: Shop
+
+    def get(self, path: str, who: str = "lee", status: int = 200) -> str:
+        answer = self.team.browser(who).get(path)
+        assert answer.status_code == status, answer.text[-2_000:]
+        return unescape(answer.text)
+
+    def post(self, path: str, who: str = "lee", **fields: object):
+        client = self.team.browser(who)
+        return client.post(path, data={"csrf": self.team.csrf(client), **fields})
+
+    def evaluated(self, **changes: object) -> int:
+        """Start an evaluation by the form, and do its work; its id."""
+        answer = self.post("/evaluations/new", **{**FORM, **changes})
+        assert answer.status_code == 303, unescape(answer.text)
+        (job,) = self.shop.work()
+        return job.results[0]
+
+    def work_at_once(self) -> None:
+        """Do the jobs when a page waits for one."""
+        jobs = self.shop.service.jobs
+        jobs.wait = lambda job_id, _: (self.shop.work(), jobs.get(job_id))[1]
+
+    def row(self, evaluation: int, measure: str) -> list[str]:
+        """The cells of a measure on the page of an evaluation: mean, with a value, null, coverage, tied, scale."""
+        page = self.get(f"/evaluations/{evaluation}")
+        cells = re.search(rf'<tr><th scope="row">{re.escape(measure)}</th>(.*?)</tr>', page)
+        assert cells, page
+        return [" ".join(re.sub("<[^>]+>", " ", cell).split()) for cell in re.findall("<td[^>]*>(.*?)</td>", cells[1])]
+
+
+@pytest.fixture
+def pages(team: Team, tmp_path):
+    shop = make_shop(team.store, tmp_path, team.store.people.get("lee").id)
+    team.app.state.service = shop.service
+    team.app.state.results, team.app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    yield Pages(team, shop)
+    team.app.state.service = None
+
+
+def test_the_form_names_what_it_leaves_out(pages):
+    answer = pages.post("/evaluations/new", **{**FORM, "keywords": "red shoes\n\nboots\nred shoes"})
+    page = unescape(answer.text)
+    assert answer.status_code == 200
+    assert "line 2 is blank" in page
+    assert "line 4 repeats line 1: 'red shoes'" in page
+    assert ">red shoes\nboots</textarea>" in page
+    assert pages.shop.service.jobs.all() == ()
+
+
+def test_the_form_keeps_what_was_written(pages):
+    answer = pages.post("/evaluations/new", **{**FORM, "measures": "P@9", "scale": "detail", "name": ""})
+    page = unescape(answer.text)
+    assert answer.status_code == 422
+    assert "P@9 looks at 9 results" in page
+    assert "The keywords have no name" in page or "the keywords have no name" in page
+    assert 'value="P@9"' in page
+    assert '<option value="detail" selected>' in page
+
+
+def test_measures_of_the_page_follow_the_grades(pages):
+    number = pages.evaluated()
+    assert pages.row(number, "P@4") == ["null", "0", "3", "0 % 0 of 6", "– 0 of 0", "binary"]
+    pages.shop.grade("shoes", "red shoes", a=(1, 1, 0), b=(1, 0), d=(0, None, None))
+    # a 1, b a tie, c not graded, d 0: P 1/2, AP 1/1, RR 1. nDCG: gains 2, 1.5, 0, 0 are in the best order
+    assert pages.row(number, "P@4") == ["0.5000", "1", "2", "33 % 2 of 6", "33 % 1 of 3", "binary"]
+    assert [pages.row(number, name)[0] for name in ("MAP@4", "MRR@4", "nDCG@4")] == ["1.0000", "1.0000", "1.0000"]
+    pages.shop.grade("shoes", "boots", x=(0, 0, 0), y=(0, 0, 0))
+    # boots is 0 and counts; laces has no result and is null
+    assert [pages.row(number, name)[:3] for name in ("P@4", "MAP@4", "nDCG@4")] == [
+        ["0.2500", "2", "1"],
+        ["0.5000", "2", "1"],
+        ["0.5000", "2", "1"],
+    ]
+    page = pages.get(f"/evaluations/{number}")
+    assert 'data-stream="/books/shoes/live"' in page
+    assert pages.get(f"/evaluations/{number}", who="vic")
+
+
+@pytest.mark.slow
+def test_an_ungraded_result_is_0_for_average_precision_and_not_for_precision(pages):
+    number = pages.evaluated(raters="1")
+    pages.shop.grade("shoes", "red shoes", b=(1,), d=(1,))
+    # AP (1/2 + 2/4) / 2; P 2/2
+    assert [pages.row(number, name)[0] for name in ("MAP@4", "P@4", "MRR@4")] == ["0.5000", "1.0000", "0.5000"]
+
+
+@pytest.mark.slow
+def test_run_again_fills_the_form_in_and_keeps_the_grades(pages):
+    number = pages.evaluated(raters="1")
+    pages.shop.grade("shoes", "red shoes", a=(1,))
+    form = pages.get(f"/evaluations/new?like={number}")
+    assert "<option selected>shoes</option>" in form
+    assert '<option value="shoes" selected>' in form
+    assert 'value="shop" checked' in form
+    again = pages.evaluated(keywords="", name="", testset="shoes", book="shoes")
+    assert pages.row(again, "P@4")[0] == "1.0000"
+
+
+@pytest.mark.slow
+def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
+    number = pages.evaluated(raters="1")
+    answer = pages.post(f"/evaluations/{number}/freeze")
+    assert answer.status_code == 422
+    assert "also half graded" in unescape(answer.text) or "holds no grade" in unescape(answer.text)
+    pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
+    pages.team.app.state.service.jobs.wait = lambda job_id, _: pages.shop.service.jobs.get(job_id)
+    assert "also half graded" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
+    assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
+    (job,) = pages.shop.work()
+    info = pages.shop.service.evaluations.get(job.results[0])
+    assert (info.book_id, info.figures.measures["P@4"]["mean"]) == (None, 1 / 2)
+    pages.shop.grade("shoes", "red shoes", c=(0,))
+    assert pages.shop.service.evaluations.get(info.id).figures.measures["P@4"]["mean"] == 1 / 2
+
+
+@pytest.mark.slow
+def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
+    pages.shop.answers(red_shoes="abc")
+    plain = {**FORM, "name": "", "keywords": "", "testset": "own", "book": "/", "measures": "P@2", "convention": "trec"}
+    first = pages.evaluated(**plain)
+    pages.shop.answers(red_shoes="cba")
+    second = pages.evaluated(**plain)
+    pages.post(f"/evaluations/{second}/compare", baseline=first)
+    pages.shop.work()
+    (comparison,) = pages.shop.service.comparisons.all()
+    base = f"/comparisons/{comparison.id}"
+    holes = pages.get(f"{base}/queries/q1")
+    path = re.search(rf'href="({base}/grade[^"]+doc=c[^"]*)"', holes)
+    assert path
+    page = pages.get(path[1])
+    assert "Title c" in page
+    assert 'name="grade" value="1"' in page
+    form = {"query": "q1", "doc": "c", "grade": "1", "side": "candidate", "back": f"{base}/queries/q1"}
+    answer = pages.post(f"{base}/grade", **form)
+    assert answer.headers["location"] == f"{base}/queries/q1?done=graded"
+    assert pages.post(f"{base}/grade", **{**form, "back": "https://example.org"}).headers["location"] == "/?done=graded"
+    assert re.search(r'n-new-grades">1</strong> new grade\b', pages.get(base))
+    assert pages.post(f"{base}/grade", **{**form, "grade": "9"}).status_code == 422
+    assert pages.post(f"{base}/grade", **{**form, "doc": "a"}).status_code == 422
+    assert pages.post(f"{base}/grade", who="vic", **form).status_code == 403
+    evaluation = pages.get(f"/evaluations/{second}")
+    assert re.search(rf'action="/evaluations/{second}/freeze".*n-new-grades">1</strong> new grade ', evaluation)
+    pages.work_at_once()
+    answer = pages.post(f"{base}/recompute")
+    assert answer.headers["location"].startswith("/comparisons/")
+    after = pages.shop.service.comparisons.get(int(re.search(r"\d+", answer.headers["location"])[0]))
+    assert [side.figures.measures["P@2"]["mean"] for side in (after.baseline, after.candidate)] == [1 / 2, 1 / 2]
+    assert pages.shop.service.comparisons.get(comparison.id) == comparison
+
+
+def test_failures_are_named_before_the_measures(pages):
+    pages.shop.answers(red_shoes="ab", boots="x", laces="y")
+    (pages.shop.folder / "answers" / "boots").unlink()
+    (pages.shop.folder / "answers" / "boots").mkdir()  # cat fails on it
+    number = pages.evaluated(keywords="red shoes\nboots", measures="P@2")
+    pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
+    page = pages.get(f"/evaluations/{number}").partition("As the grades were when")[0]
+    assert page.index("1 of 2 queries failed or have no answer") < page.index("<caption>Measures")
+    assert "the system failed on it" in page
+    assert pages.row(number, "P@2")[:3] == ["0.5000", "1", "1"]
+    found = pages.team.browser("lee").get(f"/v1/books/shoes/measures?evaluation={number}").json()
+    assert found["failures"] == {"nonzero exit": 1}
+    assert found["void"][0].startswith("shop: 1 of 2 queries failed")
+
+
+@pytest.mark.slow
+def test_a_rerun_is_on_the_scale_of_its_book(pages):
+    number = pages.evaluated()
+    assert "as collected; its book moves on" in pages.get("/evaluations")
+    form = pages.get(f"/evaluations/new?like={number}")
+    assert '<option value="binary" selected>' in form
+    answer = pages.post("/evaluations/new", **{**FORM, "book": "shoes", "scale": "detail"})
+    assert (answer.status_code, "judged on the scale binary" in answer.text) == (422, True)
+    pages.shop.service.store.books.close(pages.shop.service.store.books.get("shoes").id)
+    assert "scale binary, closed</option>" in pages.get(f"/evaluations/new?like={number}")
+    assert "The book is closed" in pages.get(f"/evaluations/{number}")
+    assert pages.post("/evaluations/new", **{**FORM, "book": "shoes"}).status_code == 422
+
+
+def test_systems_and_their_open_parameters(pages):
+    page = pages.get("/systems")
+    assert "not evaluated yet" in page
+    number = pages.evaluated()
+    assert f'href="/evaluations/{number}">answered 3 queries' in pages.get("/systems", who="vic")
+    page = pages.get("/systems/shop")
+    assert "params.boost" in page
+    assert "in the config: 1" in page
+    pages.get("/systems/nosuch", status=404)
+    assert "Probe" not in pages.get("/systems/shop", who="vic")
+    bad = pages.post("/systems/shop/probe", query="red shoes", k=3, **{"set:params.boost": "9"})
+    assert (bad.status_code, "this value is not open" in bad.text.lower()) == (422, True)
+    assert pages.post("/systems/shop/variants", variant="turned", **{"set:env.KEY": "x"}).status_code == 422
+    assert pages.post("/systems/shop/variants", variant="turned").status_code == 422
+    assert pages.post("/systems/shop/variants", variant="turned", **{"set:params.boost": "2"}).status_code == 303
+    assert "params.boost = 2" in pages.get("/systems/shop?variant=turned")
+    assert 'name="variants" value="turned"' in pages.get("/evaluations/new")
+    assert pages.post("/systems/shop/variants/delete", variant="turned").status_code == 303
+    assert pages.shop.service.variants.all() == ()
+
+
+@pytest.mark.slow
+def test_another_value_is_compared_with_the_config(pages):
+    pages.work_at_once()
+    tried = pages.post("/systems/shop/try", testset="own", **{"set:params.boost": "2"})
+    (comparison,) = pages.shop.service.comparisons.all()
+    assert tried.headers["location"] == f"/comparisons/{comparison.id}"
+    sides = [(side.variant, side.figures.pilot) for side in (comparison.baseline, comparison.candidate)]
+    assert sides == [("", True), ("tried: boost=2", True)]
+    assert "tried: boost=2" in pages.get(tried.headers["location"])
+
+
+@pytest.mark.slow
+def test_a_probe_shows_request_and_answer_side_by_side(pages):
+    page = unescape(pages.post("/systems/shop/probe", query="red shoes", k=3, **{"set:params.boost": "2"}).text)
+    assert "search.sh" in page
+    rows = re.findall(r'<tr><th scope="row" class="n">\d</th>(.*?)</tr>', page)
+    assert [re.findall(r"<code>(.)</code>", row) for row in rows] == [["a", "d"], ["b", "c"], ["c", "b"]]
+    assert "down" in rows[2]
+
+
+@pytest.mark.parametrize(
+    "path", ["/evaluations/new", "/systems/shop/probe", "/systems/shop/try", "/systems/shop/variants"]
+)
+def test_viewers_and_raters_start_nothing(pages, path):
+    for who in ("vic", "ann"):
+        assert pages.post(path, who=who, **FORM).status_code == 403

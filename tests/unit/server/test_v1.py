@@ -1,0 +1,446 @@
+"""The REST API: answers, errors, entity tags, pages of lists, limits, uploads, jobs; and the client against the same server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from typing import Any, get_args
+
+import pytest
+from starlette.testclient import TestClient
+
+from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
+from cranfield.config.jobs import LimitsConfig
+from cranfield.server.v1.files import MOST_UPLOADS
+from cranfield.server.v1.results import seconds_to_wait
+from cranfield.service import responses
+from cranfield.service.store.schema import JobKind, JobState, Source, Trigger
+from cranfield.service.work import work_here
+
+ADDRESS = "http://127.0.0.1:8000"
+TYPES = ("exact_term", "paraphrase")
+SEED = {
+    "queries": [
+        {
+            "query_id": f"q{place}",
+            "query_text": text,
+            "query_type": TYPES[place % 2],
+            "relevant_docs": [{"doc_id": f"d{place}", "grade": 2}],
+        }
+        for place, text in enumerate(("aspirin", "against pain", "ibuprofen", "against fever"))
+    ]
+}
+ORDERS = [(q, q + 50) if q % 2 == 0 else (q + 50, q) for q in range(4)]
+RUN = b"".join(
+    b"q%d Q0 d%d %d %d a\n" % (q, doc, rank, 3 - rank)
+    for q, docs in enumerate(ORDERS)
+    for rank, doc in enumerate(docs, 1)
+)
+"""The answer is the first result of q0 and q2, the second of q1 and q3."""
+
+
+@dataclass
+class Api:
+    """The API with a token of each scope."""
+
+    bench: Any
+    folder: Path
+    clients: dict[str, TestClient] = field(default_factory=dict)
+
+    def __call__(self, scope: str = "evaluate", who: str = "lee") -> TestClient:
+        key = f"{who} {scope}"
+        if key not in self.clients:
+            people = self.bench.team.store.people
+            token = people.add_token(people.get(who).id, "t", scope, 10**9)
+            headers = {"authorization": f"Bearer {token}"}
+            self.clients[key] = TestClient(self.bench.team.app, base_url=ADDRESS, headers=headers)
+        return self.clients[key]
+
+    def work(self, job_id: int) -> None:
+        work_here(self.bench.service, job_id, self.folder)
+
+
+@pytest.fixture
+def api(bench: Any, tmp_path: Path) -> Api:
+    return Api(bench, tmp_path)
+
+
+def test_an_evaluation_has_the_shape_of_the_specification_and_says_first_whether_it_counts(api: Api) -> None:
+    found = api("read").get(f"/v1/evaluations/{api.bench.ids['old']}").json()
+    assert list(found)[:3] == ["void", "metrics", "per_query_type"]
+    assert found["void"] == []
+    assert {"ndcg_at_10", "recall_at_10", "mrr_at_10"} <= found["metrics"].keys()
+    assert found["metrics"]["ndcg_at_10"] == found["measures"]["nDCG@10"]["mean"]
+    assert found["result"]["schema_version"] == 1
+    void = api("read").get(f"/v1/evaluations/{api.bench.ids['void']}/summary").json()
+    assert void["void"] == ["every query returned the same results"]
+
+
+def test_names_of_states_are_those_of_the_tables() -> None:
+    pairs = (
+        (responses.JobState, JobState),
+        (responses.JobKind, JobKind),
+        (responses.Trigger, Trigger),
+        (responses.Source, Source),
+    )
+    assert [set(get_args(literal)) for literal, _ in pairs] == [{str(each) for each in kind} for _, kind in pairs]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "request_", "status", "code"),
+    [
+        ("GET", "/v1/evaluations/999", {}, 404, "not_found"),
+        ("GET", "/v1/no-such", {}, 404, "not_found"),
+        ("DELETE", "/v1/runs", {}, 405, "method_not_allowed"),
+        ("POST", "/v1/testsets", {"json": {}}, 415, "content_type"),
+        ("POST", "/v1/compare", {"content": b"x", "headers": {"content-type": "text/plain"}}, 415, "content_type"),
+        (
+            "POST",
+            "/v1/compare",
+            {"content": b'{"baseline": ', "headers": {"content-type": "application/json"}},
+            422,
+            "invalid",
+        ),
+        ("POST", "/v1/evaluate", {"content": b"[1]", "headers": {"content-type": "application/json"}}, 422, "invalid"),
+        ("POST", "/v1/evaluate", {"content": b"\xff", "headers": {"content-type": "application/json"}}, 422, "invalid"),
+        ("POST", "/v1/evaluate", {"json": {"testset": "shop", "command": "rm"}}, 422, "invalid"),
+        ("POST", "/v1/evaluate", {"json": {"testset": "shop", "k": "10"}}, 422, "invalid"),
+        ("POST", "/v1/testsets", {"files": {"other": ("a", b"x")}}, 422, "invalid"),
+        ("GET", "/v1/evaluations?limit=0", {}, 422, "invalid"),
+        ("GET", "/v1/evaluations?colour=red", {}, 422, "invalid"),
+        ("GET", "/v1/evaluations/1/report?format=pdf", {}, 422, "invalid"),
+        ("GET", "/v1/testsets/shop/file?format=nope", {}, 404, "not_found"),
+        ("GET", "/v1/books", {}, 403, "scope"),
+    ],
+)
+def test_every_failure_has_one_shape(
+    api: Api, method: str, path: str, request_: dict[str, Any], status: int, code: str
+) -> None:
+    answer = api().request(method, path, **request_)
+    assert answer.status_code == status, answer.text
+    found = responses.ErrorResponse.model_validate(answer.json())
+    assert (found.status, found.errors[0].code) == (status, code)
+    assert found.error == found.errors[0].message
+
+
+def test_a_wrong_method_is_told_all_that_go(api: Api) -> None:
+    assert api().put("/v1/evaluations/1").headers["allow"] == "GET, PATCH"
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(api: Api) -> None:
+    sent = []
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(100):
+            sent.append(1)
+            yield b"x" * 100_000
+
+    answer = api().post("/v1/compare", content=parts(), headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["status"]) == (413, 413)
+    assert api().post("/v1/runs", content=b"", headers={"content-length": "90000000"}).status_code == 413
+
+
+def test_without_a_token_a_program_is_told_so(api: Api) -> None:
+    client = api.bench.team.new()
+    client.headers = {}
+    assert client.post("/v1/compare", json={}).status_code == 401
+    assert client.get("/v1/jobs", headers={"authorization": "Bearer no"}).json()["errors"][0]["code"] == "token"
+    assert client.get("/openapi.json").json()["info"]["title"] == "Cranfield"
+
+
+def test_entity_tags_save_a_read_and_guard_a_change(api: Api) -> None:
+    path = f"/v1/evaluations/{api.bench.ids['new']}"
+    first = api().get(f"{path}/summary")
+    again = api().get(f"{path}/summary", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    changed = api().patch(
+        path, json={"tags": ["release"], "note": "after"}, headers={"if-match": first.headers["etag"]}
+    )
+    assert (changed.json()["tags"], changed.json()["note"], changed.json()["pinned"]) == (["release"], "after", False)
+    late = api().patch(path, json={"pinned": True}, headers={"if-match": first.headers["etag"]})
+    assert (late.status_code, late.json()["errors"][0]["code"]) == (412, "changed")
+    now = changed.headers["etag"]
+    assert api().patch(path, json={"pinned": True}, headers={"if-match": now}).json()["pinned"] is True
+    assert [each["id"] for each in api().get("/v1/evaluations?pinned=true").json()["items"]] == [api.bench.ids["new"]]
+
+
+def test_of_two_writers_with_one_entity_tag_one_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cranfield.server.v1 import evaluations
+
+    path = f"/v1/evaluations/{api.bench.ids['old']}"
+    tag = api().get(f"{path}/summary").headers["etag"]
+    at_once, both = evaluations.check_unchanged, Barrier(2)
+
+    def check(*given: Any) -> None:
+        with suppress(BrokenBarrierError):  # the second one waits for the first: they do not meet
+            both.wait(0.05)
+        at_once(*given)
+
+    monkeypatch.setattr(evaluations, "check_unchanged", check)
+    with ThreadPoolExecutor(2) as pool:
+        sent = [
+            pool.submit(api(who=who).patch, path, json={"note": who}, headers={"if-match": tag})
+            for who in ("lee", "alex")
+        ]
+        found = [each.result().status_code for each in sent]
+    assert sorted(found) == [200, 412]
+
+
+def test_a_change_that_is_refused_changes_nothing(api: Api) -> None:
+    path = f"/v1/evaluations/{api.bench.ids['old']}"
+    before = api().get(f"{path}/summary").json()
+    assert api().patch(path, json={"note": "x", "tags": ["a\nb"]}).status_code == 422
+    assert api().get(f"{path}/summary").json() == before
+
+
+def test_who_is_not_pinned_unpins_nobody(api: Api) -> None:
+    api().patch(f"/v1/evaluations/{api.bench.ids['new']}", json={"pinned": True})
+    api().patch(f"/v1/evaluations/{api.bench.ids['old']}", json={"pinned": False})
+    assert api().get(f"/v1/evaluations/{api.bench.ids['new']}/summary").json()["pinned"] is True
+
+
+@pytest.mark.parametrize(
+    ("prefer", "seconds"),
+    [(None, 10), ("wait=3", 3), ("respond-async", 0), ("wait=1e9", 10), ("wait=99999999999", 120), ("wait=-1", 10)],
+)
+def test_seconds_to_wait(prefer: str | None, seconds: float) -> None:
+    assert seconds_to_wait(prefer) == seconds
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "files", "message"),
+    [
+        ("/v1/runs", {"nmae": "typo"}, ["file"], "unknown field nmae"),
+        ("/v1/runs", {"name": ["a", "b"]}, ["file"], "more than one name"),
+        ("/v1/runs", {}, ["file", "file"], "2 files as file"),
+        ("/v1/runs", {}, ["file", "queries"], "1 file as queries"),
+        ("/v1/testsets", {"queries": "text"}, ["file"], "unknown field queries"),
+        ("/v1/evaluate", {"testset": "shop"}, ["testset"], "two test sets"),
+        ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no file of a test set"),
+        ("/v1/evaluate", {"testset": "shop", "k": ["1", "2"]}, ["runs"], "more than one k"),
+    ],
+)
+def test_no_field_of_a_form_is_ignored(
+    api: Api, path: str, fields: dict[str, Any], files: list[str], message: str
+) -> None:
+    answer = api().post(path, data=fields, files=[(name, ("a.run", RUN)) for name in files])
+    assert (answer.status_code, answer.json()["error"]) == (422, message)
+
+
+def test_uploads_of_an_account_at_a_time_are_limited(api: Api) -> None:
+    uploads = api.bench.team.app.state.uploads
+    lee = api.bench.team.store.people.get("lee").id
+    uploads[lee] = MOST_UPLOADS
+    try:
+        assert api().post("/v1/runs", files={"file": ("a.run", RUN)}).headers["retry-after"] == "2"
+        assert api(who="alex").post("/v1/runs", files={"nope": ("a.run", RUN)}).status_code == 422
+    finally:
+        del uploads[lee]
+    assert not uploads[api.bench.team.store.people.get("alex").id]
+
+
+def test_a_token_that_evaluates_reads_no_grades_of_a_book(api: Api) -> None:
+    sent = {"json": {"testset": "shop", "runs": [1], "book": "shop"}, "headers": {"prefer": "respond-async"}}
+    answer = api().post("/v1/evaluate", **sent)
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (403, "scope")
+
+
+def test_queries_of_a_comparison_come_in_pages_the_greatest_loss_first(api: Api) -> None:
+    path = f"/v1/comparisons/{api.bench.ids['comparison']}"
+    rows = api().get(f"{path}/queries", params={"measure": "nDCG@10", "limit": 500}).json()["items"]
+    differences = [row["difference"]["nDCG@10"] for row in rows]
+    assert differences == sorted(differences)
+    whole = api().get(path).json()
+    # The mean of the differences is the difference of the means.
+    assert sum(differences) / len(differences) == pytest.approx(whole["result"]["comparisons"]["nDCG@10"]["delta"])
+    assert len(api().get(f"{path}/queries?limit=2").json()["items"]) == 2
+    assert api().get(f"{path}/queries", params={"measure": "nDCG@7"}).status_code == 404
+
+
+def test_pages_of_a_list_are_the_list(api: Api) -> None:
+    whole = [each["id"] for each in api().get("/v1/evaluations").json()["items"]]
+    seen, place = [], "/v1/evaluations?limit=2"
+    while place:
+        answer = api().get(place)
+        page = answer.json()
+        seen += [each["id"] for each in page["items"]]
+        assert (page["next"] is None) == ("link" not in answer.headers)
+        if page["next"]:
+            assert answer.headers["link"] == f'<{page["next"]}>; rel="next"'
+        place = page["next"]
+    assert seen == whole
+    queries = api().get("/v1/testsets/shop/queries?limit=1&text=wool").json()
+    assert "text=wool" in queries["next"]
+
+
+def test_queries_of_an_evaluation_come_worst_first(api: Api) -> None:
+    path = f"/v1/evaluations/{api.bench.ids['old']}/queries"
+    rows = api().get(path, params={"measure": "nDCG@10", "limit": 500}).json()["items"]
+    values = [row["values"]["nDCG@10"] for row in rows]
+    assert values == sorted(values)
+    assert rows[0]["hits"][0]["rank"] == 1
+    assert api().get(path, params={"measure": "nDCG@7"}).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "text", pytest.param("markdown", marks=pytest.mark.slow)])
+def test_reports_in_every_form(api: Api, name: str) -> None:
+    one = api().get(f"/v1/evaluations/{api.bench.ids['old']}/report", params={"format": name})
+    assert one.status_code == 200
+    assert "nDCG@10" in one.text
+
+
+@pytest.mark.slow
+def test_reports_of_a_comparison_and_as_pages(api: Api) -> None:
+    two = api().get(f"/v1/comparisons/{api.bench.ids['comparison']}/report")
+    assert two.headers["content-type"] == "text/html; charset=utf-8"
+    assert two.headers["content-security-policy"].startswith("sandbox")
+    assert "<html" in two.text
+
+
+def test_the_rate_of_an_account_is_limited(api: Api) -> None:
+    limits = LimitsConfig(requests_per_minute=60)
+    api.bench.service.workbench = api.bench.service.workbench.model_copy(update={"limits": limits})
+    clock = [0.0]
+    api.bench.team.app.state.monotonic = lambda: clock[0]
+    api.bench.team.app.state.rates = {}
+    try:
+        found = [api().get("/v1/jobs/1").status_code for _ in range(11)]
+        last = api().get("/v1/jobs/1")
+        assert (found, last.status_code, last.headers["retry-after"]) == ([200] * 10 + [429], 429, "2")
+        clock[0] = 2.0
+        assert api().get("/v1/jobs/1").status_code == 200
+    finally:
+        del api.bench.team.app.state.monotonic
+
+
+def test_a_token_that_evaluates_changes_its_own_jobs_alone(api: Api) -> None:
+    job = api().post("/v1/evaluate", json={"testset": "shop", "runs": [1]}, headers={"prefer": "respond-async"}).json()
+    other = api("evaluate", "alex").post(f"/v1/jobs/{job['id']}/cancel")
+    assert (other.status_code, other.json()["errors"][0]["code"]) == (403, "scope")
+    assert api().post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
+    assert api().get(f"/v1/jobs/{job['id']}/result").status_code == 409
+    retry = f"/v1/jobs/{job['id']}/retry"
+    assert api("manage", "alex").post(retry).json()["state"] == "queued"
+    assert api().post(retry).json()["errors"][0]["code"] == "state"
+
+
+def test_the_same_key_is_one_job(api: Api) -> None:
+    sent = {"json": {"testset": "shop", "runs": [1]}, "headers": {"prefer": "wait=0", "idempotency-key": "k1"}}
+    first, second = api().post("/v1/evaluate", **sent), api().post("/v1/evaluate", **sent)
+    assert (first.status_code, first.json()["id"]) == (202, second.json()["id"])
+    assert first.headers["location"] == f"/v1/jobs/{first.json()['id']}"
+    sent["json"] = {"testset": "shop", "runs": [2]}
+    assert api().post("/v1/evaluate", **sent).status_code == 409
+    assert api("evaluate", "alex").post("/v1/evaluate", **sent).json()["id"] != first.json()["id"]
+
+
+def test_unknown_names_of_a_request_are_all_reported(api: Api) -> None:
+    sent = {"testset": "nope", "runs": [99], "measures": ["nDGC@10"], "convention": "x"}
+    errors = api().post("/v1/evaluate", json=sent).json()["errors"]
+    assert {each["where"] for each in errors} == {"testset", "runs: 99", "measures", "convention"}
+
+
+def test_files_are_downloaded_in_the_formats_that_are_written(api: Api) -> None:
+    qrels = api("read").get("/v1/testsets/shop/file?format=qrels")
+    assert qrels.text.startswith("q0 0 q0-d0 ")
+    assert 'filename="shop.qrels"' in qrels.headers["content-disposition"]
+    assert api("read").get("/v1/testsets/shop/file?format=beir").content[:2] == b"PK"
+    assert api("read").get("/v1/runs/1/file?format=trec").text.splitlines()[0].split()[1] == "Q0"
+
+
+def test_a_stream_of_a_job_ends_with_it(api: Api) -> None:
+    job = api.bench.service.evaluations.get(api.bench.ids["old"]).job_id
+    with api("read").stream("GET", f"/v1/jobs/{job}/events") as answer:
+        lines = list(answer.iter_lines())
+    assert "event: ended" in lines
+    data = next(line for line in lines if line.startswith("data:"))
+    assert json.loads(data[5:])["state"] == "done"
+    assert api("read").get("/v1/jobs/999/events").status_code == 404
+
+
+def test_books(api: Api) -> None:
+    read, judge = api("read"), api("judge", "ann")
+    assert {each["name"] for each in read.get("/v1/books").json()["items"]} == {"shop", "other"}
+    coverage = read.get("/v1/books/shop/coverage").json()
+    assert coverage["n_items"] == coverage["judged_lowest"] + coverage["judged_higher"] + coverage["unjudged"]
+    item = read.get("/v1/books/shop/items?limit=1").json()["items"][0]
+    grades = {"grades": [{"query": item["query"], "doc": item["doc"], "grade": 1}]}
+    first = judge.post("/v1/books/shop/grades", json=grades).json()
+    second = judge.post("/v1/books/shop/grades", json=grades).json()
+    assert (first, second) == ({"n_saved": 1, "n_known": 0}, {"n_saved": 0, "n_known": 1})
+    wrong = {
+        "grades": [{"query": item["query"], "doc": "nope", "grade": 1}, {"query": "x", "doc": item["doc"], "grade": 7}]
+    }
+    assert len(judge.post("/v1/books/shop/grades", json=wrong).json()["errors"]) == 2
+    assert judge.post("/v1/books/other/grades", json=grades).status_code == 404
+    assert read.get("/v1/books/shop/file?format=qrels").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("types", [TYPES * 2, ("one", "two", "three", "four")])
+def test_an_uploaded_test_set_and_run_are_evaluated(api: Api, types: tuple[str, ...]) -> None:
+    queries = [{**query, "query_type": kind} for query, kind in zip(SEED["queries"], types, strict=True)]
+    files = [("testset", ("seed.json", json.dumps({"queries": queries}).encode())), ("runs", ("a.run", RUN))]
+    sent = api().post("/v1/evaluate", files=files, data={"name": "seed"}, headers={"prefer": "respond-async"})
+    assert sent.status_code == 202, sent.text
+    api.work(sent.json()["id"])
+    found = api().get(f"/v1/jobs/{sent.json()['id']}/result").json()
+    # RR: 1, 1/2, 1, 1/2
+    assert (found["metrics"]["recall_at_10"], found["metrics"]["mrr"]) == (1.0, 0.75)
+    # 1 / log2(3) at rank 2
+    assert found["metrics"]["ndcg_at_10"] == pytest.approx((1 + 0.6309297535714575) / 2)
+    assert {kind: values["mrr"] for kind, values in found["per_query_type"].items()} == dict(
+        zip(types, (1, 0.5, 1, 0.5), strict=True)
+    )
+
+
+@pytest.mark.slow
+def test_the_client(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    testset, run, other = tmp_path / "mine.json", tmp_path / "a.run", tmp_path / "b.run"
+    testset.write_text(json.dumps(SEED))
+    run.write_bytes(RUN)
+    other.write_bytes(RUN.replace(b"q0 Q0 d0", b"q0 Q0 d8"))
+    people = api.bench.team.store.people
+    token = people.add_token(people.get("lee").id, "t", "evaluate", 10**9)
+    with client_of(api, token) as client:
+        job = client.submit(testset, runs=[run, other])
+        api.work(job.id)
+        first, second = client.evaluations_of(client.wait(job.id))
+        assert (first.metrics["mrr"], second.metrics["mrr"]) == (0.75, 0.5)
+        assert [each.state for each in client.progress(job.id)] == ["done"]
+        compared = client._begin("/v1/compare", _compare(first.id, second.id))
+        api.work(compared.id)
+        assert client.wait(compared.id).state == "done"
+        assert client.change(first.id, tags=["mine"]).tags == ["mine"]
+        assert [each.id for each in client.evaluations(tag="mine")] == [first.id]
+        assert next(row.id for row in client.queries(second.id, measure="nDCG@10")) == "q0"
+        assert client.report(first.id, "csv").startswith("system,query,measure")
+        with pytest.raises(NotFoundError):
+            client.evaluation(999)
+        with pytest.raises(RefusedError) as caught:
+            client.submit("nope", runs=[99])
+        assert [each.path for each in caught.value.problems] == ["testset", "runs: 99"]
+        cancelled = client.cancel(client.submit("shop", runs=[1]).id)
+        with pytest.raises(JobFailedError, match="was cancelled"):
+            client.evaluations_of(cancelled)
+    with client_of(api, "wrong") as client, pytest.raises(NotAuthorisedError):
+        next(client.jobs())
+
+
+def _compare(baseline: int, candidate: int) -> Any:
+    from cranfield.service.requests import CompareRequest
+
+    return CompareRequest(baseline=baseline, candidate=candidate)
+
+
+def client_of(api: Api, token: str) -> Client:
+    """A client whose connection is the application in this process."""
+    made = Client(ADDRESS, token=token)
+    made._http.close()
+    made._http = TestClient(api.bench.team.app, base_url=ADDRESS, headers={"authorization": f"Bearer {token}"})
+    return made

@@ -1,0 +1,222 @@
+"""Messages to web servers when a job ends badly."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from cranfield.config.metrics import EVENTS, Webhook
+from cranfield.errors import UsageError
+from cranfield.service.webhooks import DELIVERY, SIGNATURE, Webhooks, messages, targets
+
+PUBLIC = "https://search.example.org"
+
+
+class Receiver(ThreadingHTTPServer):
+    """Keeps what it gets; it answers with `statuses` in turn, and 200 from then on."""
+
+    def __init__(self, *statuses: int) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.statuses = list(statuses)
+        self.got: list[tuple[str, dict[str, str], bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/hooks/T0P-SECRET"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.got.append((self.path, dict(self.headers), body))
+        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 200)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def send(bench, receiver: Receiver, job: int, **given: Any) -> None:
+    config = Webhook(**{"url": receiver.url, "allow": ["127.0.0.1"], **given})
+    webhooks = Webhooks(bench.service, targets([config], {"KEY": "k3y"}), PUBLIC, first_pause_s=0.001)
+    webhooks.job_ended(bench.service.jobs.get(job))
+    for sent in list(webhooks._sent):
+        sent.result(10)
+    webhooks.close()
+
+
+def job_of(bench, name: str) -> int:
+    return bench.service.evaluations.get(bench.ids[name]).job_id
+
+
+def test_a_void_evaluation(bench, receiver: Receiver) -> None:
+    send(bench, receiver, job_of(bench, "void"))
+    [(path, headers, body)] = receiver.got
+    job = job_of(bench, "void")
+    assert path == "/hooks/T0P-SECRET"
+    assert headers[DELIVERY] == f"job-{job}-0-void"
+    assert SIGNATURE not in headers
+    assert json.loads(body) == {
+        "event": "void",
+        "text": "The evaluation of broken on shop is void: every query returned the same results. Its figures do not count, and "
+        f"the metrics stay as before: correct what is named, and evaluate again. {PUBLIC}/evaluations/{bench.ids['void']}",
+        "job": job,
+        "url": f"{PUBLIC}/evaluations/{bench.ids['void']}",
+        "evaluation": bench.ids["void"],
+        "testset": "shop",
+        "system": "broken",
+        "reasons": ["every query returned the same results"],
+    }
+
+
+def test_a_failed_job(bench, receiver: Receiver) -> None:
+    send(bench, receiver, bench.ids["failed"])
+    body = json.loads(receiver.got[0][2])
+    assert body["event"] == "job-failed"
+    assert "failed: the search did not start: no such file. Nothing was evaluated" in body["text"]
+
+
+def test_a_comparison_that_is_worse(bench, receiver: Receiver, workbench_books) -> None:
+    bench.service.jobs.cancel(bench.ids["queued"])
+    worse = workbench_books.compare(bench.service, bench.ids["new"], bench.ids["old"])
+    info = bench.service.comparisons.get(worse)
+    assert info.verdict == "worse"
+    send(bench, receiver, info.job_id)
+    body = json.loads(receiver.got[0][2])
+    assert (body["event"], body["candidate"]) == ("worse", "old")
+    assert body["text"].startswith(info.sentence)  # the verdict first, the link last
+    assert body["text"].endswith(f" {PUBLIC}/comparisons/{worse}")
+
+
+def test_a_broken_rule_of_the_gate(bench, receiver: Receiver) -> None:
+    from dataclasses import replace
+
+    from cranfield.service.webhooks import _of_evaluation
+
+    info = bench.service.evaluations.get(bench.ids["new"])
+    gate = {"R@10 is at least 0.75": False, "Judged@10 is at least 0.5": True}
+    info = replace(info, figures=replace(info.figures, gate=gate))
+    [message] = _of_evaluation(info, bench.service.jobs.get(info.job_id), 0)
+    assert message.event == "gate-failed"
+    assert message.text == "new on shop breaks 1 of 2 rules of the gate: R@10 is at least 0.75"
+    assert message.facts["rules"] == ["R@10 is at least 0.75"]
+
+
+@pytest.mark.parametrize("name", ["old", "new"])
+def test_nothing_is_sent_where_all_is_well(bench, name: str) -> None:
+    assert list(messages(bench.service, bench.service.jobs.get(job_of(bench, name)))) == []
+
+
+def test_a_comparison_that_is_better_is_not_sent(bench) -> None:
+    info = bench.service.comparisons.get(bench.ids["comparison"])
+    assert list(messages(bench.service, bench.service.jobs.get(info.job_id))) == []
+
+
+def test_other_events_are_not_sent(bench, receiver: Receiver) -> None:
+    send(bench, receiver, job_of(bench, "void"), on=["job-failed", "worse"])
+    assert receiver.got == []
+
+
+def test_the_signature_is_of_time_and_body(bench, receiver: Receiver) -> None:
+    send(bench, receiver, job_of(bench, "void"), secret="env:KEY")
+    [(_, headers, body)] = receiver.got
+    time, _, signature = headers[SIGNATURE].removeprefix("t=").partition(",v1=")
+    assert signature == hmac.new(b"k3y", f"{time}.".encode() + body, hashlib.sha256).hexdigest()
+    assert int(time) == bench.team.now[0] // 1000
+
+
+def test_a_server_that_is_busy_is_tried_again_with_the_same_delivery(bench, receiver: Receiver) -> None:
+    receiver.statuses = [503, 429, 500]
+    send(bench, receiver, job_of(bench, "void"))
+    assert len(receiver.got) == 4
+    assert len({headers[DELIVERY] for _, headers, _ in receiver.got}) == 1
+
+
+@pytest.mark.parametrize("status", [302, 400, 404])
+def test_a_refusal_is_final_and_redirects_are_not_followed(
+    bench, receiver: Receiver, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.statuses = [status]
+    send(bench, receiver, job_of(bench, "void"))
+    assert [path for path, _, _ in receiver.got] == ["/hooks/T0P-SECRET"]
+    assert caplog.records[-1].fields["reason"] == f"status {status}"
+
+
+def test_after_the_last_attempt_it_is_logged_without_secrets(
+    bench, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.statuses = [500] * 9
+    send(bench, receiver, job_of(bench, "void"), tries=3, secret="env:KEY")
+    [record] = [record for record in caplog.records if record.name == "cranfield.service.webhooks"]
+    assert len(receiver.got) == 3
+    assert (record.levelno, record.getMessage()) == (logging.ERROR, "webhook not delivered")
+    assert record.fields == {
+        "webhook": 1,
+        "kind": "void",
+        "job": job_of(bench, "void"),
+        "attempts": 3,
+        "reason": "status 500",
+    }
+
+
+def test_a_private_address_is_not_requested_unless_it_is_allowed(
+    bench, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(bench, receiver, job_of(bench, "void"), allow=[])
+    assert receiver.got == []
+    assert caplog.records[-1].fields["reason"] == "address refused"
+
+
+def test_every_variable_that_is_not_set_is_named() -> None:
+    webhooks = [Webhook(url="env:HOOK"), Webhook(url="https://example.org/x", secret="env:KEY"), Webhook(url="env:BAD")]
+    with pytest.raises(UsageError) as raised:
+        targets(webhooks, {"BAD": "ftp://x"})
+    assert [problem.message for problem in raised.value.problems] == [
+        "webhook 1: the variable HOOK is not set",
+        "webhook 2: the variable KEY is not set",
+        "webhook 3: the variable of its url holds no address",
+    ]
+
+
+def test_the_end_of_the_server_gives_up_what_waits_and_logs_it(
+    bench, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.statuses = [500] * 9
+    config = Webhook(url=receiver.url, allow=["127.0.0.1"])
+    webhooks = Webhooks(bench.service, targets([config], {}), PUBLIC, first_pause_s=3_600)
+    webhooks.job_ended(bench.service.jobs.get(job_of(bench, "void")))
+    webhooks.close(seconds=10)
+    assert caplog.records[-1].getMessage() == "webhook not delivered"
+
+
+def test_a_command_waits_for_every_attempt(bench, receiver: Receiver) -> None:
+    receiver.statuses = [500, 500]
+    config = Webhook(url=receiver.url, allow=["127.0.0.1"])
+    webhooks = Webhooks(bench.service, targets([config], {}), "", first_pause_s=0.001)
+    webhooks.job_ended(bench.service.jobs.get(job_of(bench, "void")))
+    webhooks.close(None)
+    assert len(receiver.got) == 3
+    assert "url" not in json.loads(receiver.got[0][2])  # the address of the server is not known
+
+
+def test_every_event_has_a_meaning() -> None:
+    assert list(EVENTS) == Webhook(url="https://example.org").on

@@ -1,0 +1,405 @@
+"""The pages of test sets, evaluations, comparisons, jobs and settings, on a database with results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from cranfield.config.workbench import Workbench
+from cranfield.model.judging import Judging, JudgingGuideline
+from cranfield.model.query import Query
+from cranfield.model.testset import Meta, TestSet
+from cranfield.server.comparisons import flags
+from cranfield.server.evaluations import request_of
+from cranfield.server.overview import DAY_MS, VISIT_MS, visits
+from cranfield.server.results import Kept
+from cranfield.server.server_settings import as_yaml, size_text, without_secrets
+from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.store.schema import JobState
+
+STATIC = re.compile(r'(?:href|src|action)="(https?:|//)')
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only slow tests draw: a picture takes longer than a page."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr("cranfield.reporting.renderers.html.draw", lambda spec, label: "<svg></svg>")
+
+
+def test_every_page_is_there(bench, workbench_books) -> None:
+    for name, path in workbench_books.PAGES.items():
+        page = bench.page(path.format(**bench.ids))
+        assert len(re.findall(r"<h1[ >]", page)) == 1, name
+        ids = re.findall(r'\bid="([^"]+)"', page)
+        assert len(ids) == len(set(ids)), name
+        assert " style=" not in page, name
+        assert "<script>" not in page, name
+        assert not STATIC.search(page), name
+
+
+@pytest.mark.slow
+def test_every_page_is_small_and_every_link_leads_somewhere(bench, workbench_books) -> None:
+    """Also the links of tables, which are relative; the pages are those with their pictures."""
+    client, seen = bench.team.browser("lee"), set()
+    for path in workbench_books.PAGES.values():
+        where = client.base_url.join(path.format(**bench.ids))
+        page = client.get(where).text
+        assert len(page.encode()) < 200_000, path
+        for href in re.findall(r'<a [^>]*?href="([^"]+)"', page):
+            target = str(where.join(href.replace("&amp;", "&"))).partition("#")[0]
+            if target not in seen:
+                seen.add(target)
+                assert client.get(target).status_code in {200, 303}, (path, href)
+    assert len(seen) > 40
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/testsets",
+        "/evaluations",
+        "/evaluations/1",
+        "/comparisons",
+        "/comparisons/1",
+        "/jobs",
+        "/jobs/1",
+        "/settings",
+        "/books",
+    ],
+)
+def test_raters_see_none_of_the_results(bench, path: str) -> None:
+    bench.page(path, "ann", 403)
+
+
+def test_viewers_see_results_and_no_button(bench) -> None:
+    for path in ("/evaluations/2", "/jobs/6", "/comparisons?baseline=1&candidate=2", "/testsets", "/testsets/shop"):
+        page = bench.page(path, "vic")
+        assert re.findall(r'<form method="post" action="([^"]+)"', page) == ["/sign-out"], path
+    bench.page("/settings", "vic", 403)
+
+
+def test_all_states_of_jobs_as_the_form_sends_them(bench) -> None:
+    assert "evaluate #7" in bench.page("/jobs?state=")
+    assert "evaluate #7" not in bench.page("/jobs?state=failed")
+
+
+def test_tokens_that_a_role_can_use(bench) -> None:
+    offered = {who: re.findall(r'<option value="(\w+)"', bench.page("/account", who)) for who in ("lee", "vic", "ann")}
+    assert offered == {"lee": ["read", "judge", "evaluate", "manage"], "vic": ["read"], "ann": ["judge"]}
+    assert "Say what the token is for." in bench.team.post("lee", "/account/tokens", label="  ", scope="read").text
+
+
+def test_a_list_in_pages_says_what_is_sorted(bench) -> None:
+    assert "rows of this page" not in bench.page("/evaluations")
+    assert "rows of this page" in bench.page("/evaluations?before=4")
+
+
+def test_what_does_not_count_says_so_first(bench) -> None:
+    page = bench.page("/evaluations/{void}".format(**bench.ids))
+    assert page.index("do not count") < page.index("nDCG@10")
+    assert "every query returned the same results" in page
+    assert '1 new evaluation does not count: <a href="/evaluations/3">broken #3</a>' in bench.page("/")
+    assert re.search(r"broken #3</a></th>\s*<td[^>]*>invalid", bench.page("/evaluations"))
+
+
+def test_home_of_a_new_server_says_what_to_do_first(team) -> None:
+    from cranfield.service.service import open_service
+
+    team.app.state.service = open_service(team.store)
+    page = team.browser("lee").get("/").text
+    assert "Start here" in page
+    assert "Upload a test set" in page
+    assert '<a href="/evaluations/new">Evaluate</a>' in page
+    viewer = team.browser("vic").get("/").text
+    assert "Nothing is evaluated yet" in viewer
+    assert "Upload" not in viewer
+    assert "/books/other" in page
+    team.app.state.service = None
+
+
+def test_home_shows_what_changed(bench) -> None:
+    page = bench.page("/")
+    for words in (
+        "<strong>1</strong> better",
+        "Overdue refreshes",
+        "Failed jobs",
+        "the search did not start",
+        "Decide in shop",
+    ):
+        assert words in page, words
+    assert "New evaluations, the latest first" in page
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cranfield.server.home.SHOWN", 2)
+        assert "New evaluations, the latest 2 of 4" in bench.page("/")
+    bench.team.now[0] += 40 * DAY_MS
+    bench.team.forget("lee")  # the session has ended
+    assert "Nothing new" not in bench.page("/")  # the refresh is still overdue
+    assert "Failed jobs" not in bench.page("/")
+
+
+NOW = 1_795_435_200_000
+
+
+@pytest.mark.parametrize(
+    ("cookie", "days", "expected"),
+    [
+        ("", 1, f"0.{NOW // 1000}"),
+        # Three days ago: what has changed in these days is new.
+        (f"0.{(NOW - 3 * DAY_MS) // 1000}", 3, f"{(NOW - 3 * DAY_MS) // 1000}.{NOW // 1000}"),
+        # Ten minutes ago is the same visit: the one before it counts.
+        (
+            f"{(NOW - 5 * DAY_MS) // 1000}.{(NOW - VISIT_MS // 3) // 1000}",
+            5,
+            f"{(NOW - 5 * DAY_MS) // 1000}.{NOW // 1000}",
+        ),
+        # An hour ago: at least a day is shown.
+        (f"0.{(NOW - 2 * VISIT_MS) // 1000}", 1, f"{(NOW - 2 * VISIT_MS) // 1000}.{NOW // 1000}"),
+        (f"1.{(NOW - 90 * DAY_MS) // 1000}", 30, f"{(NOW - 90 * DAY_MS) // 1000}.{NOW // 1000}"),
+        ("x.y", 1, f"0.{NOW // 1000}"),
+        ("٣.²", 1, f"0.{NOW // 1000}"),
+        ("9" * 400, 1, f"0.{NOW // 1000}"),
+    ],
+)
+def test_the_last_visit(cookie: str, days: int, expected: str) -> None:
+    assert visits(cookie, NOW) == (NOW - days * DAY_MS, expected)
+
+
+def rows_of(bench, path: str) -> list[dict[str, str]]:
+    answer = bench.team.browser("lee").get(path)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def test_lists_as_csv(bench) -> None:
+    assert [row["evaluation"] for row in rows_of(bench, "/evaluations?format=csv")] == [
+        "new #4",
+        "broken #3",
+        "new #2",
+        "old #1",
+    ]
+    assert [row["evidence"] for row in rows_of(bench, "/evaluations?format=csv&tag=nightly")] == ["valid", "valid"]
+    assert [row["verdict"] for row in rows_of(bench, "/comparisons?format=csv")] == ["better"]
+    assert [row["state"] for row in rows_of(bench, "/jobs?format=csv&state=failed")] == ["failed"]
+    assert [row["queries"] for row in rows_of(bench, "/testsets?format=csv")] == ["32"]
+    rows = rows_of(bench, "/testsets/shop?version=1&format=csv")
+    assert (len(rows), rows[0]["query"], rows[0]["relevant"], rows[0]["judged"]) == (30, "q0", "4", "5")
+
+
+@pytest.mark.parametrize(
+    ("query", "labels"),
+    [
+        ("tag=nightly", ["new #2", "old #1"]),
+        ("pinned=true", ["old #1"]),
+        ("system=broken", ["broken #3"]),
+        ("since=2026-11-24", []),
+        ("testset=none", []),
+        ("before=2", ["old #1"]),
+    ],
+)
+def test_filters_of_evaluations(bench, query: str, labels: list[str]) -> None:
+    page = bench.page(f"/evaluations?{query}")
+    assert re.findall(r">([a-z]+ #\d)</a></th>", page) == labels
+
+
+def test_a_wrong_date_is_refused_in_words(bench) -> None:
+    assert "is no date" in bench.page("/evaluations?since=yesterday", status=422)
+
+
+def test_the_history_leaves_out_what_does_not_count(bench) -> None:
+    page = bench.page("/evaluations?testset=shop")
+    history = page[page.index('id="over-time"') :]
+    assert re.search(r'href="evaluations/2">2026-11-23 12:00</a>', history)
+    assert "1 evaluation left out: the figures do not count." in history
+    assert "new on shop" in history
+    assert "broken on shop" not in history
+    assert "test set 2" in history  # the line breaks where the version changed
+
+
+def test_a_measure_without_values_has_no_history_and_the_page_says_so(bench) -> None:
+    assert "No evaluation here has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
+
+
+def test_tags_note_and_baseline(bench) -> None:
+    done = bench.team.post("lee", "/evaluations/2/notes", tags=" a , b,,", note="tried\r\nit")
+    assert done.headers["location"] == "/evaluations/2?done=saved"
+    info = bench.service.evaluations.get(2)
+    assert (info.tags, info.note) == (("a", "b"), "tried\nit")
+    bench.team.post("lee", "/evaluations/2/pin", pinned="true")
+    assert [each.pinned for each in map(bench.service.evaluations.get, (1, 2))] == [False, True]
+    bench.team.post("lee", "/evaluations/2/pin", pinned="false")
+    assert not bench.service.evaluations.get(2).pinned
+
+
+def test_run_again_takes_the_latest_test_set_and_the_same_run(bench) -> None:
+    again = request_of(bench.service, bench.service.evaluations.get(2))
+    assert again == EvaluateRequest(testset="shop", runs=(2,), tags=("nightly",))
+    answer = bench.team.post("lee", "/evaluations/2/rerun")
+    job = bench.service.jobs.get(int(answer.headers["location"].rpartition("/")[2]))
+    assert (job.request, job.account) == (again, "lee")
+
+
+def test_compare_leads_to_the_job_until_there_is_a_result(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cranfield.server.evaluations.SOON_S", 0.0)
+    monkeypatch.setattr("cranfield.server.comparisons.SOON_S", 0.0)
+    answer = bench.team.post("lee", "/evaluations/2/compare", baseline=1)
+    number = int(answer.headers["location"].removeprefix("/jobs/"))
+    assert bench.service.jobs.get(number).request == CompareRequest(baseline=1, candidate=2)
+    answer = bench.team.post("lee", "/comparisons/make", baseline=1, candidate=2, measure=" P@5 ")
+    number = int(answer.headers["location"].removeprefix("/jobs/"))
+    assert bench.service.jobs.get(number).request == CompareRequest(baseline=1, candidate=2, measure="P@5")
+
+
+def test_flags_before_a_comparison(bench) -> None:
+    page = bench.page("/comparisons?baseline=3&candidate=4")
+    for words in (
+        "broken #3 do not count: every query",
+        "2 queries in the candidate only (q30, q31)",
+        "3 queries with other judgments (q0, q1, q2)",
+        "results are judged",
+    ):
+        assert words in page, words
+    again = page[page.index("Run again") :]
+    assert "/evaluations/3#change" in again
+    assert "/evaluations/4#change" not in again
+    assert "Different" not in bench.page("/comparisons?baseline=1&candidate=2")
+    same = bench.page("/comparisons?baseline=1&candidate=1")
+    assert "Both sides are the same evaluation" in same
+    assert 'action="/comparisons/make"' not in same
+
+
+def test_flags_of_other_texts_and_guidelines(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The versions differ in a text and in the guidelines alone."""
+    old, new = (
+        TestSet(
+            "shop", (Query("a", text),), {"a": {"d": 1.0}}, meta=Meta(judging=Judging("shop", 1, "median", (), (by,)))
+        )
+        for text, by in (("socks", JudgingGuideline(1, "a" * 64, 3)), ("wool socks", JudgingGuideline(2, "b" * 64, 3)))
+    )
+    sides = [bench.service.evaluations.get(number) for number in (1, 4)]
+    monkeypatch.setattr(bench.service.testsets, "load", lambda ref: old if ref.endswith("@1") else new)
+    found = "\n".join(flags(bench.service, *sides))
+    assert "1 query with another text (a)" in found
+    assert "Judged by different guidelines" in found
+    assert "other judgments" not in found
+
+
+def test_the_comparison_comes_in_parts_and_then_whole(bench) -> None:
+    first = bench.page("/comparisons/1")
+    assert first.index("Better: new #2 against old #1") < first.index('class="waiting"') < first.index('class="report"')
+    second = bench.page("/comparisons/1")
+    assert 'class="waiting"' not in second
+    assert re.sub(r"<p class=\"waiting.*?</p>\n", "", first) == second
+
+
+def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    def fail(_: int) -> None:
+        message = "secret detail"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(bench.service.comparisons, "rebuild", fail)
+    page = bench.page("/comparisons/1")
+    number = re.search(r"The server failed \(error (\w+)\)", page)
+    assert number
+    assert number[1] in caplog.text
+    assert "secret detail" not in page
+    assert page.rstrip().endswith("</html>")
+
+
+def test_late_sections_of_a_comparison_are_folded_and_queries_have_their_pages(bench) -> None:
+    page = bench.page("/comparisons/1")
+    assert re.findall(r'<details class="folded"><summary><h2 id="([a-z-]+)-heading"', page)[-1] == "provenance"
+    assert '<details class="folded"><summary><h2 id="measures-heading"' not in page
+    assert re.search(r'<a href="1/queries/q\d+"><code>q\d+</code></a>', page)
+    assert '<ol class="hits"' not in page
+
+
+def test_a_query_of_either_side_and_none_that_is_not_there(bench) -> None:
+    page = bench.page("/comparisons/1/queries/q3")
+    assert "q3-d0" in page
+    assert "expected, grade 2" in page
+    assert bench.service.testsets.load("shop").by_id["q3"].text in page
+    assert "Values of this query" in page
+    void = bench.page("/evaluations/{void}/queries/q3".format(**bench.ids))
+    assert void.index("do not count") < void.index("q3-d0")
+    bench.page("/comparisons/1/queries/nothing", status=404)
+    bench.page("/evaluations/2/queries/nothing", status=404)
+    bench.page("/testsets/shop/queries/nothing", status=404)
+    client = bench.team.browser("lee")
+    assert client.get("/evaluations/2/queries.json").json()["ids"][0] == "q0"
+    assert client.get("/comparisons/1/query.json?id=q3").json()["id"] == "q3"
+    assert client.get("/comparisons/1/query.json?id=nothing").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/evaluations/99", "/comparisons/99", "/jobs/99", "/testsets/none", "/testsets/shop?version=99"]
+)
+def test_what_is_not_there(bench, path: str) -> None:
+    bench.page(path, status=404)
+
+
+def test_cancel_and_retry(bench) -> None:
+    queued, failed = bench.ids["queued"], bench.ids["failed"]
+    assert f'action="/jobs/{queued}/cancel"' in bench.page(f"/jobs/{queued}")
+    bench.team.post("lee", f"/jobs/{queued}/cancel")
+    assert bench.service.jobs.get(queued).state is JobState.CANCELLED
+    page = bench.page(f"/jobs/{failed}")
+    assert "the search did not start: no such file" in page
+    assert "heck `command` of the system" in page
+    bench.team.post("lee", f"/jobs/{failed}/retry")
+    assert bench.service.jobs.get(failed).state is JobState.QUEUED
+
+
+def test_versions_and_coverage_of_a_test_set(bench) -> None:
+    page = bench.page("/testsets/shop")
+    assert "overdue by" in page
+    assert "/testsets/shop/diff?old=1&amp;new=2" in page
+    assert "32 queries, page 1 of 1" in page
+    assert "q31" in bench.page("/testsets/shop/diff?old=1&new=2")
+    assert "0 queries, page 1 of 1" in bench.page("/testsets/shop?find=nothing")
+
+
+def test_settings_show_no_secret() -> None:
+    shown = without_secrets(
+        {
+            "url": "https://user:hunter2@search.example.org/?api_key=s3cret&q=1",
+            "headers": {"Authorization": "Bearer abc", "X-Api-Key": "{env.KEY}"},
+            "list": [{"password": "p"}],
+            "k": 10,
+        }
+    )
+    assert shown == {
+        "url": "https://***@search.example.org/?api_key=***&q=1",
+        "headers": {"Authorization": "***", "X-Api-Key": "{env.KEY}"},
+        "list": [{"password": "***"}],
+        "k": 10,
+    }
+    assert as_yaml(Workbench()) == ""
+    assert [size_text(n) for n in (12, 1_500, 2_000_000)] == ["12 bytes", "1.5 kB", "2.0 MB"]
+
+
+def test_only_a_few_results_are_kept_and_each_is_made_once() -> None:
+    kept, made = Kept(2), []
+    for key in (1, 2, 1, 3, 1, 2):
+        kept.get(key, lambda key=key: made.append(key))
+    assert made == [1, 2, 3, 2]
+    assert 3 not in kept
+
+
+@pytest.mark.slow
+def test_an_upload_makes_a_version_and_a_wrong_file_is_refused_in_words(bench) -> None:
+    client = bench.team.browser("lee")
+
+    def send(text: str):
+        fields = {"csrf": bench.team.csrf(client), "name": "tiny", "format": ""}
+        return client.post("/testsets/upload", data=fields, files={"file": ("tiny.yaml", text.encode())})
+
+    text = "cranfield_testset: 1\nname: tiny\nqueries:\n  - {id: a, text: first, judgments: {d1: 1}}\n"
+    assert send(text).headers["location"] == "/testsets/tiny?done=uploaded"
+    assert bench.service.testsets.get("tiny").account == "lee"
+    refused = send("cranfield_testset: 1\nqueries: 3\n")
+    assert refused.status_code == 422
+    assert "missing key" in refused.text

@@ -1,0 +1,154 @@
+"""Metrics of a file of results, for jobs that end before they are scraped."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from tests.unit.service.metrics.observations import HOUSE, results_file
+from typer.testing import CliRunner
+
+from cranfield.cli.main import command_line
+from cranfield.errors import InputError, UsageError
+from cranfield.service.metrics.naming import Naming
+from cranfield.service.metrics.one_shot import AUTH_VARIABLE, exposition, push, read_observations, write_textfile
+
+
+def lines_of(path: Path, naming: Naming | None = None) -> list[str]:
+    text = exposition(read_observations(path), naming or Naming()).text().decode()
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_the_figures_of_results_json(tmp_path: Path) -> None:
+    path = results_file(tmp_path)
+    os.utime(path, (1_000, 1_000))
+    lines = lines_of(path)
+    who = 'system="fusion",testset="clinical"'
+    assert f'cranfield_measure{{k="10",measure="R",stratum="all",{who}}} 0.82' in lines
+    assert f'cranfield_failed_queries{{kind="missing",{who}}} 1.0' in lines
+    assert f"cranfield_evaluation_timestamp_seconds{{{who}}} 1000.0" in lines
+    assert not [line for line in lines if "age" in line]  # it would stand still in a file
+
+
+def test_void_results_have_no_measures(tmp_path: Path) -> None:
+    lines = lines_of(results_file(tmp_path, void="half of the queries failed"))
+    assert not [line for line in lines if line.startswith("cranfield_measure")]
+    assert 'cranfield_evaluation_void{system="fusion",testset="clinical"} 1.0' in lines
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "not a file of results"),
+        ("[1]", "not a file of results"),
+        ('{"testset": 1}', "not a file of results"),
+        ("x", "not JSON|expected"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_observations(tmp_path / "x.json")
+
+
+def test_a_pilot_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="those of a pilot"):
+        read_observations(results_file(tmp_path, pilot=True))
+
+
+def test_the_command_writes_a_file_for_node_exporter(tmp_path: Path) -> None:
+    results_file(tmp_path)
+    target = tmp_path / "cranfield.prom"
+    target.write_text("before")
+    done = CliRunner().invoke(
+        command_line("metrics"),
+        ["metrics", str(tmp_path / "results.json"), "--textfile", str(target), "--testset", "other"],
+    )
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert 'testset="other"' in target.read_text()
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+
+
+def test_a_file_that_node_exporter_does_not_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"names end in \.prom"):
+        write_textfile(tmp_path / "metrics.txt", b"")
+
+
+def test_results_that_the_operator_leaves_out_are_an_error(tmp_path: Path) -> None:
+    results_file(tmp_path)
+    (tmp_path / "w.yaml").write_text("metrics: {systems: [bm25]}\n")
+    done = CliRunner().invoke(
+        command_line("metrics"), ["metrics", str(tmp_path / "results.json"), "--workbench", str(tmp_path / "w.yaml")]
+    )
+    assert done.exit_code == 2
+    assert "leaves out all of these results; got fusion on clinical" in done.stderr
+
+
+class Gateway(ThreadingHTTPServer):
+    """What a Pushgateway gets; it answers with `status`."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.got: list[tuple[str, str, dict[str, Any], str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        self.server.got.append((self.command, self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    with Gateway() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_each_system_is_pushed_to_its_own_group_and_nothing_is_deleted(tmp_path: Path, gateway: Gateway) -> None:
+    observations = read_observations(results_file(tmp_path))
+    environment = {AUTH_VARIABLE: "ci:pass:word"}
+    n = push(gateway.url, "nightly", observations, Naming(), instance="ci", environment=environment)
+    [(method, path, headers, body)] = gateway.got
+    assert (n, method) == (1, "POST")  # PUT would replace what other jobs pushed to the group
+    assert path == "/metrics/job/nightly/instance/ci/system/fusion/testset/clinical"
+    assert headers["Authorization"] == f"Basic {base64.b64encode(b'ci:pass:word').decode()}"
+    assert 'cranfield_measure{k="10",measure="R"' in body
+
+
+def test_a_group_has_the_labels_that_are_written(tmp_path: Path, gateway: Gateway) -> None:
+    push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(HOUSE), environment={})
+    assert gateway.got[0][1] == "/metrics/job/nightly"
+
+
+def test_a_refusal_of_the_gateway_is_an_error(tmp_path: Path, gateway: Gateway) -> None:
+    gateway.status = 400
+    with pytest.raises(UsageError, match="the Pushgateway did not take the metrics: 400"):
+        push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(), environment={})
+
+
+@pytest.mark.parametrize("url", ["localhost:9091", "ftp://x", "http://user:secret@host:9091"])
+def test_an_address_that_is_none_is_refused_without_its_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="not an address of a Pushgateway") as raised:
+        push(url, "nightly", read_observations(results_file(tmp_path)), Naming(), environment={})
+    assert "secret" not in str(raised.value)

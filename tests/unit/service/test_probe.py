@@ -1,0 +1,60 @@
+"""One query to a system in a program of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from cranfield.config.workbench import Workbench
+from cranfield.errors import UsageError
+from cranfield.service.probe import Probed, probe_in_child
+
+pytestmark = pytest.mark.slow
+SEARCH = """\
+import json, os, sys, time
+if sys.argv[1] == "hang":
+    time.sleep(600)
+print(json.dumps({"id": sys.argv[1] + " " + sys.argv[2], "title": "key " + os.environ["KEY"]}))
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "search.py").write_text(SEARCH)
+    (tmp_path / "set.yaml").write_text("cranfield_testset: 1\nname: s\nqueries: [{id: q, text: t}]\n")
+    command = json.dumps([sys.executable, "-S", str(tmp_path / "search.py"), "{query}", "{params.boost}"])
+    system = f"{{command: {command}, extract: {{jsonl: true, id: id, title: title}}, params: {{boost: 1}}, env: {{KEY: s3cret-s3cret}}}}"
+    (tmp_path / "cranfield.yaml").write_text(f"testset: set.yaml\nsystems: {{shop: {system}}}\n")
+    return tmp_path / "cranfield.yaml"
+
+
+@pytest.fixture
+def workbench():
+    return Workbench.model_validate({"tunable": {"shop": {"params.boost": {"min": 0, "max": 5}}}})
+
+
+def test_a_query_with_the_values_of_the_config_and_others(config, workbench):
+    plain, tuned = probe_in_child(config, workbench, "shop", "red", 5, ({}, {"params.boost": 3}))
+    assert ([hit["id"] for hit in plain.hits], [hit["id"] for hit in tuned.hits]) == (["red 1"], ["red 3"])
+    assert plain.exchange["outcome"] == "answered"
+    assert "red" in plain.exchange["request"]
+    assert "s3cret" not in json.dumps([plain.exchange, tuned.exchange])
+
+
+def test_what_hangs_is_ended(config, workbench):
+    (found,) = probe_in_child(config, workbench, "shop", "hang", 5, limit_s=3)
+    assert found == Probed({}, {}, found.problems)
+    assert "no answer within 3 s" in found.problems[0].message
+
+
+def test_a_system_that_cannot_run_has_a_reason(config):
+    config.write_text(config.read_text().replace(json.dumps(sys.executable), '"nosuch-program"'))
+    (found,) = probe_in_child(config, None, "shop", "red", 5)
+    assert "nosuch-program" in str(found.problems[0])
+
+
+def test_what_is_not_open_is_not_sent(config, workbench):
+    with pytest.raises(UsageError):
+        probe_in_child(config, workbench, "shop", "red", 5, ({"params.boost": 9},))
