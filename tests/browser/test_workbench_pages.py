@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from cranfield.judging.store.database import open_store
 from cranfield.service.service import Service, open_service
@@ -162,6 +162,22 @@ def test_a_job_is_followed_until_it_has_ended(workbench: Workbench) -> None:
     page.get_by_role("link", name=re.compile(r"Evaluation \d+")).click(timeout=60_000)
     expect(page.locator("h1")).to_contain_text("new on shop")
     expect(page.locator("#verdict")).to_contain_text("Valid")
+
+
+def test_a_job_that_ends_before_the_page_listens_is_shown(workbench: Workbench) -> None:
+    """The stream is held back until the job has ended: its first message is the last change there is."""
+
+    def until_ended(route: Route) -> None:
+        job_id = int(route.request.url.split("/")[-2])
+        workbench.service.jobs.wait(job_id, 60)
+        route.continue_()
+
+    page = workbench.open("/evaluations/{new}")
+    page.route("**/jobs/*/live", until_ended)
+    page.get_by_role("button", name="Run it again").click()
+    page.wait_for_url(re.compile(r"/jobs/\d+"))
+    expect(page.get_by_role("link", name=re.compile(r"Evaluation \d+"))).to_be_visible(timeout=30_000)
+    page.unroute("**/jobs/*/live")
 
 
 def test_a_table_is_sorted_by_the_keyboard(workbench: Workbench) -> None:

@@ -97,6 +97,7 @@ def dashboard(request: Request, caller: Reader) -> HTMLResponse:
         request,
         "book.html",
         caller,
+        event=store.reading.last_event_id(book.id),  # before the figures are read: a later event is shown by the script
         preference=preference_rows(book_preference(store, book)) if is_preference else (),
         preference_note=PREFERENCE_NOTE,
         quality=quality_of(request, book),

@@ -40,6 +40,7 @@ def jobs(
     service, state = service_of(request), chosen or None
     if form == "csv":
         return csv_response(job_table(service.jobs.all(state, limit=MOST_CSV), ""), "jobs")
+    event = last_change(service)  # before the jobs are read: a later change is shown by the script
     found = service.jobs.all(state, limit=PAGE + 1, before=before)
     caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
     table = schedule_table(watch_states(service))
@@ -47,6 +48,7 @@ def jobs(
         request,
         "jobs.html",
         caller,
+        event=event,
         state=state,
         states=list(JobState),
         n=len(found[:PAGE]),

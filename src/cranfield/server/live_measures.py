@@ -41,6 +41,8 @@ class LiveView:
     book: BookInfo
     path: str
     """Of the book."""
+    event: int
+    """The last event of the book before its grades were read."""
     found: LiveMeasures | None
     problems: Sequence[Problem]
     """Why there are no measures."""
@@ -62,10 +64,12 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
         for each in service.evaluations.all(EvaluationFilter(limit=MOST_LOOKED_AT))
         if each.book_id == info.book_id and each.id != info.id
     ][:MOST_OTHERS]
-    try:
-        found = _measured(request, service, info, book)
+    event = service.store.reading.last_event_id(book.id)
+    kept: Kept = request.app.state.results
+    try:  # measured again only after an event of the book, once for all who look
+        found: LiveMeasures = kept.get(("live", info.id, event), lambda: service.evaluations.live(info))
     except UsageError as error:
-        return LiveView(book, book_path(book), None, error.problems, others, (), 0)
+        return LiveView(book, book_path(book), event, None, error.problems, others, (), 0)
     rows = [
         (
             query,
@@ -76,15 +80,7 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
         )
         for query, text in list(found.texts.items())[:MOST_QUERIES]
     ]
-    return LiveView(book, book_path(book), found, (), others, rows, len(found.texts))
-
-
-def _measured(request: Request, service: Service, info: EvaluationInfo, book: BookInfo) -> LiveMeasures:
-    """Measured again only after an event of the book, once for all who look."""
-    kept: Kept = request.app.state.results
-    last = service.store.reading.last_event_id(book.id)
-    made: LiveMeasures = kept.get(("live", info.id, last), lambda: service.evaluations.live(info))
-    return made
+    return LiveView(book, book_path(book), event, found, (), others, rows, len(found.texts))
 
 
 @router.post("/evaluations/{evaluation_id:int}/freeze")

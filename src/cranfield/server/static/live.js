@@ -2,7 +2,8 @@
 const figures = document.getElementById("live");
 const status = document.getElementById("live-status");
 const WAIT_MS = 2000; // between two updates
-let shown = null;
+let shown = Number(figures.dataset.event); // the last event that the figures of the page have seen
+let latest = shown;
 let timer = 0;
 
 async function update() {
@@ -20,9 +21,12 @@ async function update() {
     const focused = figures.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     figures.replaceChildren(...fresh.childNodes);
     [...figures.querySelectorAll("details")].forEach((each, place) => { if (place in open) each.open = open[place]; });
+    shown = Number(fresh.dataset.event);
     document.dispatchEvent(new Event("report:tables")); // tables are sorted, filtered and exported as before
     if (focused) figures.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
     status.textContent = `Updated at ${new Date().toLocaleTimeString()}.`;
+    if (!fresh.dataset.stream) stream.close(); // nothing changes any more
+    else if (latest > shown) schedule();
   } catch {
     schedule();
   }
@@ -34,9 +38,8 @@ function schedule() {
 
 const stream = new EventSource(figures.dataset.stream);
 stream.addEventListener("progress", (message) => {
-  const last = JSON.parse(message.data).event;
-  if (shown !== null && last !== shown) schedule();
-  shown = last;
+  latest = JSON.parse(message.data).event;
+  if (latest > shown) schedule(); // also what happened between the page and the first message
 });
 stream.addEventListener("open", () => { status.textContent = "Live."; });
 stream.addEventListener("error", () => { status.textContent = "The connection is lost; trying again."; });
