@@ -100,6 +100,11 @@ class QueryData:
             "buckets": [self._buckets.get(query_id, "") for query_id in self.queries] if self.pair else None,
         }
 
+    @property
+    def index_json(self) -> bytes:
+        """The index as JSON."""
+        return data_json(self.index())
+
     def details(self) -> Iterator[dict[str, Any]]:
         """Every query, in the order of the index."""
         return map(self.detail, self.queries)

@@ -15,7 +15,7 @@ from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
 from cranfield.server.pages import FOLDER
 from cranfield.server.refusal import add_handlers
-from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
+from cranfield.server.results import MOST_RESULTS, Kept
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -54,7 +54,7 @@ def create_app(
     app.state.reports = {}
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
     app.state.service = service
-    app.state.results, app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    app.state.results = Kept(MOST_RESULTS)
     app.state.rates = {}
     app.state.scraper = None if service is None else Scraper(service)
     app.state.open_metrics = service is not None and service.workbench.metrics.anonymous

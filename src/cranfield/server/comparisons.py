@@ -1,4 +1,4 @@
-"""Comparisons: choosing two evaluations, what differs besides the system, the verdict, single queries, the report."""
+"""Comparisons: choosing two evaluations, what differs besides the system, the verdict, the report."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
-from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.reporting.document import VerdictBlock
 from cranfield.server.access import Caller, require
 from cranfield.server.evaluations import SOON_S, lead_to
 from cranfield.server.grade_hole import counted_later
+from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import render_page
-from cranfield.server.reports import (
-    one_query_page,
-    page_parts,
-    query_detail_response,
-    query_index_response,
-    with_query_pages,
-)
-from cranfield.server.results import Kept, comparison_of, service_of
+from cranfield.server.results import comparison_page_of, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
 from cranfield.service.requests import CompareRequest
 from cranfield.service.store.schema import Trigger
@@ -33,9 +25,8 @@ from cranfield.words import first_of, n_of
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from cranfield.evaluation.values import Comparison
     from cranfield.service.service import Service
-    from cranfield.service.values import ComparisonInfo, EvaluationInfo
+    from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -43,10 +34,6 @@ Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
 MOST_CHOICES = 200
 WAITING = "Both runs are ranked again for the rest of this page: a moment."
-MOST_ROWS = 30
-"""Of a table of the report in the page: the query view has all queries."""
-OPEN = {"verdict-by-class", "measures", "warnings", "queries", "answers"}
-"""Sections of the report that are open in the page; the others open when they are asked for."""
 MOST_NAMED = 5
 """Queries of a flag that are named."""
 
@@ -155,68 +142,24 @@ def compare(
 
 @router.get("/comparisons/{comparison_id:int}")
 def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
-    """Show a comparison: the verdict at once, the rest as soon as both runs are ranked again."""
+    """Show a comparison: where its page is made again, the verdict at once, the rest when both runs are ranked."""
     service = service_of(request)
     info = service.comparisons.get(comparison_id)
-    code = code_of(info.verdict)
     values: dict[str, Any] = {
         "info": info,
-        "verdict": code,
+        "verdict": code_of(info.verdict),
         "labels": (side_label(info.baseline), side_label(info.candidate)),
         "flags": list(flags(service, info.baseline, info.candidate)),
         "grades": counted_later(request, info),
         "base": f"/comparisons/{info.id}",
     }
-    pages: Kept = request.app.state.pages
-    key = ("comparison", info.id)
-    if key in pages:
-        return render_page(request, "comparison.html", caller, content=content_of(request, info), **values)
-    return StreamingResponse(
-        page_parts(request, "comparison.html", caller, lambda: content_of(request, info), WAITING, **values),
-        media_type="text/html; charset=utf-8",
-    )
 
+    def content() -> Markup:
+        from markupsafe import Markup
 
-def content_of(request: Request, info: ComparisonInfo) -> Markup:
-    """The report of a comparison as blocks of the page, kept: it does not change."""
-    pages: Kept = request.app.state.pages
-    made: Markup = pages.get(("comparison", info.id), lambda: _rendered(comparison_of(request, info.id).made, info.id))
-    return made
+        return Markup(comparison_page_of(request, info.id).content)  # noqa: S704 - safe when it was made
 
-
-def _rendered(found: Comparison, number: int) -> Markup:
-    from cranfield.reporting import comparison_document
-    from cranfield.reporting.renderers.html import render_blocks
-
-    base = f"/comparisons/{number}"
-    document = with_query_pages(comparison_document(found), number)
-    folded = {section.name for section in document.sections} - OPEN
-    queries = (f"{base}/queries.json", f"{base}/query.json")
-    return render_blocks(document, queries=queries, most_rows=MOST_ROWS, folded=folded)
-
-
-@router.get("/comparisons/{comparison_id:int}/queries.json")
-def query_index(request: Request, caller: Reader, comparison_id: int) -> Response:
-    """Give the values of all queries to the page."""
-    del caller
-    return query_index_response(comparison_of(request, comparison_id).queries)
-
-
-@router.get("/comparisons/{comparison_id:int}/query.json")
-def query_detail(
-    request: Request, caller: Reader, comparison_id: int, query: Annotated[str, Query(alias="id")]
-) -> Response:
-    """Give both lists of a query to the page."""
-    del caller
-    return query_detail_response(comparison_of(request, comparison_id).queries, query)
-
-
-@router.get("/comparisons/{comparison_id:int}/queries/{query:path}")
-def one_query(request: Request, caller: Reader, comparison_id: int, query: str) -> HTMLResponse:
-    """Show both lists of one query, also without a script."""
-    info = service_of(request).comparisons.get(comparison_id)
-    title = f"{side_label(info.candidate)} against {side_label(info.baseline)}"
-    code = code_of(info.verdict)
-    verdict = VerdictBlock(code.text, info.sentence, code.tone) if code is VerdictCode.INVALID else None
-    data = comparison_of(request, comparison_id).queries
-    return one_query_page(request, caller, f"/comparisons/{info.id}", title, data, query, verdict)
+    if service.comparisons.has_page(info.id):
+        return render_page(request, "comparison.html", caller, content=content(), **values)
+    parts = page_parts(request, "comparison.html", caller, content, WAITING, **values)
+    return StreamingResponse(parts, media_type="text/html; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Evaluations: the list with its history, one evaluation, its queries, its report; tags, note, baseline, run again."""
+"""Evaluations: the list with its history, one evaluation, its report; tags, note, baseline, run again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,9 @@ from cranfield.server.access import Caller, require
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.guide import explained
 from cranfield.server.live_measures import live_values
+from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import render_page, see_other
-from cranfield.server.reports import (
-    one_query_page,
-    page_parts,
-    query_detail_response,
-    query_index_response,
-    query_list_page,
-)
-from cranfield.server.results import evaluation_of, service_of
+from cranfield.server.results import service_of
 from cranfield.server.summary import evidence_block, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.service.requests import CompareRequest, EvaluateRequest
@@ -200,44 +194,6 @@ def pinned_baseline(service: Service, info: EvaluationInfo) -> EvaluationInfo | 
     """The baseline of its test set; None where none is pinned, or it is that one."""
     found = service.evaluations.all(EvaluationFilter(testset=info.testset_name, pinned=True, limit=1))
     return found[0] if found and found[0].id != info.id else None
-
-
-@router.get("/evaluations/{evaluation_id:int}/queries")
-def queries(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
-    """Show all queries, sorted and filtered in the browser, each with its results."""
-    info = service_of(request).evaluations.get(evaluation_id)
-    return query_list_page(
-        request,
-        caller,
-        f"/evaluations/{info.id}",
-        f"{info.label} on {info.testset_name}",
-        evidence_block(info) if info.void else None,
-    )
-
-
-@router.get("/evaluations/{evaluation_id:int}/queries.json")
-def query_index(request: Request, caller: Reader, evaluation_id: int) -> Response:
-    """Give the values of all queries to the page."""
-    del caller
-    return query_index_response(evaluation_of(request, evaluation_id).queries)
-
-
-@router.get("/evaluations/{evaluation_id:int}/query.json")
-def query_detail(
-    request: Request, caller: Reader, evaluation_id: int, query: Annotated[str, Query(alias="id")]
-) -> Response:
-    """Give the results of a query to the page."""
-    del caller
-    return query_detail_response(evaluation_of(request, evaluation_id).queries, query)
-
-
-@router.get("/evaluations/{evaluation_id:int}/queries/{query:path}")
-def one_query(request: Request, caller: Reader, evaluation_id: int, query: str) -> HTMLResponse:
-    """Show the results of one query, also without a script."""
-    info = service_of(request).evaluations.get(evaluation_id)
-    data = evaluation_of(request, evaluation_id).queries
-    verdict = evidence_block(info) if info.void else None
-    return one_query_page(request, caller, f"/evaluations/{info.id}", info.label, data, query, verdict)
 
 
 @router.post("/evaluations/{evaluation_id:int}/notes")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.reporting.query_data import QueryData
 from cranfield.server.refusal import not_found
@@ -14,10 +13,8 @@ from cranfield.server.refusal import not_found
 if TYPE_CHECKING:
     from fastapi import Request
 
-    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.reporting.comparison_page import ComparisonPage
     from cranfield.service.service import Service
-
-Made = TypeVar("Made")
 
 
 class Kept:
@@ -50,9 +47,7 @@ class Kept:
 
 
 MOST_RESULTS = 4
-"""Evaluations or comparisons in memory: one of 7,000 queries takes some hundred MB."""
-MOST_PAGES = 64
-"""Rendered parts of pages."""
+"""Evaluations or pages of comparisons in memory: an evaluation of 7,000 queries takes some hundred MB, a page 30."""
 
 
 def service_of(request: Request) -> Service:
@@ -67,36 +62,22 @@ def service_of(request: Request) -> Service:
     return cast("Service", service)
 
 
-@dataclass(frozen=True)
-class Result(Generic[Made]):
-    """An evaluation or a comparison with its rankings, and the data of its queries."""
-
-    made: Made
-    queries: QueryData
-
-
-def evaluation_of(request: Request, evaluation_id: int) -> Result[Evaluation]:
-    """An evaluation, scored again from its run."""
+def evaluation_queries(request: Request, evaluation_id: int) -> QueryData:
+    """The queries of an evaluation, scored again from its run."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
 
-    def make() -> Result[Evaluation]:
-        made = service.evaluations.rescore(info.id)
-        return Result(made, QueryData(made))
+    def make() -> QueryData:
+        return QueryData(service.evaluations.rescore(info.id))
 
     if info.book_id is not None:  # its judgments change while people grade
         return make()
     kept: Kept = request.app.state.results
-    return cast("Result[Evaluation]", kept.get(("evaluation", info.id), make))
+    return cast("QueryData", kept.get(("evaluation", info.id), make))
 
 
-def comparison_of(request: Request, comparison_id: int) -> Result[Comparison]:
-    """A comparison, made again from its runs."""
-    service = service_of(request)
-
-    def make() -> Result[Comparison]:
-        made = service.comparisons.rebuild(comparison_id)
-        return Result(made, QueryData(made))
-
+def comparison_page_of(request: Request, comparison_id: int) -> ComparisonPage:
+    """What the page of a comparison shows."""
+    comparisons = service_of(request).comparisons
     kept: Kept = request.app.state.results
-    return cast("Result[Comparison]", kept.get(("comparison", comparison_id), make))
+    return cast("ComparisonPage", kept.get(("comparison", comparison_id), lambda: comparisons.page(comparison_id)))

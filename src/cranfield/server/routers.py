@@ -26,6 +26,7 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
         metrics,
         new_evaluation,
         people,
+        queries,
         server_settings,
         sign_in,
         systems,
@@ -35,7 +36,7 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
     from cranfield.server.v1.routers import LARGEST_UPLOAD, api
 
     of_books = (books, adjudicate, judging, live, people)
-    of_results = (testsets, evaluations, comparisons, jobs, server_settings, guide, metrics)
+    of_results = (testsets, evaluations, comparisons, queries, jobs, server_settings, guide, metrics)
     of_teams = (new_evaluation, live_measures, grade_hole, systems)
     modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)
     return *(module.router for module in modules), api(LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6))

@@ -16,9 +16,9 @@ from cranfield.reporting.document import Cell, Column, Link, Section, Table, cel
 from cranfield.reporting.documents.testset import queries_document, statistics_document
 from cranfield.reporting.documents.testset_versions import difference_document
 from cranfield.server.access import Caller, require
+from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import environment, render_page, see_other, segment
 from cranfield.server.refusal import not_found
-from cranfield.server.reports import page_parts
 from cranfield.server.results import service_of
 from cranfield.server.tables import blocks, csv_response, listed, testset_table
 from cranfield.testsets.diff import diff

@@ -14,6 +14,7 @@ from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
+from cranfield.reporting.comparison_page import made_page
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
@@ -90,7 +91,10 @@ def compared(service: Service, request: CompareRequest) -> NewComparison:
     payload = to_json(results_payload(comparison)).encode()
     verdict = comparison.verdict
     options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
-    return NewComparison(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload)
+    return NewComparison(
+        *(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload),
+        page=made_page(comparison),
+    )
 
 
 def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:

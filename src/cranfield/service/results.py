@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.judging.store.store import Store
     from cranfield.model import Run, TestSet
+    from cranfield.reporting.comparison_page import ComparisonPage
     from cranfield.service.live_measures import LiveMeasures
     from cranfield.service.runs import Runs
     from cranfield.service.testsets import TestSets
@@ -101,6 +102,26 @@ class Comparisons(StoredComparisons):
         baseline, candidate = _named_apart(sides, infos)
         primary = parse(request.measure or declared["primary"])
         return compare(baseline, candidate, replace(options, primary=primary, limits=baseline.limits))
+
+    def page(self, comparison_id: int) -> ComparisonPage:
+        """What its page shows: as stored, or made again and stored where it is of another version.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        from cranfield.reporting.comparison_page import made_page, unpack_page
+
+        if self.has_page(comparison_id):
+            return unpack_page(self._stored_page(comparison_id), comparison_id)
+        version, data = made_page(self.rebuild(comparison_id))
+        self._store_page(comparison_id, (version, data))
+        return unpack_page(data, comparison_id)
+
+    def has_page(self, comparison_id: int) -> bool:
+        """Whether its page is stored."""
+        from cranfield.reporting.comparison_page import page_version
+
+        return self._page_version(comparison_id) == page_version()
 
     def rebuild(self, comparison_id: int) -> Comparison:
         """Make a stored comparison again: the same verdict, with every query.

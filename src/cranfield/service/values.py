@@ -316,6 +316,8 @@ class NewComparison:
     verdict: str
     sentence: str
     payload: bytes
+    page: tuple[str, bytes] | None = None
+    """What its page shows, with the version of what made it; None: made when it is first opened."""
 
 
 Result = NewEvaluation | NewComparison

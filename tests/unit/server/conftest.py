@@ -20,7 +20,7 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
-from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
+from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.service.service import Service, open_service
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -156,6 +156,6 @@ def bench(with_results: Path, team: Team) -> Iterator[Bench]:
     shutil.copy(with_results / "books.db", Path(team.store.database.where))
     service = open_service(team.store)
     team.app.state.service = service
-    team.app.state.results, team.app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    team.app.state.results = Kept(MOST_RESULTS)
     yield Bench(team, service, json.loads((with_results / "ids.json").read_text(encoding="utf-8")))
     team.app.state.service = None

@@ -45,10 +45,10 @@ ROUTES = {
     ),
     Access.RESULTS: (
         "/testsets /testsets/{name} /testsets/{name}/queries/{query:path} /testsets/{name}/diff /evaluations "
-        "/evaluations/{evaluation_id:int} /evaluations/{evaluation_id:int}/queries /evaluations/{evaluation_id:int}/queries.json "
-        "/evaluations/{evaluation_id:int}/query.json /evaluations/{evaluation_id:int}/queries/{query:path} "
-        "/comparisons /comparisons/{comparison_id:int} /comparisons/{comparison_id:int}/queries.json "
-        "/comparisons/{comparison_id:int}/query.json /comparisons/{comparison_id:int}/queries/{query:path} "
+        "/evaluations/{evaluation_id:int} /evaluations/{number:int}/queries /evaluations/{number:int}/queries.json "
+        "/evaluations/{number:int}/query.json /evaluations/{number:int}/queries/{query:path} "
+        "/comparisons /comparisons/{comparison_id:int} /comparisons/{number:int}/queries.json "
+        "/comparisons/{number:int}/query.json /comparisons/{number:int}/queries/{query:path} "
         "/jobs /jobs/live /jobs/{job_id:int} /jobs/{job_id:int}/live /systems /systems/{name}"
     ),
     Access.EVALUATE: (

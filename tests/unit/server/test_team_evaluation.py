@@ -10,7 +10,7 @@ import pytest
 from tests.unit.server.conftest import Team
 from tests.unit.service.shop import Shop, make_shop
 
-from cranfield.server.results import MOST_PAGES, MOST_RESULTS, Kept
+from cranfield.server.results import MOST_RESULTS, Kept
 
 FORM = {
     "name": "shoes",
@@ -64,7 +64,7 @@ class Pages:
 def pages(team: Team, tmp_path):
     shop = make_shop(team.store, tmp_path, team.store.people.get("lee").id)
     team.app.state.service = shop.service
-    team.app.state.results, team.app.state.pages = Kept(MOST_RESULTS), Kept(MOST_PAGES)
+    team.app.state.results = Kept(MOST_RESULTS)
     yield Pages(team, shop)
     team.app.state.service = None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -12,13 +14,16 @@ from cranfield.config.workbench import Workbench
 from cranfield.model.judging import Judging, JudgingGuideline
 from cranfield.model.query import Query
 from cranfield.model.testset import Meta, TestSet
+from cranfield.reporting.query_data import data_json, query_detail, query_index
 from cranfield.server.comparisons import flags
 from cranfield.server.evaluations import request_of
 from cranfield.server.overview import DAY_MS, VISIT_MS, visits
-from cranfield.server.results import Kept
+from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
 from cranfield.service.requests import CompareRequest, EvaluateRequest
-from cranfield.service.store.schema import JobState
+from cranfield.service.results import Comparisons
+from cranfield.service.store.schema import JobState, Trigger
+from cranfield.service.work import work_here
 
 STATIC = re.compile(r'(?:href|src|action)="(https?:|//)')
 
@@ -293,6 +298,36 @@ def test_the_comparison_comes_in_parts_and_then_whole(bench) -> None:
     second = bench.page("/comparisons/1")
     assert 'class="waiting"' not in second
     assert re.sub(r"<p class=\"waiting.*?</p>\n", "", first) == second
+
+
+def test_a_comparison_is_shown_as_its_job_stored_it_also_after_a_restart(bench, monkeypatch, tmp_path) -> None:
+    request = CompareRequest(baseline=bench.ids["old"], candidate=bench.ids["new"])
+    done = work_here(bench.service, bench.service.jobs.submit(request, trigger=Trigger.PAGE).id, tmp_path)
+    path = f"/comparisons/{done.results[0]}"
+    with monkeypatch.context() as patched:
+        patched.setattr(Comparisons, "rebuild", None)
+        stored = bench.page(path)
+        index = bench.team.browser("lee").get(f"{path}/queries.json").json()
+        detail = bench.team.browser("lee").get(f"{path}/query.json?id=q3").json()
+        assert "q3-d0" in bench.page(f"{path}/queries/q3")
+    assert 'class="waiting"' not in stored
+    assert f'data-index="{path}/queries.json"' in stored
+    made = bench.service.comparisons.rebuild(done.results[0])
+    assert index == json.loads(data_json(query_index(made)))
+    assert detail == json.loads(data_json(query_detail(made, "q3")))
+
+
+def test_the_page_of_a_comparison_that_another_version_made_is_made_again_once(bench, monkeypatch) -> None:
+    first = bench.page("/comparisons/1")
+    rebuilt: Counter[int] = Counter()
+    rebuild = Comparisons.rebuild
+    monkeypatch.setattr(Comparisons, "rebuild", lambda self, number: rebuilt.update([number]) or rebuild(self, number))
+    monkeypatch.setattr("cranfield.reporting.comparison_page.page_version", lambda: "later")
+    for _ in range(2):
+        bench.team.app.state.results = Kept(MOST_RESULTS)
+        later = bench.page("/comparisons/1")
+    assert rebuilt == {1: 1}
+    assert re.sub(r"<p class=\"waiting.*?</p>\n", "", first) == later
 
 
 def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: pytest.MonkeyPatch, caplog) -> None:

@@ -11,7 +11,7 @@ from cranfield.errors import UnknownNameError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
 from cranfield.service.store.evaluations import evaluation_info, evaluation_row
-from cranfield.service.store.schema import Job, StoredComparison
+from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
 
 
@@ -58,6 +58,19 @@ class StoredComparisons(ServicePart):
             found: Json = json.loads(blob_content(session, _row(session, comparison_id).payload))
             return found
 
+    def _page_version(self, comparison_id: int) -> str | None:
+        """The version of the stored page; None: there is none."""
+        with self._database.read() as session:
+            return session.scalar(select(ComparisonPage.version).where(ComparisonPage.comparison_id == comparison_id))
+
+    def _stored_page(self, comparison_id: int) -> bytes:
+        with self._database.read() as session:
+            return session.get_one(ComparisonPage, comparison_id).data
+
+    def _store_page(self, comparison_id: int, page: tuple[str, bytes]) -> None:
+        with self._database.write() as session:
+            _keep_page(session, comparison_id, page)
+
 
 def _row(session: Session, comparison_id: int) -> StoredComparison:
     row = session.get(StoredComparison, comparison_id)
@@ -84,17 +97,23 @@ def _info(session: Session, row: StoredComparison) -> ComparisonInfo:
 
 def add_comparison(session: Session, job: Job, made: NewComparison, now: int) -> None:
     """Store the comparison that a job made."""
-    session.add(
-        StoredComparison(
-            job_id=job.id,
-            baseline_id=made.baseline,
-            candidate_id=made.candidate,
-            options=made.options,
-            verdict=made.verdict,
-            sentence=made.sentence,
-            payload=keep_blob(session, made.payload),
-            at=now,
-            account_id=job.account_id,
-        )
+    row = StoredComparison(
+        job_id=job.id,
+        baseline_id=made.baseline,
+        candidate_id=made.candidate,
+        options=made.options,
+        verdict=made.verdict,
+        sentence=made.sentence,
+        payload=keep_blob(session, made.payload),
+        at=now,
+        account_id=job.account_id,
     )
+    session.add(row)
     session.flush()
+    if made.page is not None:
+        _keep_page(session, row.id, made.page)
+
+
+def _keep_page(session: Session, comparison_id: int, page: tuple[str, bytes]) -> None:
+    version, data = page
+    session.merge(ComparisonPage(comparison_id=comparison_id, version=version, data=data))

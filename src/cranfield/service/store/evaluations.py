@@ -15,7 +15,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.rows import as_value, checked_name
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
 from cranfield.service.store.runs import keep_run
-from cranfield.service.store.schema import Blob, Job, Source, StoredEvaluation, StoredSet, Trigger
+from cranfield.service.store.schema import Blob, ComparisonPage, Job, Source, StoredEvaluation, StoredSet, Trigger
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
 
 MOST_TAGS = 50
@@ -89,10 +89,11 @@ class StoredEvaluations(ServicePart):
             return dict(evaluation_row(session, evaluation_id).settings)
 
     def storage(self) -> tuple[int, int]:
-        """How many evaluations there are, and the bytes of all contents: test sets, runs, results, comparisons."""
+        """How many evaluations there are, and the bytes of all contents: test sets, runs, results, comparisons with their pages."""
         with self._database.read() as session:
             n = session.scalar(select(func.count()).select_from(StoredEvaluation)) or 0
-            return n, session.scalar(select(func.sum(func.length(Blob.data)))) or 0
+            contents = (Blob.data, ComparisonPage.data)
+            return n, sum(session.scalar(select(func.sum(func.length(each)))) or 0 for each in contents)
 
     def pin(self, evaluation_id: int, *, pinned: bool = True) -> EvaluationInfo:
         """Make it the baseline of its test set, in the place of another; or no longer."""

@@ -205,6 +205,18 @@ class StoredComparison(Base):
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
 
 
+class ComparisonPage(Base):
+    """What the page of a comparison shows, so that it is not made again; a row that is missing is made when it is needed."""
+
+    __tablename__ = "comparison_page"
+
+    comparison_id: Mapped[int] = mapped_column(ForeignKey("comparison.id"), primary_key=True)
+    version: Mapped[str] = mapped_column(String(80))
+    """Of what made it: a server of another version makes it again."""
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+    """As `cranfield.reporting.comparison_page` packs it."""
+
+
 class Variant(Base):
     """A system of the config with other values of the parameters that the operator opens."""
 

@@ -138,6 +138,13 @@ sa.Table(
     sa.Index(None, "candidate_id"),
 )
 sa.Table(
+    "comparison_page",
+    TABLES,
+    sa.Column("comparison_id", NUMBER, sa.ForeignKey("comparison.id"), primary_key=True),
+    sa.Column("version", sa.String(80), nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+sa.Table(
     "variant",
     TABLES,
     sa.Column("id", NUMBER, primary_key=True),
