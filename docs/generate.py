@@ -564,9 +564,7 @@ def metrics_page() -> str:
     for family in METRIC_FAMILIES.values():
         labels = (*(("measure", "k") if family.of_measure else ()), *family.labels)
         labels += (*(subject if family.of_subject else ()), *(("stratum",) if family.of_measure else ()))
-        rows.append(
-            (f"`cranfield_{family.name}`", family.kind.value, ", ".join(f"`{name}`" for name in labels), family.help)
-        )
+        rows.append((f"`cranfield_{family.name}`", family.kind, ", ".join(f"`{name}`" for name in labels), family.help))
     return "\n\n".join(["# Metrics for Prometheus", intro, table(("metric", "type", "labels", "what it is"), rows)])
 
 

@@ -46,6 +46,7 @@ gate:
 WORKBENCH = """\
 server: {{accounts: true, port: {port}, db: books.db}}
 metrics: {{cache_s: 0, prefix: medicalkg_retrieval_, measures: {{R: recall_at_k}}}}
+watch: {{nightly: {{cron: "0 2 * * *", testset: clinical, compare: null}}}}
 webhooks: [{{url: "http://127.0.0.1:{hooks}/cranfield", allow: [127.0.0.1], on: [gate-failed]}}]
 """
 SEARCH = """\
@@ -320,6 +321,7 @@ def restart(site: Site) -> None:
 
 def check_dashboard(site: Site) -> None:
     """Each query of the dashboard is understood, and those of an evaluation have data."""
+    site.cranfield("watch", "cranfield.yaml", "--workbench", "w.yaml", "--db", "books.db", "--once", "nightly")
     made = json.loads(site.cranfield("dashboard", "--workbench", "w.yaml"))
     for panel in made["panels"]:
         for target in panel["targets"]:
@@ -345,7 +347,13 @@ def test_what_two_jobs_push_stays_in_the_gateway(site: Site) -> None:
     site.cranfield("metrics", results, "--push", url, "--job", "nightly")
     site.cranfield("metrics", results, "--push", url, "--job", "nightly", "--testset", "other")
     site.cranfield("metrics", results, "--push", url, "--job", "weekly", "--instance", "ci")
+    site.cranfield("gate", "--from", "cranfield-out")
+    site.cranfield("metrics", "cranfield-gate/gate.json", "--push", url, "--job", "nightly")
     text = httpx2.get(f"{url}/metrics").text
+    rules = [line for line in text.splitlines() if line.startswith("cranfield_gate_rule_passed{")]
+    who = 'instance="",job="nightly",rule="{}",system="fusion",testset="clinical"'
+    kept = ("R@10 is 0.1 or better on every query", "R@10 is at least 0.75", "at most 0 queries fail or have no answer")
+    assert sorted(rules) == [f"cranfield_gate_rule_passed{{{who.format(rule)}}} 1" for rule in kept]
     recall = [line for line in text.splitlines() if line.startswith("cranfield_measure{") and 'measure="R"' in line]
     assert sorted(recall) == [
         'cranfield_measure{instance="",job="nightly",k="10",measure="R",stratum="all",system="fusion",testset="clinical"} 1',

@@ -34,7 +34,12 @@ def naming_of(workbench: Path | None) -> Naming:
 
 
 def metrics_command(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A results.json of `cranfield run`.")],
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS", help="A results.json of `cranfield run`, or a gate.json of `cranfield gate`."
+        ),
+    ],
     *,
     textfile: Annotated[
         Path | None,

@@ -11,6 +11,8 @@ from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.evaluation.values import Evaluation
 
 Status = Literal["passed", "failed", "inconclusive"]
+STATES: Mapping[Status, bool | None] = {"passed": True, "failed": False, "inconclusive": None}
+"""Whether a rule holds, of each status."""
 GateStatus = Literal["passed", "failed", "inconclusive", "invalid"]
 """`invalid`: a limit of the config is broken: too many failures (without a rule on failures), or too few judged results."""
 
@@ -41,7 +43,7 @@ class RuleResult:
     kind: str
     """Which rule of the table: `floor`, `drop` ..."""
     rule: str
-    """The rule in words: `P@1 is 1 on every query with difficulty: easy`."""
+    """The rule in words, with the classes that it was checked in: `P@1 is 1 on every query with difficulty: easy`."""
     status: Status
     got: str
     """The value compared with the bound, in exact decimals: `0.4120`, `-5.0 %`."""
@@ -56,6 +58,8 @@ class RuleResult:
     unseen: tuple[Unseen, ...] = ()
     """Of a rule with a significance test, for all queries and for each group of fewer than 50: queries of a kind that is not
     among them, and what would turn the result."""
+    as_written: str = ""
+    """The rule as the config has it: its name in metrics."""
 
     @property
     def nearest_unseen(self) -> Unseen | None:

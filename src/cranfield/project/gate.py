@@ -24,7 +24,7 @@ from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_ba
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, EarlierSource, GateResult, GateStatus
-from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of
+from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
@@ -246,7 +246,10 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     findings = system_evidence(experiment, evaluation)
     earlier = (*answers.earlier, *accepted.sources)
     terms = (rules, plan.config.limits, experiment.primary, facts, notes, findings, earlier, answers.n_earlier)
-    return judge_all(given, GateTerms(*terms))
+    result = judge_all(given, GateTerms(*terms))
+    written = [words(rule) for _, rule in rules_of(plan.gate, experiment.name)]
+    named = (replace(each, as_written=text) for each, text in zip(result.rules, written, strict=True))
+    return replace(result, rules=tuple(named))
 
 
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:

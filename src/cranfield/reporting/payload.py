@@ -255,6 +255,12 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
+def figures_record(evaluation: Evaluation) -> dict[str, Any]:
+    """The figures of a system as `results.json` has them, without those of each query."""
+    record = _system(evaluation)
+    return {key: record[key] for key in ("n_queries", "measures", "by_stratum", "outcomes", "judged") if key in record}
+
+
 def _confusion(evaluation: Evaluation) -> dict[str, Any]:
     if not evaluation.confusions:
         return {}

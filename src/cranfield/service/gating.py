@@ -11,6 +11,7 @@ from cranfield.errors import CranfieldError
 from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.gate.baseline import Baseline, baseline_of, misfits
 from cranfield.gate.gate_input import GateInput
+from cranfield.gate.result import STATES
 from cranfield.gate.rules import RULES, compared_measures, in_classes, rules_of, words
 from cranfield.project.recipe import with_measure
 from cranfield.service.values import EvaluationFilter
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from cranfield.service.service import Service
 
 Gate = dict[str, bool | None]
-STATES = {"passed": True, "failed": False, "inconclusive": None}
 
 
 def gate_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from cranfield.config.workbench import Workbench
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
-from cranfield.service.metrics.scrape import Scraper
+from cranfield.service.metrics.observed import Subject
+from cranfield.service.metrics.scrape import Scraper, observation
+from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
+from cranfield.service.store.schema import Trigger
 
 DAY_MS = 86_400_000
 
@@ -107,6 +111,63 @@ def test_a_measure_that_was_not_computed_keeps_its_value_and_its_time(
     assert (of(lines, "measure", **ndcg), of(lines, "measure_timestamp_seconds", **ndcg)) == (before, at)
     [new] = of(lines, "measure_timestamp_seconds", measure="P", k="1", system="new")
     assert float(new.split()[-1]) == float(at[0].split()[-1]) + 60
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([False], False),
+        ([None, False], False),
+        ([None, None, False, True], False),
+        ([True, False], True),
+        ([None, True, False], None),
+        ([None], None),
+    ],
+    ids=str,
+)
+def test_a_broken_rule_is_broken_until_an_evaluation_decides_it(
+    bench, states: list[bool | None], expected: bool | None
+) -> None:
+    """States of one rule, the latest first: an evaluation that could not decide it must not end its alert."""
+    info = bench.service.evaluations.get(bench.ids["second"])
+    infos = [replace(info, figures=replace(info.figures, gate={"rule": state})) for state in states]
+    infos.insert(1, replace(info, figures=replace(info.figures, gate={"gone": False})))
+    valid = observation(Subject("shop", "new"), infos).valid
+    assert valid is not None
+    assert valid.gate == {"rule": expected}
+
+
+def test_schedules_are_written(bench, tmp_path: Path) -> None:
+    operator = {"watch": {"hourly": {"cron": "0 * * * *", "testset": "shop", "compare": None}}}
+    service = open_service(bench.team.store, None, Workbench.model_validate(operator))
+    service.jobs.cancel(bench.ids["queued"])
+
+    def values() -> dict[str, float]:
+        """Name and labels to value, of the metrics of schedules."""
+        found = (line.rpartition(" ") for line in Scraper(service).exposition().text().decode().splitlines())
+        return {
+            name.removeprefix("cranfield_schedule_").replace('schedule="hourly"', ""): float(value)
+            for name, _, value in found
+            if name.startswith("cranfield_schedule_")
+        }
+
+    now = bench.team.now[0] // 1000
+    following = now // 3600 * 3600 + 3600
+    assert values() == {"next_timestamp_seconds{}": following, "failed_runs{}": 0}
+    for number in range(2):
+        request = EvaluateRequest(testset="shop", systems=("gone",))
+        job = service.jobs.add(request, Trigger.WATCH, key=f"watch:hourly:{number}")
+        claim = service.jobs.claim("test")
+        assert claim is not None
+        assert claim.job == job.id
+        assert service.jobs.fail(claim, [])
+    results = dict.fromkeys(("void", "worse", "gate_failed", "passed"), 0) | {"failed": 1}
+    assert values() == {
+        "next_timestamp_seconds{}": following,
+        "ended_timestamp_seconds{}": now,
+        "failed_runs{}": 2,
+        **{f'result{{result="{name}",}}': value for name, value in results.items()},
+    }
 
 
 def test_triggers_may_be_restricted_to_schedules(bench) -> None:

@@ -6,17 +6,22 @@ import json
 import logging
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from cranfield.config.workbench import Workbench
 from cranfield.server import health
 from cranfield.server.health import database_problem
 from cranfield.server.logs import JsonForm, TextForm, configure_logs, event
 from cranfield.server.options import ServerOptions
 from cranfield.server.run import bind
+from cranfield.service.service import open_service
+from cranfield.service.worker import Worker, working
 
 SECRET = "nda-94-fungus"
 ELSEWHERE = {"host": "10.1.2.3:8734"}
@@ -159,6 +164,28 @@ def test_not_ready_when_another_version_has_upgraded_the_schema(team, probed) ->
 def test_not_ready_while_it_stops(team, probed) -> None:
     team.app.state.readiness.draining = True
     assert probed().json()["problems"] == ["the server is stopping"]
+
+
+def test_not_ready_when_a_worker_has_died(team, probed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs would wait for ever in a server that answers requests."""
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    service = open_service(team.store, None, Workbench.model_validate({"jobs": {"folder": str(tmp_path)}}))
+    monkeypatch.setattr(team.app.state, "service", service)
+    worker = Worker(service, n=1)
+    with monkeypatch.context() as broken:
+        broken.setattr(service.jobs, "claim", die)
+        broken.setattr(threading, "excepthook", lambda _: None)
+        worker.start()
+        for thread in worker._threads:
+            thread.join()
+    answer = probed()
+    assert (answer.status_code, answer.json()["problems"]) == (503, ["cranfield-job-1 has ended"])
+    assert team.new().get("/healthz").status_code == 200
+    with working(service):
+        assert probed().json() == {"ok": True, "problems": []}
 
 
 def test_a_further_name_of_the_server_is_accepted(team) -> None:

@@ -43,7 +43,7 @@ from cranfield.reporting.document import (
     cell_value,
     tidy_table,
 )
-from cranfield.reporting.payload import OTHER_JUDGMENTS
+from cranfield.reporting.payload import OTHER_JUDGMENTS, figures_record
 from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table
 from cranfield.reporting.sections.labels import testset_label, tone_of
 from cranfield.words import capitalised
@@ -297,7 +297,10 @@ def gate_payload(results: Named) -> dict[str, Any]:
         "kind": "gate",
         "not_of_this_call": earlier_record(results),
         "status": _worst_status(results),
-        "gates": [{"name": name, **record_of(result, FIELDS)} for name, result in results],
+        "gates": [
+            {"name": name, **record_of(result, FIELDS), "evaluation": figures_record(result.evaluation)}
+            for name, result in results
+        ],
     }
 
 

@@ -25,12 +25,15 @@ from cranfield.service.metrics.naming import ALL, Naming, escaped, quoted
 if TYPE_CHECKING:
     from cranfield.project.gate_plan import Plan
 
-KEPT = "15m"
-"""A value holds for so long after the last scrape that had it: the restart of a server resolves no alert, and starts no wait anew."""
+KEPT = "45m"
+"""A value holds for so long after the last scrape that had it: the restart of a server resolves no alert, and starts no wait anew.
+It is longer than `MISSING` and `SILENT`: an alert on a series that is gone is resolved only after the one on its absence fires."""
+MISSING = "15m"
+"""How long a series has no value until it counts as missing."""
 CHANGED = "1h"
 """A change of the test set or the convention is reported for so long."""
 SILENT = "15m"
-"""How long a series must be missing, after `KEPT`, before the alert on its absence fires."""
+"""How long a series must be missing before the alert on its absence fires."""
 DEFAULT_SEVERITY = "warning"
 
 
@@ -333,7 +336,7 @@ def _absent(selector: str, summary: str, labels: Mapping[str, str], *, unless: s
 
 
 def _missing(selector: str) -> str:
-    return f"absent(last_over_time({selector}[{KEPT}]))"
+    return f"absent(last_over_time({selector}[{MISSING}]))"
 
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}

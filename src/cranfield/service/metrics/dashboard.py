@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.service.metrics.families import FAMILIES, Panel
+from cranfield.service.metrics.families import FAMILIES, Family, Panel
 from cranfield.service.metrics.naming import ALL, Naming
 
 WIDTH, HEIGHT = 12, 8
@@ -19,7 +19,8 @@ VARIABLES = ("testset", "system", "measure", "stratum")
 
 def dashboard(naming: Naming) -> dict[str, Any]:
     """The model of the dashboard, as Grafana imports it."""
-    panels = [panel for family in FAMILIES.values() for panel in family.panels if _is_drawn(panel, naming)]
+    panels = [(family, panel) for family in FAMILIES.values() for panel in family.panels]
+    drawn = [(family, panel) for family, panel in panels if panel.by is None or naming.has(panel.by)]
     return {
         "uid": UNIQUE_ID,
         "title": "Search quality (Cranfield)",
@@ -35,13 +36,8 @@ def dashboard(naming: Naming) -> dict[str, Any]:
         "annotations": {"list": []},
         "links": [],
         "templating": {"list": [_datasource(), *_variables(naming)]},
-        "panels": [_panel(panel, number, naming) for number, panel in enumerate(panels)],
+        "panels": [_panel(*each, number, naming) for number, each in enumerate(drawn)],
     }
-
-
-def _is_drawn(panel: Panel, naming: Naming) -> bool:
-    """Whether the labels that a panel is about are written."""
-    return panel.by is None or naming.has(panel.by)
 
 
 def _datasource() -> dict[str, Any]:
@@ -86,7 +82,7 @@ def _variable(label: str, naming: Naming) -> dict[str, Any]:
     }
 
 
-def _panel(panel: Panel, number: int, naming: Naming) -> dict[str, Any]:
+def _panel(family: Family, panel: Panel, number: int, naming: Naming) -> dict[str, Any]:
     options: dict[str, Any] = {"tooltip": {"mode": "multi", "sort": "none"}}
     if panel.kind == "stat":
         options = {
@@ -97,6 +93,8 @@ def _panel(panel: Panel, number: int, naming: Naming) -> dict[str, Any]:
         options = {"orientation": "horizontal", "displayMode": "basic", "reduceOptions": {"calcs": ["lastNotNull"]}}
     elif panel.kind == "timeseries":
         options["legend"] = {"displayMode": "list", "placement": "bottom", "showLegend": True}
+    suffix = "_bucket" if family.kind == "histogram" else ""
+    conditions = panel.conditions if family.of_subject else {}
     form = {"format": "heatmap"} if panel.kind == "heatmap" else {}
     return {
         "id": number + 1,
@@ -104,16 +102,16 @@ def _panel(panel: Panel, number: int, naming: Naming) -> dict[str, Any]:
         "type": panel.kind,
         "datasource": DATASOURCE,
         "gridPos": {"x": number % 2 * WIDTH, "y": number // 2 * HEIGHT, "w": WIDTH, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": panel.unit.value}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
         "options": options,
         "targets": [
             {
                 "refId": chr(ord("A") + place),
                 "datasource": DATASOURCE,
-                "expr": query(naming),
-                "legendFormat": legend,
+                "expr": panel.expr.format(naming.select(name, conditions, suffix=suffix)),
+                "legendFormat": panel.legend,
                 **form,
             }
-            for place, (query, legend) in enumerate(panel.queries)
+            for place, name in enumerate((*panel.also, family.name))
         ],
     }

@@ -43,7 +43,7 @@ class Exposition:
         found: dict[str, Metric] = {}
         for sample in family.samples(self.snapshot):
             labels = self._labels(sample)
-            if labels is None or not math.isfinite(sample.value):
+            if labels is None or sample.value is None or not math.isfinite(sample.value):
                 continue
             name = self.naming.name(family.name, sample.measure)
             if name not in found:

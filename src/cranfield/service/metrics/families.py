@@ -5,196 +5,21 @@ Names are without the prefix. A value that is not known has no sample: it is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import Literal
 
 from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.evaluation.judged import JUDGED_DEPTH
 from cranfield.service.metrics.naming import ALL, Naming
-from cranfield.service.metrics.observed import FAILURES, Json, Measured, Observation, Snapshot, Subject
+from cranfield.service.metrics.observed import FAILURES, Measured, Observation, ScheduleState, Snapshot, Subject
 
 DECIMALS = 12
 """Of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
-
-
-class Kind(StrEnum):
-    """Type of a family, as Prometheus names it."""
-
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Unit(StrEnum):
-    """Unit of a panel, as Grafana names it."""
-
-    NUMBER = "none"
-    SHARE = "percentunit"
-    SECONDS = "s"
-    DAYS = "d"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A value with its labels."""
-
-    value: float
-    labels: Mapping[str, str] = field(default_factory=dict)
-    subject: Subject | None = None
-    stratum: str = ALL
-    measure: str = ""
-    """Spelling, of a value of a measure."""
-    suffix: str = ""
-    """Of a histogram: `_bucket`, `_sum`, `_count`."""
-
-
-Query = Callable[[Naming], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A panel of the dashboard."""
-
-    title: str
-    queries: Sequence[tuple[Query, str]]
-    """Each with the legend of its series."""
-    unit: Unit = Unit.NUMBER
-    kind: str = "timeseries"
-    """Type of the panel in Grafana."""
-    by: str | None = None
-    """Label without which there is no such panel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One row of the table."""
-
-    name: str
-    help: str
-    samples: Callable[[Snapshot], Iterable[Sample]]
-    labels: tuple[str, ...] = ()
-    """Its own, beside those of the subject."""
-    of_subject: bool = True
-    of_measure: bool = False
-    """Whether it has the labels `measure`, `k` and `stratum`."""
-    kind: Kind = Kind.GAUGE
-    panels: tuple[Panel, ...] = ()
-
-
-def _means(key: str) -> Callable[[Snapshot], Iterator[Sample]]:
-    """The samples of one number of each measure, over all queries and in each stratum."""
-
-    def samples(snapshot: Snapshot) -> Iterator[Sample]:
-        for each in snapshot.observations:
-            if each.valid is not None:
-                for stratum, measures in _groups(each.valid):
-                    for spelling, numbers in measures.items():
-                        if (value := numbers.get(key)) is not None:
-                            yield Sample(value, {}, each.subject, stratum, spelling)
-
-    return samples
-
-
-def _groups(measured: Measured) -> Iterator[tuple[str, Mapping[str, Json]]]:
-    yield ALL, measured.measures
-    for key, values in measured.strata.items():
-        for value, measures in values.items():
-            yield f"{key}={value}", measures
-
-
-def _of_last(value: Callable[[Observation], float | None]) -> Callable[[Snapshot], Iterator[Sample]]:
-    """The samples of one number of each subject."""
-
-    def samples(snapshot: Snapshot) -> Iterator[Sample]:
-        for each in snapshot.observations:
-            if (found := value(each)) is not None:
-                yield Sample(found, {}, each.subject)
-
-    return samples
-
-
-def _ages(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        if snapshot.now is not None and each.valid is not None and each.valid.at is not None:
-            yield Sample(max(0.0, snapshot.now - each.valid.at), {}, each.subject)
-
-
-def _times(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        if (valid := each.valid) is not None:
-            for spelling, numbers in valid.measures.items():
-                at = valid.times.get(spelling, valid.at)
-                if at is not None and numbers.get("mean") is not None:
-                    yield Sample(at, {}, each.subject, ALL, spelling)
-
-
-def _terms(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        if (valid := each.valid) is not None:
-            labels = {"version": valid.version, "digest": valid.digest.removeprefix("sha256:")[:12]}
-            labels |= {"convention": valid.convention, "depth": str(valid.depth or "")}
-            yield Sample(1, labels, each.subject)
-
-
-def _failures(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        for kind in FAILURES:
-            yield Sample(each.last.failures.get(kind, 0), {"kind": kind}, each.subject)
-
-
-def _judged(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        share, k = each.last.judged.get("mean"), each.last.judged.get("k")
-        if share is not None:
-            yield Sample(share, {"k": str(k or JUDGED_DEPTH)}, each.subject)
-
-
 PERCENTILES = (50, 95, 99)
-
-
-def _percentiles(snapshot: Snapshot) -> Iterator[Sample]:
-    for each, latency in _latencies(snapshot):
-        for percentile in PERCENTILES:
-            yield Sample(latency[f"p{percentile}"] / 1000, {"percentile": str(percentile)}, each.subject)
-
-
-def _histogram(snapshot: Snapshot) -> Iterator[Sample]:
-    for each, latency in _latencies(snapshot):
-        for bound, count in latency["buckets"]:
-            end = "+Inf" if bound is None else f"{bound / 1000:g}"
-            yield Sample(count, {"le": end}, each.subject, suffix="_bucket")
-        yield Sample(latency["n"], {}, each.subject, suffix="_count")
-        yield Sample(latency["sum"] / 1000, {}, each.subject, suffix="_sum")
-
-
-def _latencies(snapshot: Snapshot) -> Iterator[tuple[Observation, Json]]:
-    for each in snapshot.observations:
-        if each.valid is not None and each.valid.latency_ms is not None:
-            yield each, each.valid.latency_ms
-
-
-def _rules(snapshot: Snapshot) -> Iterator[Sample]:
-    for each in snapshot.observations:
-        for rule, is_kept in ((each.valid and each.valid.gate) or {}).items():
-            if is_kept is not None:
-                yield Sample(float(is_kept), {"rule": rule}, each.subject)
-
-
-def _numbers(label: str, numbers: Callable[[Snapshot], Mapping[str, int]]) -> Callable[[Snapshot], Iterator[Sample]]:
-    def samples(snapshot: Snapshot) -> Iterator[Sample]:
-        for name, n in numbers(snapshot).items():
-            yield Sample(n, {label: name})
-
-    return samples
-
-
-def _build(snapshot: Snapshot) -> Iterator[Sample]:
-    yield Sample(1, {"version": snapshot.version})
-
-
-def _left_out(snapshot: Snapshot) -> Iterator[Sample]:
-    yield Sample(snapshot.left_out)
+RESULTS = ("failed", "void", "worse", "gate_failed", "passed")
+"""What a run of a schedule can come to: `cranfield.service.watch.status.Result`."""
 
 
 WHO = "{{system}} {{variant}} {{components}} {{testset}}"
@@ -206,12 +31,137 @@ STRATA = {**CHOSEN, "measure": '=~"$measure"', "stratum": '=~"$stratum"'}
 """One measure can be chosen: with nine classes there are nine bars of each."""
 
 
-def _select(family: str, conditions: Mapping[str, str] = CHOSEN, before: str = "") -> Query:
-    return lambda naming: before + naming.select(family, conditions)
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value with its labels; one that is not known is not written."""
+
+    value: float | None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    subject: Subject | None = None
+    stratum: str = ALL
+    measure: str = ""
+    """Spelling, of a value of a measure."""
+    suffix: str = ""
+    """Of a histogram: `_bucket`, `_sum`, `_count`."""
 
 
-def _buckets(naming: Naming) -> str:
-    return f"sum by (le) ({naming.select('latency_seconds', CHOSEN, suffix='_bucket')})"
+Samples = Callable[[Snapshot], Iterable[Sample]]
+Values = Iterable[tuple[float | None, Mapping[str, str]]]
+"""Each with its labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of the dashboard, with the series of its family."""
+
+    title: str
+    legend: str
+    unit: Literal["none", "percentunit", "s", "d"] = "none"
+    """As Grafana names it."""
+    kind: Literal["timeseries", "stat", "heatmap", "bargauge"] = "timeseries"
+    """As Grafana names it."""
+    expr: str = "{}"
+    """What is around the selector."""
+    conditions: Mapping[str, str] = field(default_factory=lambda: CHOSEN)
+    """On the labels, where the family is of subjects."""
+    by: str | None = None
+    """Label without which there is no such panel."""
+    also: tuple[str, ...] = ()
+    """Further families that it has the series of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One row of the table."""
+
+    name: str
+    help: str
+    samples: Samples
+    labels: tuple[str, ...] = ()
+    """Its own, beside those of the subject."""
+    of_subject: bool = True
+    of_measure: bool = False
+    """Whether it has the labels `measure`, `k` and `stratum`."""
+    kind: Literal["gauge", "histogram"] = "gauge"
+    panels: tuple[Panel, ...] = ()
+
+
+def _means(key: str) -> Samples:
+    """The samples of one number of each measure, over all queries and in each stratum."""
+
+    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+        for each, valid in _valid(snapshot):
+            by_stratum = {
+                f"{key}={value}": measures for key, of in valid.strata.items() for value, measures in of.items()
+            }
+            for stratum, measures in ({ALL: valid.measures} | by_stratum).items():
+                for spelling, numbers in measures.items():
+                    yield Sample(numbers.get(key), {}, each.subject, stratum, spelling)
+
+    return samples
+
+
+def _valid(snapshot: Snapshot) -> Iterator[tuple[Observation, Measured]]:
+    return ((each, each.valid) for each in snapshot.observations if each.valid is not None)
+
+
+def _of_last(values: Callable[[Measured], Values]) -> Samples:
+    """The samples of the last evaluation of each subject."""
+    return lambda snapshot: (
+        Sample(*value, each.subject) for each in snapshot.observations for value in values(each.last)
+    )
+
+
+def _of_valid(values: Callable[[Measured], Values]) -> Samples:
+    """The samples of the last evaluation of each subject whose figures count."""
+    return lambda snapshot: (
+        Sample(*value, each.subject) for each, valid in _valid(snapshot) for value in values(valid)
+    )
+
+
+def _ages(snapshot: Snapshot) -> Iterator[Sample]:
+    for each, valid in _valid(snapshot):
+        if snapshot.now is not None and valid.at is not None:
+            yield Sample(max(0.0, snapshot.now - valid.at), {}, each.subject)
+
+
+def _times(snapshot: Snapshot) -> Iterator[Sample]:
+    for each, valid in _valid(snapshot):
+        for spelling, numbers in valid.measures.items():
+            if numbers.get("mean") is not None:
+                yield Sample(valid.times.get(spelling, valid.at), {}, each.subject, ALL, spelling)
+
+
+def _terms(valid: Measured) -> Values:
+    labels = {"version": valid.version, "digest": valid.digest.removeprefix("sha256:")[:12]}
+    yield 1, labels | {"convention": valid.convention, "depth": str(valid.depth or "")}
+
+
+def _percentiles(valid: Measured) -> Values:
+    if (latency := valid.latency_ms) is not None:
+        yield from ((latency[f"p{percentile}"] / 1000, {"percentile": str(percentile)}) for percentile in PERCENTILES)
+
+
+def _histogram(snapshot: Snapshot) -> Iterator[Sample]:
+    for each, valid in _valid(snapshot):
+        if (latency := valid.latency_ms) is not None:
+            for bound, count in latency["buckets"]:
+                end = "+Inf" if bound is None else f"{bound / 1000:g}"
+                yield Sample(count, {"le": end}, each.subject, suffix="_bucket")
+            yield Sample(latency["n"], {}, each.subject, suffix="_count")
+            yield Sample(latency["sum"] / 1000, {}, each.subject, suffix="_sum")
+
+
+def _of_schedules(values: Callable[[ScheduleState], Values]) -> Samples:
+    return lambda snapshot: (
+        Sample(value, {"schedule": each.name, **labels})
+        for each in snapshot.schedules
+        for value, labels in values(each)
+    )
+
+
+def _numbers(label: str, numbers: Callable[[Snapshot], Mapping[str, int]]) -> Samples:
+    return lambda snapshot: (Sample(n, {label: name}) for name, n in numbers(snapshot).items())
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -223,11 +173,12 @@ FAMILIES: Mapping[str, Family] = {
             _means("mean"),
             of_measure=True,
             panels=(
-                Panel("Measures, over all queries", [(_select("measure", OVERALL), f"{WHAT} {WHO}")]),
+                Panel("Measures, over all queries", f"{WHAT} {WHO}", conditions=OVERALL),
                 Panel(
                     "Measures by stratum",
-                    [(_select("measure", STRATA), f"{{{{stratum}}}} {WHAT} {WHO}")],
+                    f"{{{{stratum}}}} {WHAT} {WHO}",
                     kind="bargauge",
+                    conditions=STRATA,
                     by="stratum",
                 ),
             ),
@@ -243,10 +194,9 @@ FAMILIES: Mapping[str, Family] = {
             panels=(
                 Panel(
                     "Confidence intervals, over all queries",
-                    [
-                        (_select("measure_ci_low", OVERALL), f"{WHAT} {WHO} low"),
-                        (_select("measure_ci_high", OVERALL), f"{WHAT} {WHO} high"),
-                    ],
+                    f"{WHAT} {WHO}",
+                    conditions=OVERALL,
+                    also=("measure_ci_low",),
                 ),
             ),
         ),
@@ -260,20 +210,13 @@ FAMILIES: Mapping[str, Family] = {
         Family(
             "evaluation_timestamp_seconds",
             "Time of the last evaluation, void or not.",
-            _of_last(lambda each: each.last.at),
+            _of_last(lambda last: [(last.at, {})]),
         ),
         Family(
             "evaluation_valid_timestamp_seconds",
             "Time of the last evaluation whose figures count, which the measures are of.",
-            _of_last(lambda each: each.valid.at if each.valid else None),
-            panels=(
-                Panel(
-                    "Age of the figures",
-                    [(_select("evaluation_valid_timestamp_seconds", before="time() - "), WHO)],
-                    Unit.SECONDS,
-                    "stat",
-                ),
-            ),
+            _of_valid(lambda valid: [(valid.at, {})]),
+            panels=(Panel("Age of the figures", WHO, "s", "stat", expr="time() - {}"),),
         ),
         Family(
             "evaluation_age_seconds",
@@ -283,35 +226,30 @@ FAMILIES: Mapping[str, Family] = {
         Family(
             "evaluation_void",
             "1 where the figures of the last evaluation do not count; the measures are then of the one before.",
-            _of_last(lambda each: float(bool(each.last.void))),
-            panels=(Panel("Void evaluations", [(_select("evaluation_void"), WHO)], kind="stat"),),
+            _of_last(lambda last: [(bool(last.void), {})]),
+            panels=(Panel("Void evaluations", WHO, kind="stat"),),
         ),
         Family(
             "evaluation_info",
             "What the figures depend on besides the system: version and digest of the test set, convention, depth.",
-            _terms,
+            _of_valid(_terms),
             ("version", "digest", "convention", "depth"),
-            panels=(
-                Panel(
-                    "Test set and convention",
-                    [(_select("evaluation_info"), "{{version}} {{digest}} {{convention}} {{depth}} " + WHO)],
-                ),
-            ),
+            panels=(Panel("Test set and convention", "{{version}} {{digest}} {{convention}} {{depth}} " + WHO),),
         ),
-        Family("queries", "Queries of the last evaluation.", _of_last(lambda each: each.last.n_queries)),
+        Family("queries", "Queries of the last evaluation.", _of_last(lambda last: [(last.n_queries, {})])),
         Family(
             "failed_queries",
             "Queries of the last evaluation that failed, or have no answer (missing), by kind of failure.",
-            _failures,
+            _of_last(lambda last: [(last.failures.get(kind, 0), {"kind": kind}) for kind in FAILURES]),
             ("kind",),
-            panels=(Panel("Failed queries", [(_select("failed_queries"), "{{kind}} " + WHO)]),),
+            panels=(Panel("Failed queries", "{{kind}} " + WHO),),
         ),
         Family(
             "judged_share",
             "Share of the first k results that are judged, in the last evaluation.",
-            _judged,
+            _of_last(lambda last: [(last.judged.get("mean"), {"k": str(last.judged.get("k") or JUDGED_DEPTH)})]),
             ("k",),
-            panels=(Panel("Judged share", [(_select("judged_share"), WHO)], Unit.SHARE),),
+            panels=(Panel("Judged share", WHO, "percentunit"),),
         ),
         Family(
             "latency_seconds",
@@ -319,32 +257,23 @@ FAMILIES: Mapping[str, Family] = {
             "use histogram_quantile() without rate().",
             _histogram,
             ("le",),
-            kind=Kind.HISTOGRAM,
-            panels=(
-                Panel(
-                    "Latencies of the last evaluation",
-                    [(_buckets, "{{le}}")],
-                    Unit.SECONDS,
-                    "heatmap",
-                ),
-            ),
+            kind="histogram",
+            panels=(Panel("Latencies of the last evaluation", "{{le}}", "s", "heatmap", "sum by (le) ({})"),),
         ),
         Family(
             "latency_percentile_seconds",
             "Percentiles of the latencies of the last evaluation whose figures count.",
-            _percentiles,
+            _of_valid(_percentiles),
             ("percentile",),
-            panels=(
-                Panel("Latency", [(_select("latency_percentile_seconds"), "p{{percentile}} " + WHO)], Unit.SECONDS),
-            ),
+            panels=(Panel("Latency", "p{{percentile}} " + WHO, "s"),),
         ),
         Family(
             "gate_rule_passed",
-            "1 where a rule of the gate holds, 0 where it is broken. A rule that could not be decided has no value: a rule on a "
-            "baseline needs a pinned evaluation.",
-            _rules,
+            "1 where a rule of the gate holds, 0 where it is broken. A rule that could not be decided has no value (one on a "
+            "baseline needs a pinned evaluation); one that was broken stays 0 until an evaluation decides it.",
+            _of_valid(lambda valid: [(kept, {"rule": rule}) for rule, kept in (valid.gate or {}).items()]),
             ("rule",),
-            panels=(Panel("Gate", [(_select("gate_rule_passed"), "{{rule}} " + WHO)], kind="stat"),),
+            panels=(Panel("Gate", "{{rule}} " + WHO, kind="stat"),),
         ),
         Family(
             "jobs",
@@ -352,7 +281,7 @@ FAMILIES: Mapping[str, Family] = {
             _numbers("state", lambda snapshot: snapshot.jobs),
             ("state",),
             of_subject=False,
-            panels=(Panel("Jobs", [(_select("jobs", {}), "{{state}}")]),),
+            panels=(Panel("Jobs", "{{state}}"),),
         ),
         Family(
             "testset_overdue_days",
@@ -360,17 +289,53 @@ FAMILIES: Mapping[str, Family] = {
             _numbers("testset", lambda snapshot: snapshot.overdue_days),
             ("testset",),
             of_subject=False,
-            panels=(
-                Panel("Overdue refreshes", [(_select("testset_overdue_days", {}), "{{testset}}")], Unit.DAYS, "stat"),
-            ),
+            panels=(Panel("Overdue refreshes", "{{testset}}", "d", "stat"),),
+        ),
+        Family(
+            "schedule_next_timestamp_seconds",
+            "Time of the next run of a schedule.",
+            _of_schedules(lambda each: [(each.next, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Until the next run of a schedule", "{{schedule}}", "s", "stat", expr="{} - time()"),),
+        ),
+        Family(
+            "schedule_ended_timestamp_seconds",
+            "Time at which the last run of a schedule ended; its age is time() less this.",
+            _of_schedules(lambda each: [(each.ended, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Since the last run of a schedule", "{{schedule}}", "s", "stat", expr="time() - {}"),),
+        ),
+        Family(
+            "schedule_result",
+            f"1 for the result of the last run of a schedule, 0 for the others: {', '.join(RESULTS)}.",
+            _of_schedules(lambda each: [(each.result == name, {"result": name}) for name in RESULTS if each.result]),
+            ("schedule", "result"),
+            of_subject=False,
+            panels=(Panel("Results of schedules", "{{schedule}} {{result}}", kind="stat", expr="{} == 1"),),
+        ),
+        Family(
+            "schedule_failed_runs",
+            "Runs of a schedule that failed or were cancelled since the last that was done.",
+            _of_schedules(lambda each: [(each.n_failed, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Failed runs of schedules", "{{schedule}}"),),
         ),
         Family(
             "series_left_out",
             "Systems on test sets that have no series, because there would be more than max_series.",
-            _left_out,
+            lambda snapshot: [Sample(snapshot.left_out)],
             of_subject=False,
         ),
-        Family("build_info", "Version of Cranfield.", _build, ("version",), of_subject=False),
+        Family(
+            "build_info",
+            "Version of Cranfield.",
+            lambda snapshot: [Sample(1, {"version": snapshot.version})],
+            ("version",),
+            of_subject=False,
+        ),
     )
 }
 """Name to family, in the order in which they are written."""

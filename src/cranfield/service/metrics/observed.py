@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cranfield.evaluation.evidence.values import Consequence
+from cranfield.gate.result import STATES
 from cranfield.model import Outcome
 
 Json = Mapping[str, Any]
@@ -76,6 +77,20 @@ class Observation:
     """None: there was none yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """A schedule of the operator's file, and its last run that has ended."""
+
+    name: str
+    next: float | None
+    """Seconds since 1970, as `ended`."""
+    ended: float | None = None
+    result: str | None = None
+    """None: there was no run, or its comparison has not ended."""
+    n_failed: int = 0
+    """Runs that failed since the last that did not."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Everything that a scrape writes."""
@@ -88,6 +103,7 @@ class Snapshot:
     """State to number."""
     overdue_days: Mapping[str, int] = field(default_factory=dict)
     """Test set with a date of refresh to the days that it is overdue."""
+    schedules: Sequence[ScheduleState] = ()
     left_out: int = 0
     """Subjects that are too many."""
 
@@ -107,30 +123,41 @@ def with_earlier(last: Measured, earlier: Measured) -> Measured:
 
 
 def from_results(payload: Json, at: float | None) -> list[Observation]:
-    """The evaluations of a `results.json`.
+    """The evaluations of a `results.json`, or of the `gate.json` of a gate, with the state of its rules.
 
     Args:
         payload: the file.
         at: when it was made, in seconds since 1970.
     """
-    testset = payload["testset"]
+    if payload.get("kind") != "gate":
+        systems = ((payload, system, tuple(_void(payload, str(system["name"])))) for system in payload["systems"])
+        return [_observation(*each, at=at) for each in systems]
     found = []
-    for system in payload["systems"]:
-        judged = system.get("judged") or {}
-        measured = Measured(
-            at=at,
-            n_queries=int(system["n_queries"]),
-            measures=system["measures"],
-            strata=_strata(system.get("by_stratum", ())),
-            failures={kind: n for kind, n in system["outcomes"].items() if kind in FAILURES},
-            judged={"mean": judged.get("mean"), "k": _depth(judged.get("measure"))},
-            void=tuple(_void(payload, str(system["name"]))),
-            version=str(testset.get("version") or ""),
-            digest=str(testset.get("digest") or ""),
-        )
-        valid = None if measured.void else measured
-        found.append(Observation(Subject(str(testset["name"]), str(system["name"])), measured, valid))
+    for gate in payload["gates"]:
+        rules = {rule["as_written"]: STATES[rule["status"]] for rule in gate["rules"]}
+        void = (str(gate["sentence"]),) if gate["status"] == "invalid" else ()
+        system = {**gate["evaluation"], "name": gate["system"]}
+        name = gate["name"] or gate["testset"]["name"]
+        found.append(_observation(gate, system, void, at=at, gate=rules, name=name))
     return found
+
+
+def _observation(made: Json, system: Json, void: tuple[str, ...], *, name: str = "", **other: Any) -> Observation:
+    """One system of a file; `made` has the test set and the convention."""
+    testset, judged = made["testset"], system.get("judged") or {}
+    measured = Measured(
+        n_queries=int(system["n_queries"]),
+        measures=system["measures"],
+        strata=_strata(system.get("by_stratum", ())),
+        failures={kind: n for kind, n in system["outcomes"].items() if kind in FAILURES},
+        judged={"mean": judged.get("mean"), "k": _depth(judged.get("measure"))},
+        void=void,
+        version=str(testset.get("version") or ""),
+        digest=str(testset.get("digest") or ""),
+        convention=str(made.get("convention") or ""),
+        **other,
+    )
+    return Observation(Subject(str(name or testset["name"]), str(system["name"])), measured, None if void else measured)
 
 
 def _strata(entries: Iterable[Json]) -> dict[str, dict[str, Json]]:

@@ -1,4 +1,4 @@
-"""Metrics of a file of results, for a job that ends before it is scraped: a file for node_exporter, or a Pushgateway."""
+"""Metrics of a file of results or of a gate, for a job that ends before it is scraped: a file for node_exporter, or a Pushgateway."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PUSH_SECONDS = 30
 
 
 def read_observations(path: Path, *, testset: str | None = None) -> list[Observation]:
-    """The evaluations of a `results.json`; their time is that of the file.
+    """The evaluations of a `results.json` or a `gate.json`; their time is that of the file.
 
     Args:
         path: of the file.
@@ -32,18 +32,22 @@ def read_observations(path: Path, *, testset: str | None = None) -> list[Observa
 
     Raises:
         InputError: it cannot be read, is another file, or is of a pilot.
+        UsageError: one name for several test sets.
     """
     payload = load_any(path, InputError, is_json=True).sourced
     try:
         found = from_results(payload, path.stat().st_mtime)
-        is_pilot = any(system["pilot"] for system in payload["systems"])
+        is_pilot = any(system["pilot"] for system in payload.get("systems", ()))
     except (KeyError, TypeError, AttributeError):
-        hint = "`cranfield run` and `cranfield compare --format json` write such a file."
-        raise InputError("not a file of results", path=shown(path), expected="results.json", hint=hint) from None
+        hint = "`cranfield run`, `cranfield gate` and `cranfield compare --format json` write such a file."
+        expected = "results.json or gate.json"
+        raise InputError("not a file of results", path=shown(path), expected=expected, hint=hint) from None
     if is_pilot:
         raise InputError("the results are those of a pilot", path=shown(path), hint="run it again without --pilot.")
     if testset is None:
         return found
+    if len(names := dict.fromkeys(each.subject.testset for each in found)) > 1:
+        raise UsageError(f"--testset names one test set, and the file has {len(names)}", got=", ".join(names))
     return [replace(each, subject=replace(each.subject, testset=testset)) for each in found]
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import naming_of
-from cranfield.service.metrics.observed import Measured, Observation, Snapshot, Subject, with_earlier
+from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject, with_earlier
+from cranfield.service.store.schema import JobState
+from cranfield.service.watch.scheduler import Scheduler
+from cranfield.service.watch.status import last_run
+from cranfield.service.watch.times import Schedule, moment
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
@@ -52,15 +56,25 @@ class Scraper:
             if self._last is None or not 0 <= now - self._last.at < self._naming.config.cache_s * 1000:
                 self._last = _Read(now, self._snapshot(now))
             known = self._last.snapshot
-        snapshot = Snapshot(known.observations, known.version, now / 1000, known.jobs, known.overdue_days)
-        return Exposition(snapshot, self._naming)
+        return Exposition(replace(known, now=now / 1000), self._naming)
 
     def _snapshot(self, now: int) -> Snapshot:
         config = self._naming.config
         found = self._service.evaluations.followed(now - config.keep_days * DAY_MS, config.triggers)
         observations = [observation(subject, list(infos)) for subject, infos in groupby(found, _subject)]
         jobs = {state.value: n for state, n in self._service.jobs.counts().items()}
-        return Snapshot(observations, __version__, jobs=jobs, overdue_days=self._overdue(now))
+        schedules = [self._schedule(each, now) for each in Scheduler(self._service).schedules()]
+        return Snapshot(observations, __version__, None, jobs, self._overdue(now), schedules)
+
+    def _schedule(self, schedule: Schedule, now: int) -> ScheduleState:
+        following = next(schedule.upcoming(moment(now)), None)
+        state = ScheduleState(schedule.name, None if following is None else following.timestamp())
+        last = last_run(self._service, schedule)
+        if last is None or last.job.finished_at is None:
+            return state
+        ended = (job for job in self._service.jobs.scheduled(schedule.prefix) if job.has_ended)
+        n_failed = sum(1 for _ in takewhile(lambda job: job.state != JobState.DONE, ended))
+        return replace(state, ended=last.job.finished_at / 1000, result=last.result, n_failed=n_failed)
 
     def _overdue(self, now: int) -> dict[str, int]:
         testsets, today = self._service.testsets, datetime.fromtimestamp(now / 1000, UTC).date()
@@ -78,10 +92,19 @@ def _subject(info: EvaluationInfo) -> Subject:
 def observation(subject: Subject, infos: Sequence[EvaluationInfo]) -> Observation:
     """The last evaluation and the last values, of evaluations of one subject, the latest first.
 
-    A measure that the last evaluation did not compute keeps its last value, with its own time.
+    A measure that the last evaluation did not compute keeps its last value, with its own time. A broken rule that it could not
+    decide is broken still: without a value its alert would be resolved, though nobody knows that the rule holds.
     """
     valid = [measured(info) for info in infos if not info.void]
-    return Observation(subject, measured(infos[0]), reduce(with_earlier, valid) if valid else None)
+    if not valid:
+        return Observation(subject, measured(infos[0]), None)
+    decided = {
+        rule: state for each in reversed(valid) for rule, state in (each.gate or {}).items() if state is not None
+    }
+    gate = valid[0].gate and {
+        rule: False if decided.get(rule) is False else state for rule, state in valid[0].gate.items()
+    }
+    return Observation(subject, measured(infos[0]), replace(reduce(with_earlier, valid), gate=gate))
 
 
 def measured(info: EvaluationInfo) -> Measured:

@@ -16,7 +16,7 @@ from cranfield.service.metrics.alerts import Alerts, gate_alerts, gated_systems,
 from cranfield.service.metrics.naming import Naming
 
 SYSTEM = 'testset="clinical",system="fusion",variant="",components=""'
-FAILED = f"sum without (kind) (max without (instance, pod) (last_over_time(cranfield_failed_queries{{{SYSTEM}}}[15m])))"
+FAILED = f"sum without (kind) (max without (instance, pod) (last_over_time(cranfield_failed_queries{{{SYSTEM}}}[45m])))"
 HEAD = "testsets: {clinical: {path: t.yaml}}\nsystems: {fusion: {run: r.trec}}\nmeasures: [R@10, nDCG@10]\n"
 
 
@@ -34,47 +34,47 @@ def alerts_of(folder: Path, *rules: str, head: str = HEAD, config: MetricsConfig
         (
             "floor: {measure: R@10, at_least: 0.75}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum="all"}}[15m])) < 0.75'
+                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum="all"}}[45m])) < 0.75'
             ],
         ),
         (
             "floor: {measure: Recall@10, above: 0, by: query_type}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum=~"query_type=.*"}}[15m])) <= 0'
+                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum=~"query_type=.*"}}[45m])) <= 0'
             ],
         ),
         (
             "floor: {measure: R@10, at_least: 0.5, where: {query_type: a.b}}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum="query_type=a.b"}}[15m])) < 0.5'
+                f'min without (instance, pod) (last_over_time(cranfield_measure{{k="10",measure="R",{SYSTEM},stratum="query_type=a.b"}}[45m])) < 0.5'
             ],
         ),
         (
             "floor: {measure: R@10, at_least: 0.5, where: {a: x, b: y}}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 is at least 0.5 of a: x, b: y"}}[15m])) == 0'
+                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 is at least 0.5 of a: x, b: y"}}[45m])) == 0'
             ],
         ),
         (  # not among the measures of the config: it has no series
             "floor: {measure: P@1, at_least: 0.5}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="P@1 is at least 0.5"}}[15m])) == 0'
+                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="P@1 is at least 0.5"}}[45m])) == 0'
             ],
         ),
         (
             "floor: {measure: R@10, every_query: 0.1}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 is 0.1 or better on every query"}}[15m])) == 0'
+                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 is 0.1 or better on every query"}}[45m])) == 0'
             ],
         ),
         (
             "judged: {at_least: 80 %}",
-            [f'min without (instance, pod) (last_over_time(cranfield_judged_share{{{SYSTEM},k="10"}}[15m])) < 0.8'],
+            [f'min without (instance, pod) (last_over_time(cranfield_judged_share{{{SYSTEM},k="10"}}[45m])) < 0.8'],
         ),
         (  # the series is of the depth of the primary measure, which is 10
             "judged: {k: 5, at_least: 0.8}",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="Judged@5 is at least 0.8"}}[15m])) == 0'
+                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="Judged@5 is at least 0.8"}}[45m])) == 0'
             ],
         ),
         (
@@ -84,20 +84,20 @@ def alerts_of(folder: Path, *rules: str, head: str = HEAD, config: MetricsConfig
         (
             "failures: {at_most: 2.5 %}",
             [
-                f"{FAILED} / min without (instance, pod) (last_over_time(cranfield_queries{{{SYSTEM}}}[15m])) > 0.025",
+                f"{FAILED} / min without (instance, pod) (last_over_time(cranfield_queries{{{SYSTEM}}}[45m])) > 0.025",
             ],
         ),
         (
             "latency: {p50_ms: 12.5, p99_ms: 2000}",
             [
-                f'max without (instance, pod) (last_over_time(cranfield_latency_percentile_seconds{{{SYSTEM},percentile="50"}}[15m])) > 0.0125',
-                f'max without (instance, pod) (last_over_time(cranfield_latency_percentile_seconds{{{SYSTEM},percentile="99"}}[15m])) > 2',
+                f'max without (instance, pod) (last_over_time(cranfield_latency_percentile_seconds{{{SYSTEM},percentile="50"}}[45m])) > 0.0125',
+                f'max without (instance, pod) (last_over_time(cranfield_latency_percentile_seconds{{{SYSTEM},percentile="99"}}[45m])) > 2',
             ],
         ),
         (
             "every_answer: mode = semantic",
             [
-                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="every answer: mode = semantic"}}[15m])) == 0'
+                f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="every answer: mode = semantic"}}[45m])) == 0'
             ],
         ),
     ],
@@ -112,7 +112,7 @@ def test_the_alert_with_15_minutes(tmp_path: Path) -> None:
     first = alerts_of(tmp_path, rule, config=HOUSE).rules[0]
     assert first.entry() == {
         "alert": "CranfieldFloor",
-        "expr": 'min without (instance, pod) (last_over_time(medicalkg_retrieval_recall_at_k{k="10"}[15m])) < 0.75',
+        "expr": 'min without (instance, pod) (last_over_time(medicalkg_retrieval_recall_at_k{k="10"}[45m])) < 0.75',
         "for": "15m",
         "labels": {
             "severity": "critical",
@@ -137,7 +137,7 @@ def test_a_rule_that_needs_a_baseline_is_an_alert_on_the_gate_of_the_server(tmp_
     found = [each for each in alerts_of(tmp_path, *rules).rules if "rule" in each.labels]
     assert [each.alert for each in found] == ["CranfieldDrop", "CranfieldNoWorse", "CranfieldRatchet"]
     assert found[0].expr == (
-        f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 drops by at most 5 %"}}[15m]))'
+        f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 drops by at most 5 %"}}[45m]))'
         " == 0"
     )
 
@@ -157,11 +157,11 @@ def test_void_old_and_missing_figures_have_alerts(tmp_path: Path) -> None:
     server = "absent(last_over_time(cranfield_build_info[15m]))"
     failed = f"absent(last_over_time(cranfield_failed_queries{{{SYSTEM}}}[15m]))"
     assert found["The last evaluation of fusion on clinical is void"] == (
-        f"max without (instance, pod) (last_over_time(cranfield_evaluation_void{{{SYSTEM}}}[15m])) == 1"
+        f"max without (instance, pod) (last_over_time(cranfield_evaluation_void{{{SYSTEM}}}[45m])) == 1"
     )
     assert (
         found["fusion on clinical has no new figures"]
-        == f"time() - max without (instance, pod) (last_over_time({valid}[15m])) > 172800"
+        == f"time() - max without (instance, pod) (last_over_time({valid}[45m])) > 172800"
     )
     assert found["fusion on clinical is in no metrics"] == f"{evaluated} unless on () {server}"
     assert found["A series of fusion on clinical is missing"] == f"{failed} unless on () {evaluated}"
@@ -264,6 +264,42 @@ def test_the_alert_fires_after_15_minutes_and_a_restart_does_not_resolve_it(
                     }
                 ],
             },
+        ],
+    }
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(tests))
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.yml")
+
+
+@pytest.mark.slow
+def test_a_broken_rule_whose_series_ends_is_reported_as_missing_before_its_alert_is_resolved(
+    tmp_path: Path, promtool: Callable[..., str]
+) -> None:
+    """The rule is broken. From 10 minutes on its series is gone, while the server is scraped: no minute is without an alert."""
+    (tmp_path / "rules.yml").write_text(alerts_of(tmp_path, "every_answer: mode = semantic").text())
+    who = 'testset="clinical",system="fusion"'
+    kept = {
+        "cranfield_build_info": "1x90",
+        f"cranfield_evaluation_timestamp_seconds{{{who}}}": "0x90",
+        f'cranfield_gate_rule_passed{{{who},rule="every answer: mode = semantic"}}': "0x9 stale",
+    }
+    firing = {"CranfieldEveryAnswer": range(1, 54), "CranfieldMetricsAbsent": range(42, 90)}
+    tests = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": series, "values": values} for series, values in kept.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing"}})',
+                        "eval_time": f"{minute}m",
+                        "exp_samples": [{"value": 1}],
+                    }
+                    for name, minutes in firing.items()
+                    for minute in minutes
+                ],
+            }
         ],
     }
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(tests))

@@ -12,9 +12,10 @@ from tests.unit.service.metrics.observations import HOUSE, measured, observed, w
 from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.service.metrics.exposition import Exposition
-from cranfield.service.metrics.families import FAMILIES, naming_of
+from cranfield.service.metrics.families import FAMILIES, RESULTS, naming_of
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Measured, Observation, Snapshot, Subject
+from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject
+from cranfield.service.watch.status import Result
 
 WHO = 'system="fusion",testset="clinical"'
 
@@ -50,11 +51,17 @@ def test_every_measure_is_written_by_stratum_with_its_interval() -> None:
         'cranfield_gate_rule_passed{rule="R@10 is at least 0.75",WHO} 1.0',
         'cranfield_jobs{state="failed"} 1.0',
         'cranfield_testset_overdue_days{testset="clinical"} 3.0',
+        'cranfield_schedule_next_timestamp_seconds{schedule="nightly"} 5000.0',
+        'cranfield_schedule_ended_timestamp_seconds{schedule="nightly"} 900.0',
+        'cranfield_schedule_result{result="failed",schedule="nightly"} 1.0',
+        'cranfield_schedule_result{result="passed",schedule="nightly"} 0.0',
+        'cranfield_schedule_failed_runs{schedule="nightly"} 2.0',
         'cranfield_build_info{version="1.2.3"} 1.0',
     ],
 )
 def test_what_else_is_written(line: str) -> None:
-    lines = written(observed(measured()), jobs={"failed": 1}, overdue_days={"clinical": 3})
+    nightly = ScheduleState("nightly", 5_000.0, 900.0, "failed", 2)
+    lines = written(observed(measured()), jobs={"failed": 1}, overdue_days={"clinical": 3}, schedules=[nightly])
     assert line.replace("{WHO}", f"{{{WHO}}}").replace("WHO", WHO) in lines
 
 
@@ -121,7 +128,8 @@ def test_no_two_series_are_the_same() -> None:
 
 
 def test_every_family_of_the_table_is_written_with_its_help() -> None:
-    snapshot = Snapshot([observed(measured())], "1", now=2_000.0, jobs={"done": 1}, overdue_days={"a": 0})
+    other = {"jobs": {"done": 1}, "overdue_days": {"a": 0}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
+    snapshot = Snapshot([observed(measured())], "1", now=2_000.0, **other)
     text = Exposition(snapshot).text().decode()
     missing = [
         family.name for family in FAMILIES.values() if f"# HELP cranfield_{family.name} {family.help}\n" not in text
@@ -164,6 +172,18 @@ def test_promtool_finds_nothing_in_the_exposition(config: MetricsConfig | None, 
         [observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, jobs={"done": 3}
     )
     promtool("check", "metrics", given=Exposition(snapshot, Naming(config)).text().decode())
+
+
+def test_a_schedule_that_never_ran_has_its_next_time_alone() -> None:
+    lines = written(schedules=[ScheduleState("nightly", 5_000.0)])
+    assert [line for line in lines if "schedule_" in line and not line.endswith(" 0.0")] == [
+        'cranfield_schedule_next_timestamp_seconds{schedule="nightly"} 5000.0'
+    ]
+    assert not [line for line in lines if "schedule_result" in line or "schedule_ended" in line]
+
+
+def test_the_results_of_schedules_are_those_of_the_list() -> None:
+    assert tuple(Result) == RESULTS
 
 
 def test_measured_counts_its_values() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +19,9 @@ from typer.testing import CliRunner
 
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
+from cranfield.gate.rules import words
+from cranfield.project.gate_plan import planned
+from cranfield.service.metrics.alerts import gated_systems
 from cranfield.service.metrics.naming import Naming
 from cranfield.service.metrics.one_shot import AUTH_VARIABLE, exposition, push, read_observations, write_textfile
 
@@ -55,6 +61,67 @@ def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> 
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(InputError, match=message):
         read_observations(tmp_path / "x.json")
+
+
+GATED = """\
+testsets: {hard: {path: hard.yaml}, easy: {path: easy.yaml}}
+measures: [R@10, P@1]
+gate:
+  rules:
+    - floor: {measure: R@10, at_least: 0.75}
+    - floor: {measure: R@10, every_query: 1}
+      testsets: [hard]
+    - drop: {measure: R@10, at_most: 5 %}
+systems: {fusion: {run: fusion.run}}
+"""
+
+
+def gated(folder: Path) -> Path:
+    """The `gate.json` of a gate on two test sets of eight queries, of which one is not answered right."""
+    rows = [f"{{id: q{n}, text: word {n}, judgments: {{d{n}: 1}}}}" for n in range(8)]
+    for name in ("hard", "easy"):
+        (folder / f"{name}.yaml").write_text("cranfield_testset: 1\nname: own\nqueries: [" + ", ".join(rows) + "]\n")
+    lines = [f"q{n} Q0 {'d' if n else 'x'}{n} 1 1.0 fusion\n" for n in range(8)]
+    (folder / "fusion.run").write_text("".join(lines))
+    (folder / "cranfield.yaml").write_text(GATED)
+    for command, code in ((("baseline", "accept"), 0), (("gate",), 1)):
+        argv = [sys.executable, "-m", "cranfield", *command, "cranfield.yaml"]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+    return folder / "cranfield-gate" / "gate.json"
+
+
+def test_the_state_of_a_gate_is_written_with_its_figures(tmp_path: Path) -> None:
+    path = gated(tmp_path)
+    lines = lines_of(path)
+    who = 'system="fusion",testset="hard"'
+    assert [line for line in lines if "gate_rule_passed" in line and who in line] == [
+        f'cranfield_gate_rule_passed{{rule="R@10 is at least 0.75",{who}}} 1.0',
+        f'cranfield_gate_rule_passed{{rule="R@10 is 1 or better on every query (test sets hard)",{who}}} 0.0',
+        f'cranfield_gate_rule_passed{{rule="R@10 drops by at most 5 %",{who}}} 1.0',
+    ]
+    assert len([line for line in lines if "gate_rule_passed" in line and 'testset="easy"' in line]) == 2
+    assert f'cranfield_measure{{k="10",measure="R",stratum="all",{who}}} 0.875' in lines  # 7 of 8
+    assert f"cranfield_queries{{{who}}} 8.0" in lines
+    assert [line for line in lines if "evaluation_info" in line and 'convention="trec"' in line and who in line]
+    with pytest.raises(UsageError, match="--testset names one test set, and the file has 2"):
+        read_observations(path, testset="other")
+
+
+def test_the_rules_of_a_gate_have_the_names_that_the_alerts_have(tmp_path: Path) -> None:
+    path = gated(tmp_path)
+    of_alerts = {words(rule) for each in gated_systems(planned(tmp_path / "cranfield.yaml")) for rule in each.rules}
+    assert {rule for each in read_observations(path) for rule in each.last.gate or {}} == of_alerts
+
+
+def test_a_gate_whose_figures_do_not_count_is_void(tmp_path: Path) -> None:
+    path = gated(tmp_path)
+    payload = json.loads(path.read_text())
+    payload["gates"][0] |= {"status": "invalid", "sentence": "invalid: 5 of 8 queries failed"}
+    path.write_text(json.dumps(payload))
+    lines = [line for line in lines_of(path) if 'testset="hard"' in line]
+    assert 'cranfield_evaluation_void{system="fusion",testset="hard"} 1.0' in lines
+    assert not [line for line in lines if "cranfield_measure" in line or "gate_rule" in line]
 
 
 def test_a_pilot_is_refused(tmp_path: Path) -> None:
