@@ -93,7 +93,7 @@ def observation(subject: Subject, infos: Sequence[EvaluationInfo]) -> Observatio
     """The last evaluation and the last values, of evaluations of one subject, the latest first.
 
     A measure that the last evaluation did not compute keeps its last value, with its own time. A broken rule that it could not
-    decide is broken still: without a value its alert would be resolved, though nobody knows that the rule holds.
+    decide is broken still: without a value its alert would be resolved, though it is not known whether the rule holds.
     """
     valid = [measured(info) for info in infos if not info.void]
     if not valid:
