@@ -13,6 +13,10 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.service.metrics.naming import Naming
 
+ResultsArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RESULTS", help="A results.json of `cranfield run`, or a gate.json of `cranfield gate`."),
+]
 NamesOption = Annotated[
     Path | None,
     typer.Option(
@@ -34,12 +38,7 @@ def naming_of(workbench: Path | None) -> Naming:
 
 
 def metrics_command(
-    results: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULTS", help="A results.json of `cranfield run`, or a gate.json of `cranfield gate`."
-        ),
-    ],
+    results: ResultsArgument,
     *,
     textfile: Annotated[
         Path | None,
