@@ -15,7 +15,8 @@ from cranfield.reporting import comparison_document, save_report
 
 pytestmark = pytest.mark.browser
 
-WIDTHS = (390, 1280)
+WIDTHS = (390, pytest.param(1280, marks=pytest.mark.slow))
+"""What fits on a phone fits on a desk; in the fast run the pages of `test_report_page.py` are shown on one."""
 LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-be"
 
 

@@ -137,7 +137,7 @@ def test_a_page_writes_nothing_to_its_console_and_requests_nothing_but_itself(lo
     assert found.page.title() != "taken"
 
 
-@pytest.mark.parametrize("all_open", [False, True])
+@pytest.mark.parametrize("all_open", [pytest.param(False, marks=pytest.mark.slow), True])  # open, it shows the rest too
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_page_never_scrolls_sideways(loaded, name: str, *, all_open: bool) -> None:
     for width in (320, *WIDTHS):

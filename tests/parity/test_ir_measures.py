@@ -24,7 +24,7 @@ from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, conventio
 from cranfield.ranking import rank_run
 from cranfield.ranking.memory import rank_mapping
 
-N_CASES = 300 if settings().max_examples > 30 else 60
+N_CASES, N_TIED = (300, 100) if settings().max_examples > 30 else (40, 40)
 """Queries; fewer under the hypothesis profile `quick` of `make test`."""
 EXACT = 1e-9
 SPELLINGS = [
@@ -171,7 +171,7 @@ def test_a_scale_that_begins_under_0_is_refused():
 
 TIED_QRELS, TIED_RUN = {}, {}
 _DRAW = random.Random(29)
-for _case in range(100):
+for _case in range(N_TIED):
     _names = [f"d{i}" for i in range(14)]
     TIED_QRELS[str(_case)] = {doc: _DRAW.choice([0, 0, 1, 2, 3]) for doc in _DRAW.sample(_names, 8)}
     _docs = _DRAW.sample(_names, _DRAW.randint(1, 14))
