@@ -46,27 +46,19 @@ def alerts_command(
     """
     from cranfield.config.workbench import load_workbench
     from cranfield.project.gate_plan import planned
-    from cranfield.service.metrics.alerts import gate_alerts, gated_systems
+    from cranfield.service.metrics.alerts import gate_alerts, gated_systems, rules_text
 
     url = load_workbench(workbench).server.url if workbench else ""
-    alerts = gate_alerts(gated_systems(planned(config)), naming_of(workbench), stale_after=stale_after, url=url)
-    deliver_text(alerts.text(group), out)
+    rules = gate_alerts(gated_systems(planned(config)), naming_of(workbench), stale_after=stale_after, url=url)
+    deliver_text(rules_text(rules, group), out)
 
 
 def deliver_text(text: str, out: Path | None) -> None:
-    """Print a text, or replace a file by it.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    from cranfield.errors import UsageError
-    from cranfield.formats.io.files import refusal, write_text
+    """Print a text, or replace a file by it."""
+    from cranfield.formats.io.files import write_text
 
     if out is None:
         typer.echo(text, nl=False)
-        return
-    try:
+    else:
         write_text(out, [text])
-    except OSError as error:
-        raise UsageError(refusal(out, error)) from error
-    typer.echo(f"wrote {out}", err=True)
+        typer.echo(f"wrote {out}", err=True)

@@ -24,7 +24,7 @@ from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, FailureKind
-from cranfield.judging.documents.web import host_header
+from cranfield.judging.documents.web import pinned
 from cranfield.service.store.schema import JobKind, JobState
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Target:
 
     def headers(self, body: bytes, delivery: str, now: int) -> dict[str, str]:
         """The headers of an attempt; the signature is over its time too, so that an old message cannot be sent again."""
-        headers = {"Content-Type": "application/json", "User-Agent": "cranfield", DELIVERY: delivery}
+        headers = {"Content-Type": "application/json", DELIVERY: delivery}
         if self.key is not None:
             signed = hmac.new(self.key, f"{now}.".encode() + body, hashlib.sha256).hexdigest()
             headers[SIGNATURE] = f"t={now},v1={signed}"
@@ -254,19 +254,10 @@ class Webhooks:
 
         from cranfield.certificates import trusted_certificates
 
-        host, port, address = Guard(target.config.allow, self._resolver).checked(target.url)
-        parts = urlsplit(target.url)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        url = httpx2.URL(scheme=parts.scheme, host=address, port=port, raw_path=path.encode())
+        place = Guard(target.config.allow, self._resolver).checked(target.url)
         with (
             httpx2.Client(verify=trusted_certificates(), trust_env=False, timeout=target.config.timeout_s) as client,
-            client.stream(
-                "POST",
-                url,
-                content=body,
-                headers={"Host": host_header(host, parts.scheme, port), **headers},
-                extensions={"sni_hostname": host},
-            ) as response,
+            client.stream("POST", content=body, **pinned(target.url, *place, headers)) as response,
         ):
             return response.status_code
 

@@ -7,56 +7,27 @@ import hmac
 import json
 import logging
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
+from tests.receiver import Receiver, receiving
 
 from cranfield.config.metrics import EVENTS, Webhook
 from cranfield.errors import UsageError
 from cranfield.service.webhooks import DELIVERY, SIGNATURE, Webhooks, messages, targets
 
 PUBLIC = "https://search.example.org"
-
-
-class Receiver(ThreadingHTTPServer):
-    """Keeps what it gets; it answers with `statuses` in turn, and 200 from then on."""
-
-    def __init__(self, *statuses: int) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.statuses = list(statuses)
-        self.got: list[tuple[str, dict[str, str], bytes]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/hooks/T0P-SECRET"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.got.append((self.path, dict(self.headers), body))
-        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 200)
-        self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
+PATH = "/hooks/T0P-SECRET"
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with receiving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def send(bench, receiver: Receiver, job: int, **given: Any) -> None:
-    config = Webhook(**{"url": receiver.url, "allow": ["127.0.0.1"], **given})
+    config = Webhook(**{"url": receiver.url + PATH, "allow": ["127.0.0.1"], **given})
     webhooks = Webhooks(bench.service, targets([config], {"KEY": "k3y"}), PUBLIC, first_pause_s=0.001)
     webhooks.job_ended(bench.service.jobs.get(job))
     for sent in list(webhooks._sent):
@@ -72,7 +43,7 @@ def test_a_void_evaluation(bench, receiver: Receiver) -> None:
     send(bench, receiver, job_of(bench, "void"))
     [(path, headers, body)] = receiver.got
     job = job_of(bench, "void")
-    assert path == "/hooks/T0P-SECRET"
+    assert path == PATH
     assert headers[DELIVERY] == f"job-{job}-0-void"
     assert SIGNATURE not in headers
     assert json.loads(body) == {
@@ -157,7 +128,7 @@ def test_a_refusal_is_final_and_redirects_are_not_followed(
 ) -> None:
     receiver.statuses = [status]
     send(bench, receiver, job_of(bench, "void"))
-    assert [path for path, _, _ in receiver.got] == ["/hooks/T0P-SECRET"]
+    assert [path for path, _, _ in receiver.got] == [PATH]
     assert caplog.records[-1].fields["reason"] == f"status {status}"
 
 
@@ -201,7 +172,7 @@ def test_the_end_of_the_server_gives_up_what_waits_and_logs_it(
     bench, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.statuses = [500] * 9
-    config = Webhook(url=receiver.url, allow=["127.0.0.1"])
+    config = Webhook(url=receiver.url + PATH, allow=["127.0.0.1"])
     webhooks = Webhooks(bench.service, targets([config], {}), PUBLIC, first_pause_s=3_600)
     webhooks.job_ended(bench.service.jobs.get(job_of(bench, "void")))
     webhooks.close(seconds=10)
@@ -210,7 +181,7 @@ def test_the_end_of_the_server_gives_up_what_waits_and_logs_it(
 
 def test_a_command_waits_for_every_attempt(bench, receiver: Receiver) -> None:
     receiver.statuses = [500, 500]
-    config = Webhook(url=receiver.url, allow=["127.0.0.1"])
+    config = Webhook(url=receiver.url + PATH, allow=["127.0.0.1"])
     webhooks = Webhooks(bench.service, targets([config], {}), "", first_pause_s=0.001)
     webhooks.job_ended(bench.service.jobs.get(job_of(bench, "void")))
     webhooks.close(None)

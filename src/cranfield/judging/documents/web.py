@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from cranfield.certificates import trusted_certificates
@@ -100,20 +100,11 @@ class WebClient:
             host, port, address = await event_loop().threads.call(lambda: self._checked(url))
         except FunctionError as raised:
             raise raised.error from None
-        parts = urlsplit(url)
-        path = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
-        target = httpx2.URL(scheme=parts.scheme, host=address, port=port, raw_path=path.encode())
-        headers = {
-            "Host": host_header(host, parts.scheme, port),
-            "Accept": accept,
-            "Accept-Encoding": "gzip, identity",
-            "User-Agent": "cranfield",
-        }
-        extensions = {"sni_hostname": host}  # the certificate must be that of the name, not of the address
+        headers = {"Accept": accept, "Accept-Encoding": "gzip, identity"}
         try:
             async with (
                 httpx2.AsyncClient(verify=trusted_certificates(), trust_env=False, timeout=self._timeout_s) as client,
-                client.stream("GET", target, headers=headers, extensions=extensions) as response,
+                client.stream("GET", **pinned(url, host, port, address, headers)) as response,
             ):
                 if response.status_code in _REDIRECTS and "location" in response.headers:
                     return urljoin(url, response.headers["location"])
@@ -153,10 +144,19 @@ _KEPT = "/%:@!$&'()*+,;=~-._?"
 """Characters of a path or a query that are sent as they are."""
 
 
-def host_header(host: str, scheme: str, port: int) -> str:
-    """The host as a request names it."""
+def pinned(url: str, host: str, port: int, address: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Address, headers and extensions of a request that goes to an address which was checked, and not to that of its name."""
+    import httpx2
+
+    parts = urlsplit(url)
+    path = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
     name = f"[{host}]" if ":" in host else host
-    return name if port == {"http": 80, "https": 443}[scheme] else f"{name}:{port}"
+    named = name if port == {"http": 80, "https": 443}[parts.scheme] else f"{name}:{port}"
+    return {
+        "url": httpx2.URL(scheme=parts.scheme, host=address, port=port, raw_path=path.encode()),
+        "headers": {"Host": named, "User-Agent": "cranfield", **headers},
+        "extensions": {"sni_hostname": host},  # the certificate must be that of the name, not of the address
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,6 @@ _DAY_MS = 86_400_000
 class IntakeCounts:
     """What an intake came to; each record that was read is kept or dropped."""
 
-    n_read: int = 0
     n_kept: int = 0
     n_queries: int = 0
     """Sum of the counts of those that are kept."""
@@ -50,21 +49,24 @@ class IntakeCounts:
     unfinished: bool = False
     """The last line of the file has no end yet: it is read the next time."""
 
+    @property
+    def n_read(self) -> int:
+        """Records that were read, and not known."""
+        return self.n_kept + self.dropped.total()
+
 
 def day_of(now_ms: int) -> date:
     """The day of a time, UTC."""
     return datetime.fromtimestamp(now_ms / 1000, UTC).date()
 
 
-@dataclass
-class _Pending:
+@dataclass(kw_only=True)
+class _Pending(IntakeCounts):
     """What was taken and is not stored."""
 
     redactor: QueryRedactor
-    stored: Counter[tuple[str, str]] = field(default_factory=Counter)
-    dropped: Counter[Reason] = field(default_factory=Counter)
-    n_read: int = 0
-    n_kept: int = 0
+    texts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Day and text to how often it came."""
 
 
 class Taking:
@@ -81,7 +83,7 @@ class Taking:
         self._queries, self._config, self._source = queries, config, source
         self._today = day_of(clock())
         self._first_day = self._today - timedelta(days=config.keep_days)
-        self._pending = _Pending(QueryRedactor(config))
+        self._pending = _Pending(redactor=QueryRedactor(config))
         self.counts = IntakeCounts()
 
     def batch(self, records: Iterable[LoggedQuery], key: str = "") -> IntakeCounts:
@@ -98,10 +100,9 @@ class Taking:
         Raises:
             LogError: it cannot be read, or another intake reads it.
         """
-        is_remembered = str(path) != STDIN
         with _locked(path):
-            known = self._known_beginning(path) if is_remembered else None
-            lines = _Lines(ends=is_remembered)
+            lines = _Lines(is_remembered=str(path) != STDIN)
+            known = self._known_beginning(path) if lines.is_remembered else None
             with opened(path, LogError) as stream, closing(lines.of(stream)) as texts:
                 for record in _records(reader, texts, lines):
                     if known is not None and lines.n_bytes <= known.offset:
@@ -109,15 +110,15 @@ class Taking:
                         continue
                     self._take(record)
                     if self._pending.n_read >= RECORDS:
-                        known = self._store_read(lines, known, is_remembered=is_remembered)
+                        known = self._store_read(lines, known)
             if self._pending.n_read:
-                self._store_read(lines, known, is_remembered=is_remembered)
+                self._store_read(lines, known)
         self.counts.unfinished = lines.unfinished
         return self.counts
 
-    def _store_read(self, lines: _Lines, known: Batch | None, *, is_remembered: bool) -> Batch | None:
+    def _store_read(self, lines: _Lines, known: Batch | None) -> Batch | None:
         """Store what was read, and how far, at once."""
-        batch = Batch(_slow(lines.digest(), self._source), lines.n_bytes) if is_remembered else None
+        batch = Batch(_slow(lines.digest.digest(), self._source), lines.n_bytes) if lines.is_remembered else None
         self._store(batch, known)
         return batch
 
@@ -138,24 +139,22 @@ class Taking:
     def _take(self, record: LoggedQuery | Reason) -> None:
         pending = self._pending
         kept = record if isinstance(record, Reason) else self._kept(record)
-        pending.n_read += 1
         if isinstance(kept, Reason):
             pending.dropped[kept] += 1
             return
         text, n, day = kept
         pending.n_kept += 1
-        pending.stored[day.isoformat(), text] += n
+        pending.texts[day.isoformat(), text] += n
 
     def _store(self, batch: Batch | None, replaced: Batch | None = None) -> None:
         """Store what was taken since the last time, unless the batch is known."""
         counts, pending = self.counts, self._pending
-        self._pending = _Pending(QueryRedactor(self._config))
-        if not self._queries.record(self._source, pending.stored, batch, replaced):
+        self._pending = _Pending(redactor=QueryRedactor(self._config))
+        if not self._queries.record(self._source, pending.texts, batch, replaced):
             counts.n_known += pending.n_read
             return
-        counts.n_read += pending.n_read
         counts.n_kept += pending.n_kept
-        counts.n_queries += pending.stored.total()
+        counts.n_queries += pending.texts.total()
         counts.dropped += pending.dropped
         counts.redacted += pending.redactor.found
 
@@ -210,31 +209,28 @@ def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[Lo
 class _Lines:
     """The lines of a stream as texts, with the bytes read so far and their digest."""
 
-    def __init__(self, *, ends: bool) -> None:
-        self._ends = ends
-        self._digest = sha256()
+    def __init__(self, *, is_remembered: bool) -> None:
+        self.is_remembered = is_remembered
+        """The rest is read another time: a last line without an end is left to it."""
+        self.digest = sha256()
         self.n = 0
         self.n_bytes = 0
         self.bad: Reason | None = None
         """Why the last line is none."""
         self.unfinished = False
 
-    def digest(self) -> bytes:
-        """Of all bytes so far."""
-        return self._digest.digest()
-
     def of(self, stream: BinaryIO) -> Generator[str, None, None]:
-        """The lines with their ends, those that are no text empty; the last one is left out where it has no end and `ends` demands one."""
+        """The lines with their ends, those that are no text empty."""
         while data := stream.readline(LONGEST_LINE):
-            digest, n_bytes, last = self._digest.copy(), len(data), data
+            digest, n_bytes, last = self.digest.copy(), len(data), data
             digest.update(data)
             while not last.endswith(b"\n") and (more := stream.readline(LONGEST_LINE)):
                 digest.update(more)
                 n_bytes, last = n_bytes + len(more), more
-            if self._ends and not last.endswith(b"\n"):
+            if self.is_remembered and not last.endswith(b"\n"):
                 self.unfinished = True
                 return
-            self._digest, self.n, self.n_bytes = digest, self.n + 1, self.n_bytes + n_bytes
+            self.digest, self.n, self.n_bytes = digest, self.n + 1, self.n_bytes + n_bytes
             yield self._text(data, is_whole=last is data)
 
     def _text(self, data: bytes, *, is_whole: bool) -> str:

@@ -6,7 +6,8 @@ gate can judge, such as one that needs a baseline, becomes an alert on `gate_rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -67,11 +68,11 @@ class AlertRule:
 
     alert: str
     expr: str
-    wait: str
-    severity: str
     labels: Mapping[str, str]
     summary: str
     description: str
+    wait: str = ""
+    severity: str = DEFAULT_SEVERITY
     link: str = ""
     """To the evaluations that it is about."""
 
@@ -88,18 +89,12 @@ class AlertRule:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Alerts:
-    """The file of rules."""
+def rules_text(rules: Iterable[AlertRule], group: str = "cranfield") -> str:
+    """A file of rules."""
+    import yaml
 
-    rules: tuple[AlertRule, ...]
-
-    def text(self, group: str = "cranfield") -> str:
-        """The file."""
-        import yaml
-
-        body = {"groups": [{"name": group, "rules": [rule.entry() for rule in self.rules]}]}
-        return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=1_000)
+    body = {"groups": [{"name": group, "rules": [rule.entry() for rule in rules]}]}
+    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,7 @@ def testset_name(key: str, settings: SetConfig) -> str:
     return key or Path(settings.path).stem or "testset"
 
 
-def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: str, url: str = "") -> Alerts:
+def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: str, url: str = "") -> list[AlertRule]:
     """The alerts of the rules of a gate, and those on void, old, incomparable and missing figures.
 
     Args:
@@ -172,8 +167,7 @@ def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: st
             found.append(_absent(selector, f"A series of {each.label} is missing", labels, unless=evaluated))
         link = f"{url.rstrip('/')}/evaluations?{urlencode(each.labels)}" if url else ""
         rules += [replace(rule, link=link) for rule in found]
-    rules.append(_absent(server, "There are no metrics of Cranfield", {}))
-    return Alerts(tuple(rules))
+    return [*rules, _absent(server, "There are no metrics of Cranfield", {})]
 
 
 def _check_written(each: GatedSystem, naming: Naming) -> None:
@@ -258,23 +252,24 @@ def _number(amount: Amount, *, percent: bool = False) -> str:
 
 
 def _alert(rule: Rule, condition: _Condition, each: GatedSystem) -> AlertRule:
-    text = words(rule)
+    text, description = (
+        words(rule),
+        "The last evaluation whose figures count breaks it. Its page has the queries and the figures.",
+    )
+    if condition.broken != "== 0":
+        description = (
+            f"The value is {{{{ $value }}}}{{{{ with $labels.stratum }}}} ({{{{ . }}}}){{{{ end }}}}; it must not be {condition.broken}. "
+            "The page of the last evaluation has the worst queries."
+        )
     return AlertRule(
         alert=f"Cranfield{''.join(part.capitalize() for part in rule.kind.split('_'))}",
         expr=condition.expr,
-        wait=rule.wait or "",
-        severity=rule.severity or DEFAULT_SEVERITY,
         labels={**each.labels, "rule": text, **condition.labels},
         summary=f"{each.label} breaks the rule: {text}",
-        description=_description(condition),
+        description=description,
+        wait=rule.wait or "",
+        severity=rule.severity or DEFAULT_SEVERITY,
     )
-
-
-def _description(condition: _Condition) -> str:
-    if condition.broken == "== 0":
-        return "The last evaluation whose figures count breaks it. Its page has the queries and the figures."
-    value = "The value is {{ $value }}{{ with $labels.stratum }} ({{ . }}){{ end }}; it must not be "
-    return f"{value}{condition.broken}. The page of the last evaluation has the worst queries."
 
 
 def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterator[AlertRule]:
@@ -284,8 +279,6 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
     yield AlertRule(
         "CranfieldEvaluationVoid",
         f"{void} == 1",
-        "",
-        DEFAULT_SEVERITY,
         labels,
         f"The last evaluation of {of} is void",
         "Its figures do not count; measures and their alerts are those of the evaluation before it. The page of the "
@@ -301,8 +294,6 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
         yield AlertRule(
             "CranfieldEvaluationStale",
             f"time() - {kept(selector)} > {seconds(stale_after)}",
-            "",
-            DEFAULT_SEVERITY,
             {**labels, **({"series": selector} if number else {})},
             f"{of} has no new figures",
             "They are {{ $value | humanizeDuration }} old: alerts on them are about that time. Look whether its schedule "
@@ -312,11 +303,10 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
     yield AlertRule(
         "CranfieldEvaluationChanged",
         f"count (count by (version, digest, convention, depth) (last_over_time({terms}[{CHANGED}]))) > 1",
-        "",
-        "info",
         labels,
         f"The test set, the convention or the depth of {of} has changed",
         "Figures from before and after are not comparable: a rule may be broken, or hold again, for this reason alone.",
+        severity="info",
     )
 
 
@@ -326,12 +316,11 @@ def _absent(selector: str, summary: str, labels: Mapping[str, str], *, unless: s
     return AlertRule(
         "CranfieldMetricsAbsent",
         missing if unless is None else f"{missing} unless on () {_missing(unless)}",
-        SILENT,
-        DEFAULT_SEVERITY,
         labels,
         summary,
         "No alert on it can fire: the server is not scraped, or its database is away; it was never evaluated; its name has "
         "changed; or, for a rule on a baseline, none is pinned.",
+        SILENT,
     )
 
 
@@ -349,10 +338,4 @@ def seconds(duration: str) -> int:
         >>> seconds("1d12h")
         129600
     """
-    total, digits = 0, ""
-    for char in duration:
-        if char.isdigit():
-            digits += char
-        else:
-            total, digits = total + int(digits) * UNITS[char], ""
-    return total
+    return sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([wdhms])", duration))

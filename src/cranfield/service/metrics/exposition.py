@@ -59,7 +59,8 @@ class Exposition:
         if not self.naming.is_written(sample.subject, sample.stratum):
             return None
         if sample.measure:
-            labels |= self.naming.measure_labels(sample.measure) | self.naming.stratum_label(sample.stratum)
+            labels |= self.naming.measure_labels(sample.measure)
+            labels |= {"stratum": sample.stratum} if self.naming.has("stratum") else {}
         return labels | self.naming.subject_labels(sample.subject)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 
 from cranfield.config.metrics import SUBJECT_LABELS, MetricsConfig, spelled
@@ -30,10 +31,6 @@ class Naming:
         own = self._own_name(measure) if measure else None
         return self.config.prefix + (family if own is None else family.replace(MEASURE, own, 1))
 
-    def names(self, family: str) -> list[str]:
-        """Every name that a family of measures can have."""
-        return [self.name(family), *(self.name(family, measure) for measure in self._own)]
-
     def measure_labels(self, measure: str) -> dict[str, str]:
         """`measure` and `k` of a measure; only `k` where it has a metric of its own."""
         spelling = _spelled(measure)
@@ -48,21 +45,11 @@ class Naming:
         if config.testsets is not None and subject.testset not in config.testsets:
             return False
         plain = {"variant": not subject.variant, "components": not subject.components, "stratum": stratum == ALL}
-        return all(is_plain or label in config.labels for label, is_plain in plain.items())
+        return all(is_plain or self.has(label) for label, is_plain in plain.items())
 
     def subject_labels(self, subject: Subject) -> dict[str, str]:
         """Labels of a subject, those that are not empty."""
-        values = {
-            "system": subject.system,
-            "testset": subject.testset,
-            "variant": subject.variant,
-            "components": subject.components,
-        }
-        return {label: value for label, value in values.items() if value and label in self.config.labels}
-
-    def stratum_label(self, stratum: str) -> dict[str, str]:
-        """The label of a stratum, where it is written."""
-        return {"stratum": stratum} if "stratum" in self.config.labels else {}
+        return {label: value for label, value in asdict(subject).items() if value and self.has(label)}
 
     def has(self, label: str) -> bool:
         """Whether a label of subjects is written."""
@@ -82,7 +69,7 @@ class Naming:
             kept = {label: f"={quoted(value)}" for label, value in self.measure_labels(measure).items()} | kept
         name = self.name(family, measure) + suffix
         if not measure and family.startswith(MEASURE) and self._own:
-            pattern = "|".join(dict.fromkeys(self.names(family)))
+            pattern = "|".join(dict.fromkeys(self.name(family, each) for each in ("", *self._own)))
             name, kept = "", {"__name__": f"=~{quoted(pattern)}"} | kept
         inner = ",".join(f"{label}{text}" for label, text in kept.items())
         return f"{name}{{{inner}}}" if inner else name

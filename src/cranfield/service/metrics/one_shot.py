@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cranfield.errors import InputError, UsageError
-from cranfield.formats.io.files import refusal, shown, write_bytes
+from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.io.located import load_any
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.naming import Naming
@@ -74,16 +74,13 @@ def write_textfile(path: Path, text: bytes) -> None:
     """Write a file for the textfile collector of node_exporter, which sees the old one or the new one.
 
     Raises:
-        UsageError: its name does not end in `.prom`, or it cannot be written.
+        UsageError: its name does not end in `.prom`.
     """
     if path.suffix != ".prom":
         raise UsageError(
             "node_exporter reads files whose names end in .prom", path=str(path), expected="cranfield.prom"
         )
-    try:
-        write_bytes(path, [text])
-    except OSError as error:
-        raise UsageError(refusal(path, error)) from error
+    write_bytes(path, [text])
 
 
 def push(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby, takewhile
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read, and when in milliseconds."""
-
-    at: int
-    snapshot: Snapshot
-
-
 class Scraper:
     """Writes the metrics of a service; the database is read at most once in `cache_s`. Use it from any thread."""
 
@@ -47,15 +39,16 @@ class Scraper:
         self._service = service
         self._naming = naming_of(service.workbench.metrics)
         self._turn = threading.Lock()
-        self._last: _Read | None = None
+        self._last: tuple[int, Snapshot] | None = None
+        """When it was read, in milliseconds, and what."""
 
     def exposition(self) -> Exposition:
         """The metrics, as of now."""
         now = self._service.clock()
         with self._turn:
-            if self._last is None or not 0 <= now - self._last.at < self._naming.config.cache_s * 1000:
-                self._last = _Read(now, self._snapshot(now))
-            known = self._last.snapshot
+            if self._last is None or not 0 <= now - self._last[0] < self._naming.config.cache_s * 1000:
+                self._last = now, self._snapshot(now)
+            known = self._last[1]
         return Exposition(replace(known, now=now / 1000), self._naming)
 
     def _snapshot(self, now: int) -> Snapshot:

@@ -12,7 +12,7 @@ from tests.unit.service.metrics.observations import HOUSE
 from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.project.gate_plan import planned
-from cranfield.service.metrics.alerts import Alerts, gate_alerts, gated_systems, seconds
+from cranfield.service.metrics.alerts import AlertRule, gate_alerts, gated_systems, rules_text, seconds
 from cranfield.service.metrics.naming import Naming
 
 SYSTEM = 'testset="clinical",system="fusion",variant="",components=""'
@@ -20,7 +20,7 @@ FAILED = f"sum without (kind) (max without (instance, pod) (last_over_time(cranf
 HEAD = "testsets: {clinical: {path: t.yaml}}\nsystems: {fusion: {run: r.trec}}\nmeasures: [R@10, nDCG@10]\n"
 
 
-def alerts_of(folder: Path, *rules: str, head: str = HEAD, config: MetricsConfig | None = None) -> Alerts:
+def alerts_of(folder: Path, *rules: str, head: str = HEAD, config: MetricsConfig | None = None) -> list[AlertRule]:
     for name in ("t.yaml", "l.yaml", "r.trec"):
         (folder / name).touch()
     path = folder / "cranfield.yaml"
@@ -103,13 +103,13 @@ def alerts_of(folder: Path, *rules: str, head: str = HEAD, config: MetricsConfig
     ],
 )
 def test_each_rule_has_its_expression(tmp_path: Path, rule: str, expressions: list[str]) -> None:
-    rules = alerts_of(tmp_path, rule).rules
+    rules = alerts_of(tmp_path, rule)
     assert [each.expr for each in rules if "rule" in each.labels] == expressions
 
 
 def test_the_alert_with_15_minutes(tmp_path: Path) -> None:
     rule = "floor: {measure: R@10, at_least: 0.75}, for: 15m, severity: critical"
-    first = alerts_of(tmp_path, rule, config=HOUSE).rules[0]
+    first = alerts_of(tmp_path, rule, config=HOUSE)[0]
     assert first.entry() == {
         "alert": "CranfieldFloor",
         "expr": 'min without (instance, pod) (last_over_time(medicalkg_retrieval_recall_at_k{k="10"}[45m])) < 0.75',
@@ -134,7 +134,7 @@ def test_a_rule_that_needs_a_baseline_is_an_alert_on_the_gate_of_the_server(tmp_
         "no_worse: {measure: R@10}",
         "ratchet: {measure: RR, queries: [q1]}",
     ]
-    found = [each for each in alerts_of(tmp_path, *rules).rules if "rule" in each.labels]
+    found = [each for each in alerts_of(tmp_path, *rules) if "rule" in each.labels]
     assert [each.alert for each in found] == ["CranfieldDrop", "CranfieldNoWorse", "CranfieldRatchet"]
     assert found[0].expr == (
         f'min without (instance, pod) (last_over_time(cranfield_gate_rule_passed{{{SYSTEM},rule="R@10 drops by at most 5 %"}}[45m]))'
@@ -146,12 +146,12 @@ def test_an_alert_has_a_link_where_the_address_is_known(tmp_path: Path) -> None:
     path = tmp_path / "cranfield.yaml"
     alerts_of(tmp_path, "failures: {at_most: 0}")
     made = gate_alerts(gated_systems(planned(path)), Naming(), stale_after="2d", url="https://s.example.org/")
-    first = made.rules[0].entry()["annotations"]
+    first = made[0].entry()["annotations"]
     assert first["link"] == "https://s.example.org/evaluations?system=fusion&testset=clinical"
 
 
 def test_void_old_and_missing_figures_have_alerts(tmp_path: Path) -> None:
-    found = {each.summary: each.expr for each in alerts_of(tmp_path, "failures: {at_most: 0}").rules}
+    found = {each.summary: each.expr for each in alerts_of(tmp_path, "failures: {at_most: 0}")}
     valid = f"cranfield_evaluation_valid_timestamp_seconds{{{SYSTEM}}}"
     evaluated = f"absent(last_over_time(cranfield_evaluation_timestamp_seconds{{{SYSTEM}}}[15m]))"
     server = "absent(last_over_time(cranfield_build_info[15m]))"
@@ -171,7 +171,7 @@ def test_void_old_and_missing_figures_have_alerts(tmp_path: Path) -> None:
 def test_a_rule_of_one_test_set_has_no_alert_on_another(tmp_path: Path) -> None:
     head = HEAD.replace("{clinical: {path: t.yaml}}", "{clinical: {path: t.yaml}, legal: {path: l.yaml}}")
     alerts = alerts_of(tmp_path, "failures: {at_most: 0}, testsets: [legal]", "judged: {at_least: 0.5}", head=head)
-    of = [(each.alert, each.labels["testset"]) for each in alerts.rules if "rule" in each.labels]
+    of = [(each.alert, each.labels["testset"]) for each in alerts if "rule" in each.labels]
     assert of == [("CranfieldJudged", "clinical"), ("CranfieldFailures", "legal"), ("CranfieldJudged", "legal")]
 
 
@@ -179,7 +179,7 @@ def test_the_only_test_set_has_the_name_of_its_file(tmp_path: Path) -> None:
     alerts = alerts_of(
         tmp_path, "failures: {at_most: 0}", head=HEAD.replace("testsets: {clinical: {path: t.yaml}}", "testset: t.yaml")
     )
-    assert alerts.rules[0].labels["testset"] == "t"
+    assert alerts[0].labels["testset"] == "t"
 
 
 def test_alerts_on_a_system_that_has_no_metrics_are_refused(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_promtool_reads_every_kind_of_rule(
         else HEAD
     )
     examples = [example for spec in RULES.values() for example in spec.examples]
-    (tmp_path / "rules.yml").write_text(alerts_of(tmp_path, *examples, head=head, config=config).text())
+    (tmp_path / "rules.yml").write_text(rules_text(alerts_of(tmp_path, *examples, head=head, config=config)))
     assert "SUCCESS" in promtool("check", "rules", tmp_path / "rules.yml")
 
 
@@ -218,7 +218,7 @@ def test_the_alert_fires_after_15_minutes_and_a_restart_does_not_resolve_it(
 ) -> None:
     """Recall falls under 0.75 at 10 minutes. From 30 to 40 minutes the server is down. At 60 minutes recall is back."""
     rule = "floor: {measure: R@10, at_least: 0.75}, for: 15m, severity: critical"
-    (tmp_path / "rules.yml").write_text(alerts_of(tmp_path, rule, config=HOUSE).text())
+    (tmp_path / "rules.yml").write_text(rules_text(alerts_of(tmp_path, rule, config=HOUSE)))
     labels = {
         "severity": "critical",
         "system": "fusion",
@@ -275,7 +275,7 @@ def test_a_broken_rule_whose_series_ends_is_reported_as_missing_before_its_alert
     tmp_path: Path, promtool: Callable[..., str]
 ) -> None:
     """The rule is broken. From 10 minutes on its series is gone, while the server is scraped: no minute is without an alert."""
-    (tmp_path / "rules.yml").write_text(alerts_of(tmp_path, "every_answer: mode = semantic").text())
+    (tmp_path / "rules.yml").write_text(rules_text(alerts_of(tmp_path, "every_answer: mode = semantic")))
     who = 'testset="clinical",system="fusion"'
     kept = {
         "cranfield_build_info": "1x90",

@@ -8,12 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
+from tests.receiver import Receiver, receiving
 from tests.unit.service.metrics.observations import HOUSE, results_file
 from typer.testing import CliRunner
 
@@ -157,59 +155,30 @@ def test_results_that_the_operator_leaves_out_are_an_error(tmp_path: Path) -> No
     assert "leaves out all of these results; got fusion on clinical" in done.stderr
 
 
-class Gateway(ThreadingHTTPServer):
-    """What a Pushgateway gets; it answers with `status`."""
-
-    status = 200
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.got: list[tuple[str, str, dict[str, Any], str]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"])).decode()
-        self.server.got.append((self.command, self.path, dict(self.headers), body))
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    with Gateway() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+def gateway() -> Iterator[Receiver]:
+    with receiving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
-def test_each_system_is_pushed_to_its_own_group_and_nothing_is_deleted(tmp_path: Path, gateway: Gateway) -> None:
+def test_each_system_is_pushed_to_its_own_group_and_nothing_is_deleted(tmp_path: Path, gateway: Receiver) -> None:
     observations = read_observations(results_file(tmp_path))
     environment = {AUTH_VARIABLE: "ci:pass:word"}
     n = push(gateway.url, "nightly", observations, Naming(), instance="ci", environment=environment)
-    [(method, path, headers, body)] = gateway.got
-    assert (n, method) == (1, "POST")  # PUT would replace what other jobs pushed to the group
+    [(path, headers, body)] = gateway.got  # by POST: PUT would replace what other jobs pushed to the group
+    assert n == 1
     assert path == "/metrics/job/nightly/instance/ci/system/fusion/testset/clinical"
     assert headers["Authorization"] == f"Basic {base64.b64encode(b'ci:pass:word').decode()}"
-    assert 'cranfield_measure{k="10",measure="R"' in body
+    assert 'cranfield_measure{k="10",measure="R"' in body.decode()
 
 
-def test_a_group_has_the_labels_that_are_written(tmp_path: Path, gateway: Gateway) -> None:
+def test_a_group_has_the_labels_that_are_written(tmp_path: Path, gateway: Receiver) -> None:
     push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(HOUSE), environment={})
-    assert gateway.got[0][1] == "/metrics/job/nightly"
+    assert gateway.got[0][0] == "/metrics/job/nightly"
 
 
-def test_a_refusal_of_the_gateway_is_an_error(tmp_path: Path, gateway: Gateway) -> None:
-    gateway.status = 400
+def test_a_refusal_of_the_gateway_is_an_error(tmp_path: Path, gateway: Receiver) -> None:
+    gateway.statuses = [400]
     with pytest.raises(UsageError, match="the Pushgateway did not take the metrics: 400"):
         push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(), environment={})
 
