@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -130,13 +131,15 @@ def run_server(
 
 @contextmanager
 def _working(service: Service | None, public: str) -> Iterator[None]:
-    """Take jobs, send webhooks, run the schedules; the modules of evaluations are loaded by a server that has any."""
+    """Take jobs, send webhooks, run the schedules, get ready to draw; the modules of evaluations are loaded by a server that has any."""
     if service is None:
         yield
         return
+    from cranfield.reporting.renderers.html import load_renderer
     from cranfield.service.watch.scheduler import scheduling
     from cranfield.service.webhooks import sending
     from cranfield.service.worker import working
 
+    threading.Thread(target=load_renderer, name="cranfield-renderer").start()
     with sending(service, public) as job_ended, working(service, on_end=job_ended), scheduling(service):
         yield

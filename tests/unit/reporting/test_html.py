@@ -37,7 +37,14 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.query_data import query_detail, query_index
-from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, NO_PICTURE, render_blocks, render_html
+from cranfield.reporting.renderers.html import (
+    ATTRIBUTES,
+    ELEMENTS,
+    NO_PICTURE,
+    load_renderer,
+    render_blocks,
+    render_html,
+)
 from cranfield.words import printable
 
 ALLOWED_ELEMENTS = ELEMENTS | {
@@ -241,6 +248,16 @@ def test_on_a_platform_that_cannot_draw_the_tables_stay_and_the_page_says_why(
     assert found.elements["svg"] == 0
     assert found.text.count(NO_PICTURE) == 4
     assert "Changes of rank" in found.text
+    load_renderer()
+
+
+def test_what_was_loaded_at_the_start_draws_and_writes_at_once() -> None:
+    code = (
+        "import sys, cranfield.reporting.renderers.html as html; html.load_renderer(); before = set(sys.modules);"
+        "html._template('blocks.html').render(); html.draw({'data': {'values': []}, 'mark': 'bar'}, ''); print(set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_blocks_of_a_document_are_those_of_its_page(page: str, comparison: Comparison) -> None:

@@ -12,6 +12,7 @@ import base64
 import json
 import re
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -170,6 +171,13 @@ def _pictures(figure: Figure) -> tuple[Markup, ...]:
     except ImportError:
         return ()
     return tuple(Markup(draw(spec, printable(figure.alt))) for spec in (figure.spec, figure.narrow_spec))  # noqa: S704 - cleaned by `draw`
+
+
+def load_renderer() -> None:
+    """Load the templates and what draws, once: the first page of a process would take a second more than the next."""
+    _template("blocks.html")
+    with suppress(ImportError):
+        draw({"data": {"values": []}, "mark": "point"}, "")
 
 
 def draw(spec: Mapping[str, Any], label: str) -> str:
