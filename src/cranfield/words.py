@@ -122,11 +122,12 @@ def width(text: str) -> int:
 
 
 def shorten_to(text: str, columns: int) -> str:
-    """`text` in at most `columns` columns, with `…` where it was cut."""
-    if width(text) <= columns:
+    """`text` in at most `columns` columns, with `…` where it was cut; of marks that take none, as many as three a column."""
+    most = 4 * columns
+    if len(text) <= most and width(text) <= columns:
         return text
     kept, used = [], 1
-    for character in text:
+    for character in text[:most]:
         used += width(character)
         if used > columns:
             break

@@ -15,7 +15,7 @@ from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compar
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, evaluation_document, save_report
 from cranfield.reporting.query_data import data_json, query_detail, query_index
-from cranfield.reporting.renderers.html import render_blocks
+from cranfield.reporting.renderers.html import MODULES, render_blocks
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -316,7 +316,7 @@ def test_the_same_view_works_on_the_pages_of_a_server(browser: Browser) -> None:
     shell = (
         '<!doctype html><html lang="en"><title>Compare</title><link rel="icon" href="data:,">'
         '<link rel="stylesheet" href="/static/report.css"><main>'
-        f'{blocks}</main><script src="/static/report.js" defer></script></html>'
+        f'{blocks}</main><script type="module" src="/static/report.js"></script></html>'
     )
     asked: list[str] = []
 
@@ -345,7 +345,49 @@ def test_the_same_view_works_on_the_pages_of_a_server(browser: Browser) -> None:
     page.goto("http://view.test/c#q=q57")
     page.wait_for_selector(PANEL)
     assert page.locator(f"{PANEL} .hits").count() == 2
-    assert asked == ["/c", "/static/report.css", "/static/report.js", "/c/queries", "/c/query"]
+    scripts = {f"/static/{name}.js" for name in MODULES}
+    assert asked[:3] == ["/c", "/static/report.css", "/static/report.js"]
+    assert set(asked[2:-2]) == scripts
+    assert asked[-2:] == ["/c/queries", "/c/query"]
     assert messages == []
     assert page.title() == "Compare"
+    page.close()
+
+
+LONG = "a" + "\u0301" * 100_000
+"""A letter with so many accents: laid out whole, it takes a browser minutes."""
+
+
+def with_long_texts(folder: Path) -> None:
+    """Queries with long texts; results of which one has a long id and a long title."""
+    queries = tuple(Query(f"q{n}", f"text {n}{LONG if n == 1 else ''}", {"kind": LONG}) for n in range(3))
+    truth = TestSet("long", queries, {query.id: {f"{query.id}{LONG}": 1, "other": 1} for query in queries})
+
+    def run(name: str, first: str) -> Run:
+        lists = {q: [Hit(f"{q}{name}{LONG}", title=LONG), Hit("other"), Hit(f"{q}{LONG}")] for q in truth.by_id}
+        ordered = {q: sorted(hits, key=lambda hit: hit.id != first) for q, hits in lists.items()}
+        return Run(name, {q: Answer(Outcome.ANSWERED, tuple(hits)) for q, hits in ordered.items()}, depth=10)
+
+    pair = (evaluate(truth, run(*each)) for each in (("old", ""), ("new", "other")))
+    save_report(comparison_document(compare(*pair, test="t")), folder / "long.html")
+
+
+def test_long_words_are_cut_and_shown_whole_on_demand(browser: Browser, tmp_path: Path) -> None:
+    with_long_texts(tmp_path)
+    page = browser.new_page()
+    page.goto((tmp_path / "long.html").as_uri())
+    page.wait_for_selector("#query-view[data-ready]")
+    page.evaluate("location.hash = '#q=q1'")
+    title = page.locator(f"{PANEL} .hits li").first.locator(".hit-title")
+    assert len(title.inner_text()) < 1_100
+    title.get_by_role("button", name="All 100,001 characters").click()
+    assert title.text_content() == LONG
+    with page.expect_download() as saved:
+        page.locator(f"{PANEL} figure.table").first.get_by_role("button", name="CSV").click()
+    assert f"q1{LONG}" in Path(saved.value.path()).read_text()
+    page.locator(f"{PANEL} [data-part=close]").click()
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = !each.matches('.long'); })")
+    whole = page.locator("#answers details.long").first
+    whole.locator("summary").click()
+    assert LONG in whole.locator(".whole").text_content()
     page.close()

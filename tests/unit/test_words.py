@@ -129,6 +129,11 @@ def test_a_cut_text_fits(text: str, columns: int) -> None:
     assert width(shorten_to(text, columns)) <= columns
 
 
+def test_marks_without_width_are_cut_too() -> None:
+    assert shorten_to("a" + "\u0301" * 100_000, 10) == "a" + "\u0301" * 39 + "…"
+    assert shorten_to("e\u0301" * 10, 10) == "e\u0301" * 10
+
+
 def test_the_last_lines_are_those_that_are_not_blank() -> None:
     assert last_lines("a\n\n  b\nc\n\n", 2) == "b / c"
     assert last_lines("a", 2) == "a"

@@ -40,6 +40,14 @@ ATTRIBUTES = {
 }
 MOST_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
+MOST_CHARS, PIECE = 1000, 100
+"""Characters of a text that are shown at first, and without a place where the line may break; as in `static/report/text.js`."""
+MODULES = (
+    *("report/text", "report/tables", "report/charts", "report/query_source", "report/query_detail"),
+    *("report/query_view", "report"),
+)
+"""Of the script of a report, each after those that it imports; no two define the same name."""
+_MODULE_LINES = re.compile(r"^import .*\n|^export ", re.MULTILINE)
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
 
 
@@ -61,7 +69,7 @@ def render_html(document: Document) -> str:
     from markupsafe import Markup
 
     style = _read("static/report.css") + _read("renderers/page.css")
-    script = _read("static/report.js")
+    script = _script()
     packed = pack(document.queries) if document.queries else ()
     if packed:
         document = _with_fewer_rows(document, MOST_ROWS)
@@ -85,7 +93,7 @@ def render_blocks(
 ) -> Markup:
     """Verdict and sections of a Document, for a page with a frame of its own.
 
-    The page links the style `static/report.css` and the script `static/report.js`.
+    The page links the style `static/report.css` and the script `static/report.js`, a module.
 
     Args:
         document: the report.
@@ -116,6 +124,12 @@ def _place_of_view(document: Document) -> str:
 @cache
 def _read(name: str) -> str:
     return (files("cranfield.reporting") / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    """The modules of `static/report.js` as one script, for a page that requests nothing."""
+    text = "".join(_read(f"static/{name}.js") for name in MODULES)
+    return f'"use strict";\n{{\n{_MODULE_LINES.sub("", text)}}}\n'
 
 
 def content_policy(style: str, script: str) -> str:
@@ -150,12 +164,36 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters["cell"] = _cell
+    environment.filters["long"], environment.filters["cut"] = _long, _cut
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
     environment.filters["pictures"] = _pictures
     environment.globals["no_picture"] = NO_PICTURE
     return environment
+
+
+def _cut(text: str) -> str:
+    """A text that is cut where pages are no longer read."""
+    text = printable(text)
+    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+
+
+def _long(text: str) -> str:
+    """The same with all of it in details, in pieces between which a line may break.
+
+    A browser takes minutes to lay out a word of 100,000 characters in some scripts, or with so many accents.
+    """
+    from markupsafe import Markup
+
+    whole, shown = printable(text), _cut(text)
+    if shown == whole:
+        return shown
+    pieces = Markup("<wbr>").join(whole[at : at + PIECE] for at in range(0, len(whole), PIECE))
+    details = Markup(
+        ' <details class="long"><summary>All {:,} characters</summary><span class="whole">{}</span></details>'
+    )
+    return Markup("{}").format(shown) + details.format(len(whole), pieces)
 
 
 def _cell(cell: object, column: Column) -> str:

@@ -2,7 +2,7 @@
 
 Part 0 is the index and part 1 the documents: id and title of each result, once. The others are the details of `CHUNK` queries
 each, where a result is two numbers: its document, and its place in the list of how the results of that part were judged. A
-browser unpacks the parts that it needs; `static/report.js` reads what is written here.
+browser unpacks the parts that it needs; `static/report/query_source.js` reads what is written here.
 """
 
 from __future__ import annotations
