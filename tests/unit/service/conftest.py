@@ -1,21 +1,18 @@
-"""A service on SQLite and on PostgreSQL, a clock that is set by hand, and a project with systems that count their calls."""
+"""A service, and a project with a system that counts its calls."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import HandClock
 
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
 from cranfield.service.service import Service, open_service
 
-ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
-NUMBERS = count(1)
 TESTSET = """cranfield_testset: 1
 name: help
 queries:
@@ -41,68 +38,6 @@ case "$2" in *title*) echo p1;; esac
 echo p2
 """
 OLD_RUN = "q1 Q0 p1 1 2.0 old\nq2 Q0 p9 1 2.0 old\nq3 Q0 p9 1 2.0 old\nq3 Q0 p3 2 1.0 old\n"
-
-
-class HandClock:
-    """Time that passes when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.now += round(seconds * 1000)
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture(scope="session")
-def empty_database(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    """A SQLite file with all tables: copy it."""
-    return make_once("empty-service", lambda folder: open_store(folder / "books.db").close()) / "books.db"
-
-
-@pytest.fixture(scope="session")
-def service_template(postgres_server: str) -> str:
-    """The address of a server with a database `jobs` to copy."""
-    _postgres(postgres_server, "CREATE DATABASE jobs")
-    open_store(postgres_server.replace("/postgres?", "/jobs?")).close()
-    return postgres_server
-
-
-@pytest.fixture
-def postgres_address(service_template: str) -> Iterator[str]:
-    """An empty database on PostgreSQL."""
-    name = f"jobs{next(NUMBERS)}"
-    _postgres(service_template, f"CREATE DATABASE {name} TEMPLATE jobs")
-    yield service_template.replace("/postgres?", f"/{name}?")
-    _postgres(service_template, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _postgres(address: str, statement: str) -> None:
-    import psycopg
-
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(statement)
-
-
-@pytest.fixture
-def sqlite_address(empty_database: Path, tmp_path: Path) -> str:
-    return shutil.copy(empty_database, tmp_path / "books.db").as_posix()
-
-
-@pytest.fixture(params=ENGINES)
-def store(request: pytest.FixtureRequest, clock: HandClock) -> Iterator[Store]:
-    """A database without anything."""
-    kind = "sqlite_address" if request.param == "sqlite" else "postgres_address"
-    opened = open_store(request.getfixturevalue(kind), clock=clock)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

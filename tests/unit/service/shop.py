@@ -9,7 +9,7 @@ from pathlib import Path
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.schema import Action
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import SaveRequest
+from cranfield.judging.store.values import BookInfo, SaveRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.schema import JobState
 from cranfield.service.values import JobInfo
@@ -42,15 +42,19 @@ class Shop:
 
     def grade(self, book: str, query: str, **slots: tuple[float | None, ...]) -> None:
         """Grades of the raters ann, bob, cas of documents; None: not graded."""
-        store, info = self.service.store, self.service.store.books.get(book)
-        items = {item.doc: item.id for item in store.reading.items(info.id) if item.query == query}
-        for doc, grades in slots.items():
-            for name, value in zip(("ann", "bob", "cas"), grades, strict=False):
-                rater = store.people.find(name) or store.people.add(name)
-                store.people.join(info.id, rater.id)
-                if value is not None:
-                    key = f"{query} {doc} {name} {value}"
-                    store.log.save(SaveRequest(info.id, items[doc], rater.id, Action.GRADE, key, value))
+        grade(self.service.store, self.service.store.books.get(book), query, **slots)
+
+
+def grade(store: Store, book: BookInfo, query: str, **slots: tuple[float | None, ...]) -> None:
+    """Grades of the raters ann, bob, cas of documents; None: not graded."""
+    items = {item.doc: item.id for item in store.reading.items(book.id) if item.query == query}
+    for doc, grades in slots.items():
+        for name, value in zip(("ann", "bob", "cas"), grades, strict=False):
+            rater = store.people.find(name) or store.people.add(name)
+            store.people.join(book.id, rater.id)
+            if value is not None:
+                key = f"{query} {doc} {name} {value}"
+                store.log.save(SaveRequest(book.id, items[doc], rater.id, Action.GRADE, key, value))
 
 
 def make_shop(store: Store, tmp_path: Path, lead: int) -> Shop:

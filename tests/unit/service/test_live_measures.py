@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from math import log2
 
 import pytest
+from tests.unit.service.shop import grade
 
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.settings import SCALES, BookSettings
-from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
@@ -20,20 +19,9 @@ from cranfield.service.snapshot import empty_pool, take_snapshot
 N = None
 
 
-@pytest.fixture(scope="session")
-def shared_store(make_once, tmp_path_factory):
-    made = make_once("empty-books-service", lambda folder: open_store(folder / "books.db").close()) / "books.db"
-    path = tmp_path_factory.mktemp("service") / "books.db"
-    return open_store(shutil.copy(made, path)), made, path
-
-
 @pytest.fixture
-def store(shared_store):
-    opened, made, path = shared_store
-    opened.close()
-    shutil.copy(made, path)
-    yield opened
-    opened.close()
+def store(sqlite_store):
+    return sqlite_store
 
 
 def run_of(**answers) -> Run:
@@ -51,18 +39,6 @@ def book_of(store, testset, scale="binary", raters=3, consensus="searchtweak", d
         scale=SCALES[scale], raters_per_item=raters, most_raters=raters, escalate_from=50, consensus=consensus
     )
     return store.books.create("shoes", empty_pool(testset, depth, "shoes"), settings)
-
-
-def grade(store, book, query, **slots):
-    """Grades of the raters ann, bob, cas of documents; None: not graded."""
-    items = {item.doc: item.id for item in store.reading.items(book.id) if item.query == query}
-    for doc, grades in slots.items():
-        for name, value in zip(("ann", "bob", "cas"), grades, strict=False):
-            rater = store.people.find(name) or store.people.add(name)
-            store.people.join(book.id, rater.id)
-            if value is not None:
-                key = f"{query} {doc} {name} {value}"
-                store.log.save(SaveRequest(book.id, items[doc], rater.id, Action.GRADE, key, value))
 
 
 def rows(store, book, testset, run, measures, convention="searchtweak"):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.errors import UsageError
-from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.service.hole_grades import compare_again, freeze_onto, grade_hole, hole_book, hole_levels, new_grades
@@ -18,33 +15,11 @@ from cranfield.service.live_measures import live_measures
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.team_evaluation import NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
 
-NOON = 1_795_000_000_000
-
-
-@pytest.fixture(scope="session")
-def empty_service_books(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    return make_once("service-books", lambda folder: open_store(folder / "books.db").close()) / "books.db"
-
-
-@pytest.fixture(scope="session")
-def store_of_session(empty_service_books: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The store, whose file each test has anew: the engine stays, since it compiles each statement once."""
-    path = tmp_path_factory.mktemp("service") / "books.db"
-    return open_store(shutil.copy(empty_service_books, path), clock=lambda: NOON)
-
 
 @pytest.fixture
-def service_store(store_of_session: Store, empty_service_books: Path) -> Iterator[Store]:
-    store_of_session.close()
-    shutil.copy(empty_service_books, Path(store_of_session.database.where))
-    yield store_of_session
-    store_of_session.close()
-
-
-@pytest.fixture
-def shop(service_store: Store, tmp_path: Path) -> Shop:
+def shop(sqlite_store: Store, tmp_path: Path) -> Shop:
     """A system, and a lead."""
-    return make_shop(service_store, tmp_path, service_store.people.add("lead", Role.LEAD).id)
+    return make_shop(sqlite_store, tmp_path, sqlite_store.people.add("lead", Role.LEAD).id)
 
 
 WANTED = TeamRequest(

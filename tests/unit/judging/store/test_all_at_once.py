@@ -6,12 +6,13 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.unit.conftest import NAMES
 
 from cranfield.errors import CranfieldError
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import RaterKind
 
-from .conftest import NAMES, Desk, pool_of
+from .conftest import Desk, pool_of
 from .test_rebuild import check, take
 
 STEPS = ["grade"] * 6 + ["skip", "expert", "later", "undo", "flag", "next", "next", "wait"]

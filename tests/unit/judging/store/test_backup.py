@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from tests.unit.conftest import NAMES, execute
 
 from cranfield.cli.main import run_command_line
 from cranfield.database.backup import back_up_database, read_backup, restore_database
@@ -23,7 +24,7 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action
 from cranfield.judging.store.values import SaveRequest
 
-from .conftest import NAMES, _postgres, pool_of
+from .conftest import pool_of
 
 BYTES = bytes(range(256))
 BASE64 = b'"' + b64encode(BYTES) + b'"'
@@ -55,13 +56,13 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path):
         if engine == "sqlite":
             return str(tmp_path / f"empty{next(NAMES)}.db")
         server, name = request.getfixturevalue("postgres_template"), f"empty{next(NAMES)}"
-        _postgres(server, f"CREATE DATABASE {name}")
+        execute(server, f"CREATE DATABASE {name}")
         made.append((server, name))
         return server.replace("/postgres?", f"/{name}?")
 
     yield make
     for server, name in made:
-        _postgres(server, f"DROP DATABASE {name} WITH (FORCE)")
+        execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def database(address: str) -> Database:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
+from tests.unit.conftest import ENGINES, NAMES, HandClock, execute
 
 from cranfield.database.base import REVISION, Base
 from cranfield.database.engine import Database, database_url
@@ -25,7 +26,7 @@ from cranfield.judging.store import schema
 from cranfield.judging.store.database import open_store, read_revision
 from cranfield.service.store import schema as service_schema
 
-from .conftest import ENGINES, NAMES, Desk, HandClock, _postgres, pool_of
+from .conftest import Desk, pool_of
 
 MODELS = (schema, service_schema)
 """Modules whose tables the migrations make."""
@@ -64,9 +65,9 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "new.db")
         return
     server, name = request.getfixturevalue("postgres_server"), f"empty{next(NAMES)}"
-    _postgres(server, f"CREATE DATABASE {name}")
+    execute(server, f"CREATE DATABASE {name}")
     yield server.replace("/postgres?", f"/{name}?")
-    _postgres(server, f"DROP DATABASE {name} WITH (FORCE)")
+    execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def filled_at(address: str, revision: str) -> Database:

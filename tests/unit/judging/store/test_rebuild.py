@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from tests.unit.conftest import NAMES, HandClock
 
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, Item, ItemState, RaterKind, SkipReason, Slot, SlotState
@@ -16,7 +17,7 @@ from cranfield.judging.store.standing import outcome
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import EventRow, ImportedJudgment, ItemFilter
 
-from .conftest import NAMES, Desk, HandClock, pool_of
+from .conftest import Desk, pool_of
 
 RATERS = ("ann", "bob", "cas", "dan")
 STEPS = st.lists(

@@ -90,13 +90,8 @@ class Desk:
         return jobs.get(claim.job)
 
 
-@pytest.fixture(scope="session")
-def empty_watch(make_once):
-    return make_once("empty-watch", lambda folder: open_store(folder / "books.db").close()) / "books.db"
-
-
 @pytest.fixture
-def desk(tmp_path, empty_watch):
+def desk(tmp_path, empty_database):
     """A service with schedules of its own; closed at the end."""
     stores = []
 
@@ -109,7 +104,7 @@ def desk(tmp_path, empty_watch):
             (tmp_path / name).write_text(text)
         now = [ms(start)]
         if not (tmp_path / "books.db").exists():
-            shutil.copy(empty_watch, tmp_path / "books.db")
+            shutil.copy(empty_database, tmp_path / "books.db")
         store = open_store(tmp_path / "books.db", clock=lambda: now[0])
         stores.append(store)
         service = open_service(store, tmp_path / "cranfield.yaml", load_workbench(tmp_path / "workbench.yaml"))
