@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+expect.set_options(timeout=60_000)  # a busy machine takes longer than the five seconds of Playwright
 
 REMEMBER = "document.querySelectorAll('details').forEach(each => each.dataset.open = each.open)"
 SET_OPEN = (

@@ -288,7 +288,7 @@ def test_nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_network_is
     judge(3)
     program.kill()
     judge(3)
-    expect(page.locator("#unsaved")).to_contain_text("unsaved", timeout=10_000)
+    expect(page.locator("#unsaved")).to_contain_text("unsaved")
     program.start()
     all_saved(page)
     judge(2)

@@ -203,7 +203,7 @@ def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(fresh) -> None:
     box.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-    page.wait_for_function("each => each.scrollLeft > 40", arg=box.element_handle(), timeout=5000)
+    page.wait_for_function("each => each.scrollLeft > 40", arg=box.element_handle())
     # The name of the row stays in sight.
     assert box.locator("tbody th").first.evaluate(
         "each => each.getBoundingClientRect().left - each.closest('.scroll').getBoundingClientRect().left"

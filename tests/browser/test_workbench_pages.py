@@ -150,7 +150,7 @@ def test_two_evaluations_are_compared_by_the_keyboard(workbench: Workbench) -> N
     if "/jobs/" in page.url:  # the machine is slow: the page follows the job
         page.get_by_role("link", name=re.compile("Comparison")).click(timeout=60_000)
     expect(page.locator("h1")).to_contain_text("Better: new #2 against old #1")
-    expect(page.get_by_role("heading", name="Query by query")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="Query by query")).to_be_visible()
 
 
 def test_a_job_is_followed_until_it_has_ended(workbench: Workbench) -> None:
@@ -176,7 +176,7 @@ def test_a_job_that_ends_before_the_page_listens_is_shown(workbench: Workbench) 
     page.route("**/jobs/*/live", until_ended)
     page.get_by_role("button", name="Run it again").click()
     page.wait_for_url(re.compile(r"/jobs/\d+"))
-    expect(page.get_by_role("link", name=re.compile(r"Evaluation \d+"))).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("link", name=re.compile(r"Evaluation \d+"))).to_be_visible()
     page.unroute("**/jobs/*/live")
 
 

@@ -60,14 +60,16 @@ def test_sigterm_puts_the_job_back_and_ends_streams_and_uploads(tmp_path: Path) 
                 reader = threading.Thread(target=read, args=(client, "/v1/jobs/1/events", seen))
                 reader.start()
                 while not seen:
+                    assert reader.is_alive(), "the events of the job have ended"
                     time.sleep(0.02)
-                upload = socket.create_connection(("127.0.0.1", port))
+                upload = socket.create_connection(("127.0.0.1", port), timeout=60)
                 upload.sendall(
                     f"POST /v1/testsets?name=x&q={token} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
                     f"Authorization: Bearer {token}\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-                    "Content-Length: 100000\r\n\r\n--b\r\n".encode()
+                    "Content-Length: 100000\r\nExpect: 100-continue\r\n\r\n".encode()
                 )
-                time.sleep(0.3)  # so that it has begun
+                assert upload.recv(1000).startswith(b"HTTP/1.1 100")  # it is being read
+                upload.sendall(b"--b\r\n")
                 server.send_signal(signal.SIGTERM)
                 log = server.stderr.read()
                 assert server.wait(60) == 0, log

@@ -31,7 +31,7 @@ def send(bench, receiver: Receiver, job: int, **given: Any) -> None:
     webhooks = Webhooks(bench.service, targets([config], {"KEY": "k3y"}), PUBLIC, first_pause_s=0.001)
     webhooks.job_ended(bench.service.jobs.get(job))
     for sent in list(webhooks._sent):
-        sent.result(10)
+        sent.result(60)
     webhooks.close()
 
 
@@ -175,7 +175,7 @@ def test_the_end_of_the_server_gives_up_what_waits_and_logs_it(
     config = Webhook(url=receiver.url + PATH, allow=["127.0.0.1"])
     webhooks = Webhooks(bench.service, targets([config], {}), PUBLIC, first_pause_s=3_600)
     webhooks.job_ended(bench.service.jobs.get(job_of(bench, "void")))
-    webhooks.close(seconds=10)
+    webhooks.close(seconds=60)
     assert caplog.records[-1].getMessage() == "webhook not delivered"
 
 
