@@ -52,7 +52,7 @@ def test_the_last_evaluation_of_each_system_is_written(scraped, bench) -> None:
     assert len(of(lines, "measure", measure="nDCG", k="10", system="new")) == 1 + 3  # and its strata
     assert of(lines, "evaluation_info", system="new", version="2")
     assert of(lines, "jobs", state="failed") == ['cranfield_jobs{state="failed"} 1.0']
-    assert of(lines, "testset_overdue_days", testset="shop")
+    assert of(lines, "testset_overdue_seconds", testset="shop")
 
 
 def test_a_system_with_void_evaluations_alone_has_no_measures(scraped) -> None:

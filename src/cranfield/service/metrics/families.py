@@ -18,6 +18,7 @@ from cranfield.service.metrics.observed import FAILURES, Measured, Observation, 
 DECIMALS = 12
 """Of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
 PERCENTILES = (50, 95, 99)
+DAY_S = 86_400
 RESULTS = ("failed", "void", "worse", "gate_failed", "passed")
 """What a run of a schedule can come to: `cranfield.service.watch.status.Result`."""
 
@@ -56,7 +57,7 @@ class Panel:
 
     title: str
     legend: str
-    unit: Literal["none", "percentunit", "s", "d"] = "none"
+    unit: Literal["none", "percentunit", "s"] = "none"
     """As Grafana names it."""
     kind: Literal["timeseries", "stat", "heatmap", "bargauge"] = "timeseries"
     """As Grafana names it."""
@@ -284,12 +285,12 @@ FAMILIES: Mapping[str, Family] = {
             panels=(Panel("Jobs", "{{state}}"),),
         ),
         Family(
-            "testset_overdue_days",
-            "Days by which the refresh of a test set is overdue; 0: it is not.",
-            _numbers("testset", lambda snapshot: snapshot.overdue_days),
+            "testset_overdue_seconds",
+            "Time by which the refresh of a test set is overdue, in whole days; 0: it is not.",
+            _numbers("testset", lambda snapshot: {name: n * DAY_S for name, n in snapshot.overdue_days.items()}),
             ("testset",),
             of_subject=False,
-            panels=(Panel("Overdue refreshes", "{{testset}}", "d", "stat"),),
+            panels=(Panel("Overdue refreshes", "{{testset}}", "s", "stat"),),
         ),
         Family(
             "schedule_next_timestamp_seconds",

@@ -50,7 +50,7 @@ def test_every_measure_is_written_by_stratum_with_its_interval() -> None:
         'cranfield_latency_percentile_seconds{percentile="95",WHO} 0.08',
         'cranfield_gate_rule_passed{rule="R@10 is at least 0.75",WHO} 1.0',
         'cranfield_jobs{state="failed"} 1.0',
-        'cranfield_testset_overdue_days{testset="clinical"} 3.0',
+        'cranfield_testset_overdue_seconds{testset="clinical"} 259200.0',
         'cranfield_schedule_next_timestamp_seconds{schedule="nightly"} 5000.0',
         'cranfield_schedule_ended_timestamp_seconds{schedule="nightly"} 900.0',
         'cranfield_schedule_result{result="failed",schedule="nightly"} 1.0',
@@ -168,10 +168,11 @@ def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
 @pytest.mark.parametrize("config", [None, HOUSE], ids=["default", "own names"])
 def test_promtool_finds_nothing_in_the_exposition(config: MetricsConfig | None, promtool: Callable[..., str]) -> None:
     void = replace(measured(), void=("void",))
-    snapshot = Snapshot(
-        [observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, jobs={"done": 3}
-    )
-    promtool("check", "metrics", given=Exposition(snapshot, Naming(config)).text().decode())
+    other = {"jobs": {"done": 3}, "overdue_days": {"a": 3}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
+    snapshot = Snapshot([observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, **other)
+    text = Exposition(snapshot, Naming(config)).text().decode()
+    assert [family for family in FAMILIES.values() if family.help not in text] == []  # all of them are checked
+    promtool("check", "metrics", given=text)
 
 
 def test_a_schedule_that_never_ran_has_its_next_time_alone() -> None:
