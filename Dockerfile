@@ -27,6 +27,6 @@ EXPOSE 8734
 USER 10001
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8734/healthz', timeout=4)"]
+    CMD ["python", "-c", "import os; from urllib.request import urlopen; urlopen(f'http://127.0.0.1:{os.environ.get(\"CRANFIELD_SERVE_PORT\", 8734)}/healthz', timeout=4)"]
 ENTRYPOINT ["cranfield"]
 CMD ["serve"]

@@ -19,6 +19,7 @@ import httpx2
 
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
+from cranfield.project.loading import load
 from cranfield.service.service import open_service
 
 TEXT_PATHS = (
@@ -45,7 +46,7 @@ def fill(path: Path) -> str:
     (folder / "run.trec").write_text("".join(f"q{n} Q0 d{n} 1 1.0 run\n" for n in range(N_QUERIES)))
     with closing(open_store(path)) as store:
         service = open_service(store)
-        service.testsets.add("load", folder / "set.yaml")
+        service.testsets.keep("load", load(folder / "set.yaml"))
         service.runs.add("run", folder / "run.trec")
         account = store.people.add("admin", role=Role.ADMIN)
         return store.people.add_token(account.id, "load", "read", 86_400_000)

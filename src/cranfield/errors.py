@@ -265,3 +265,13 @@ class ProblemList:
         if self.problems:
             ordered = sorted(self.problems, key=lambda problem: (problem.path or "", problem.line or 0))
             raise self.error(ordered)
+
+
+def traceback_of(error: BaseException, *, with_messages: bool) -> str:
+    """The traceback of an error, for a log; without messages, which may quote anything, its kind and its frames alone."""
+    import traceback
+
+    if with_messages:
+        return "".join(traceback.format_exception(error))
+    frames = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    return "\n".join([*frames, type(error).__name__])

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 from cranfield.project.experiment import Experiment
+from cranfield.project.loading import load
 from cranfield.reporting import results_payload, to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.scoring import figures_of, score, settings_of, void_of
@@ -140,7 +141,7 @@ def compare(service: Service, baseline: int, candidate: int) -> int:
 def fill(service: Service, folder: Path, n_queries: int = 30) -> dict[str, int]:
     """Fill a database; the ids by name."""
     shop = write_testset(folder / "shop.yaml", n_queries)
-    service.testsets.add("shop", shop)
+    service.testsets.keep("shop", load(shop))
     runs = {
         name: write_run(folder / f"{name}.run", n_queries, skill, seed=place)
         for place, (name, skill) in enumerate({"old": 0.3, "new": 1.2}.items())
@@ -149,7 +150,7 @@ def fill(service: Service, folder: Path, n_queries: int = 30) -> dict[str, int]:
     service.evaluations.pin(ids["old"], pinned=True)
     ids["void"] = evaluate(service, "shop", runs["old"], "broken", void=("every query returned the same results",))
     ids["comparison"] = compare(service, ids["old"], ids["new"])
-    service.testsets.add("shop", write_testset(folder / "shop2.yaml", n_queries + 2, version="2", changed=3))
+    service.testsets.keep("shop", load(write_testset(folder / "shop2.yaml", n_queries + 2, version="2", changed=3)))
     ids["second"] = evaluate(service, "shop", write_run(folder / "next.run", n_queries + 2, 1.0, seed=9), "new")
     service.jobs.submit(EvaluateRequest(testset="shop", runs=(1,)), trigger=Trigger.WATCH)
     claim = service.jobs.claim("test:1")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,12 @@ class LogForm(StrEnum):
     TEXT = "text"
 
 
+def _setting(flag: str, metavar: str | None, text: str, **more: Any) -> Any:
+    """The option of a setting, with its environment variable."""
+    name = flag.partition("/")[0].removeprefix("--").replace("-", "_").upper()
+    return typer.Option(flag, metavar=metavar, envvar=f"{VARIABLE}{name}", help=text, **more)
+
+
 ConfigArgument = Annotated[
     Path | None,
     typer.Argument(metavar="CONFIG", envvar="CRANFIELD_CONFIG", help="Systems, test sets and gate: cranfield.yaml."),
@@ -46,74 +52,23 @@ ServerDbOption = Annotated[
 ]
 AccountsOption = Annotated[
     bool | None,
-    typer.Option(
-        "--accounts/--no-accounts",
-        envvar=f"{VARIABLE}ACCOUNTS",
-        help="People sign in. Without it one user of this machine does.",
-    ),
+    _setting("--accounts/--no-accounts", None, "People sign in. Without it one user of this machine does."),
 ]
-HostOption = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", envvar=f"{VARIABLE}HOST", help="Address to listen on.")
-]
-PortOption = Annotated[
-    int | None,
-    typer.Option("--port", metavar="N", min=1, max=65_535, envvar=f"{VARIABLE}PORT", help="Port to listen on."),
-]
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--url", metavar="URL", envvar=f"{VARIABLE}URL", help="Address that browsers use; default: host and port."
-    ),
-]
+HostOption = Annotated[str | None, _setting("--host", "ADDRESS", "Address to listen on.")]
+PortOption = Annotated[int | None, _setting("--port", "N", "Port to listen on.", min=1, max=65_535)]
+UrlOption = Annotated[str | None, _setting("--url", "URL", "Address that browsers use; default: host and port.")]
 ProxyOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--trust-proxy",
-        metavar="ADDRESS",
-        envvar=f"{VARIABLE}TRUST_PROXY",
-        help="Proxy whose X-Forwarded headers are believed; repeat for more.",
-    ),
+    _setting("--trust-proxy", "ADDRESS", "Proxy whose X-Forwarded headers are believed; repeat for more."),
 ]
-AllowHostOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-host",
-        metavar="NAME",
-        envvar=f"{VARIABLE}ALLOW_HOST",
-        help="Further name of this server that programs may use, such as a scraper; repeat for more.",
-    ),
-]
-LogOption = Annotated[
-    LogForm | None,
-    typer.Option(
-        "--log",
-        metavar="FORM",
-        envvar=f"{VARIABLE}LOG",
-        help="Form of the log on stderr; auto is text on a terminal, and json elsewhere.",
-    ),
-]
-StopOption = Annotated[
-    float | None,
-    typer.Option(
-        "--stop-seconds",
-        metavar="S",
-        min=0,
-        max=600,
-        envvar=f"{VARIABLE}STOP_SECONDS",
-        help="Seconds that requests have to finish when the server is stopped.",
-    ),
-]
-DrainOption = Annotated[
-    float | None,
-    typer.Option(
-        "--drain-seconds",
-        metavar="S",
-        min=0,
-        max=600,
-        envvar=f"{VARIABLE}DRAIN_SECONDS",
-        help="Seconds that the server goes on after the signal to stop while /readyz fails.",
-    ),
-]
+ALLOW = "Further name of this server that programs may use, such as a scraper; repeat for more."
+AllowHostOption = Annotated[list[str] | None, _setting("--allow-host", "NAME", ALLOW)]
+LOG = "Form of the log on stderr; auto is text on a terminal, and json elsewhere."
+LogOption = Annotated[LogForm | None, _setting("--log", "FORM", LOG)]
+STOP = "Seconds that requests have to finish when the server is stopped."
+StopOption = Annotated[float | None, _setting("--stop-seconds", "S", STOP, min=0, max=600)]
+DRAIN = "Seconds that the server goes on after the signal to stop while /readyz fails."
+DrainOption = Annotated[float | None, _setting("--drain-seconds", "S", DRAIN, min=0, max=600)]
 PrintOption = Annotated[
     bool, typer.Option("--print-config", help="Print every setting and where it comes from; start nothing.")
 ]

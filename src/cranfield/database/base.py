@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sqlalchemy import JSON, BigInteger, Integer, MetaData
+from sqlalchemy import JSON, MetaData
 from sqlalchemy.orm import DeclarativeBase
+
+from cranfield.database.migrations.frozen import NAMING, NUMBER
 
 REVISION = "0003"
 """Latest revision of the schema: a database of this revision is opened without Alembic."""
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
 
 
 class Base(DeclarativeBase):
@@ -28,5 +24,5 @@ class Base(DeclarativeBase):
         dict[str, object]: JSON,
         list[dict[str, object]]: JSON,
         list[str]: JSON,
-        int: BigInteger().with_variant(Integer, "sqlite"),
+        int: NUMBER,
     }

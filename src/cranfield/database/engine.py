@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -59,6 +59,11 @@ class Database:
         self.url = url
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.engine = _sqlite_engine(url) if self.is_sqlite else _postgres_engine(url)
+        # PostgreSQL would show each statement of a transaction what was committed meanwhile.
+        self._reading = self.engine.execution_options(
+            **{} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        )
+        self._writing = self.engine.execution_options(**{_WRITES: True})
         self._turn = threading.Lock()
 
     @property
@@ -74,18 +79,14 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A transaction that sees one state of the database and writes nothing."""
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with Session(self._reading, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A transaction that writes; undone where an error leaves the block."""
-        if not self.is_sqlite:
-            with self.read() as session:
-                yield session
-            return
-        with self._turn, Session(self.engine, expire_on_commit=False) as session, session.begin():
-            session.connection(execution_options={_WRITES: True})
+        turn = self._turn if self.is_sqlite else nullcontext()
+        with turn, Session(self._writing, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager

@@ -10,10 +10,11 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from cranfield.server.access import Access, Caller, require
-from cranfield.server.live import events
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
+from cranfield.server.streams import events, number_event
 from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_table, list_caption, listed, schedule_table
+from cranfield.server.v1.jobs import found_job
 from cranfield.service.requests import CompareRequest
 from cranfield.service.store.schema import JobState
 from cranfield.service.watch.status import watch_states
@@ -63,7 +64,7 @@ def jobs(
 async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
     """Tell the page when a job has changed."""
     service = service_of(request)
-    async for event in events(request, caller, Access.RESULTS, lambda: last_change(service)):
+    async for event in events(request, caller, Access.RESULTS, lambda: last_change(service), number_event):
         yield event
 
 
@@ -85,16 +86,17 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
         info=info,
         subject=job_subject(info),
         result_path="/comparisons" if compares else "/evaluations",
-        may_cancel=caller.may("manage") or info.account_id == caller.account.id,
         settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
     )
 
 
 @router.get("/jobs/{job_id:int}/live", response_class=EventSourceResponse)
-async def job_live(request: Request, caller: Reader, job_id: int) -> AsyncIterator[ServerSentEvent]:
+async def job_live(
+    request: Request, caller: Reader, job_id: Annotated[int, Depends(found_job)]
+) -> AsyncIterator[ServerSentEvent]:
     """Tell the page when this job has changed."""
-    service = service_of(request)
-    async for event in events(request, caller, Access.RESULTS, lambda: service.jobs.get(job_id).changed_at):
+    jobs = service_of(request).jobs
+    async for event in events(request, caller, Access.RESULTS, lambda: jobs.get(job_id).changed_at, number_event):
         yield event
 
 

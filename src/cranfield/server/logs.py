@@ -6,18 +6,22 @@ A request is logged by the template of its route. Each line within a request has
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 import secrets
 import sys
 import time
-import traceback
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from cranfield.errors import Problem, traceback_of
+from cranfield.server.refusal import error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -60,14 +64,8 @@ class _Form(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             found["error"] = type(error).__name__
-            found["traceback"] = self._frames(error)
+            found["traceback"] = traceback_of(error, with_messages=self.with_messages)
         return found
-
-    def _frames(self, error: BaseException) -> str:
-        if self.with_messages:
-            return "".join(traceback.format_exception(error))
-        frames = traceback.extract_tb(error.__traceback__)
-        return "\n".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
 
 
 class JsonForm(_Form):
@@ -133,6 +131,13 @@ class RequestLog:
 
         try:
             await self.app(scope, receive, sent)
+        except asyncio.CancelledError:
+            if status or not scope["app"].state.stopping.is_set():
+                raise
+            problem = Problem("the server stops, and the request was not complete", hint="send it again in a moment")
+            headers = {"Retry-After": "5", "Connection": "close"}
+            answer = error_response(Request(scope, receive), 503, [problem], code="stopping", headers=headers)
+            await answer(scope, receive, sent)
         finally:
             milliseconds = round((time.perf_counter() - start) * 1000, 1)
             if not scope.get("cranfield.probe"):

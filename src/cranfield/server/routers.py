@@ -33,10 +33,13 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
         testsets,
     )
     from cranfield.server.v1 import openapi
-    from cranfield.server.v1.routers import LARGEST_UPLOAD, api
+    from cranfield.server.v1.routers import LARGEST_UPLOAD, ROOM, api
 
     of_books = (books, adjudicate, judging, live, people)
     of_results = (testsets, evaluations, comparisons, queries, jobs, server_settings, guide, metrics)
     of_teams = (new_evaluation, live_measures, grade_hole, systems)
     modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)
-    return *(module.router for module in modules), api(LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6))
+    largest = LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6)
+    uploads = APIRouter()
+    uploads.include_router(testsets.uploads, max_body_size=largest + ROOM)
+    return uploads, *(module.router for module in modules), api(largest)

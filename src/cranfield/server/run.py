@@ -29,24 +29,44 @@ if TYPE_CHECKING:
     from cranfield.server.options import ServerOptions
     from cranfield.service.service import Service
 
+LAST_S = 2
+"""For the answers of requests that are cut."""
+
 
 class _Server(uvicorn.Server):
     """Ends in steps: not ready, no new connections and no streams, then the end of the requests."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_s: float) -> None:
+    def __init__(self, app: FastAPI, options: ServerOptions) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(options.trusted_proxies),
+            forwarded_allow_ips=list(options.trusted_proxies),
+            timeout_graceful_shutdown=math.ceil(options.stop_s) + LAST_S,
+            lifespan="off",
+        )
         super().__init__(config)
         self._app = app
-        self._drain_s = drain_s
+        self._options = options
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.state.readiness.draining = True
         event(LOG, "stopping")
-        for _ in range(round(self._drain_s * 10)):
+        for _ in range(round(self._options.drain_s * 10)):
             if self.force_exit:
                 break
             await asyncio.sleep(0.1)
         self._app.state.stopping.set()
+        cut = asyncio.get_running_loop().call_later(self._options.stop_s, self._cut)
         await super().shutdown(sockets)
+        cut.cancel()
+
+    def _cut(self) -> None:
+        """End the requests that did not finish in their time: they answer that the server stops."""
+        for task in tuple(self.server_state.tasks):
+            task.cancel()
 
 
 def bind(options: ServerOptions) -> socket.socket:
@@ -109,19 +129,14 @@ def run_server(
     if options.accounts:
         no_password()  # so that the first wrong name takes no longer than the next
     sock = bind(options)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=bool(options.trusted_proxies),
-        forwarded_allow_ips=list(options.trusted_proxies),
-        timeout_graceful_shutdown=math.ceil(options.stop_s),
-        lifespan="off",
-    )
-    server = _Server(config, app, options.drain_s)
+    server = _Server(app, options)
     # uvicorn raises the signal again when all is closed
-    with sock, _working(service, str(options.public)), suppress(KeyboardInterrupt), sigterm_interrupts():
+    with (
+        sock,
+        _working(service, str(options.public), with_messages=with_messages),
+        suppress(KeyboardInterrupt),
+        sigterm_interrupts(),
+    ):
         sock.listen(128)
         event(LOG, "started", port=options.port, accounts=options.accounts, version=__version__)
         on_ready(start_address(options, path))
@@ -130,7 +145,7 @@ def run_server(
 
 
 @contextmanager
-def _working(service: Service | None, public: str) -> Iterator[None]:
+def _working(service: Service | None, public: str, *, with_messages: bool) -> Iterator[None]:
     """Take jobs, send webhooks, run the schedules, get ready to draw; the modules of evaluations are loaded by a server that has any."""
     if service is None:
         yield
@@ -141,5 +156,9 @@ def _working(service: Service | None, public: str) -> Iterator[None]:
     from cranfield.service.worker import working
 
     threading.Thread(target=load_renderer, name="cranfield-renderer").start()
-    with sending(service, public) as job_ended, working(service, on_end=job_ended), scheduling(service):
+    with (
+        sending(service, public) as job_ended,
+        working(service, on_end=job_ended, with_messages=with_messages),
+        scheduling(service),
+    ):
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,18 +153,11 @@ def _path(service: Service) -> Path:
 def _parameter(service: Service, config: Config, name: str, place: str, value: str) -> dict[str, object]:
     allowed = opened(service.workbench, name)[place]
     own = config_value(config, name, place)
-    shown: dict[str, object] = {"place": place, "value": value, "own": own}
-    if isinstance(allowed, Range):
-        step = "any" if allowed.distance is None else allowed.distance
-        return {
-            **shown,
-            "choices": None,
-            "about": shown_range(allowed),
-            "min": allowed.min,
-            "max": allowed.max,
-            "step": step,
-        }
-    return {**shown, "choices": list(map(shown_value, allowed)), "about": "", "min": None, "max": None, "step": None}
+    shown: dict[str, object] = {"place": place, "value": value, "own": own, "choices": None}
+    if not isinstance(allowed, Range):
+        return {**shown, "choices": list(map(shown_value, allowed)), "about": ""}
+    step = "any" if allowed.distance is None else allowed.distance
+    return {**shown, "about": shown_range(allowed), "min": allowed.min, "max": allowed.max, "step": step}
 
 
 def side_by_side(probed: Sequence[Probed]) -> list[dict[str, object]]:
@@ -196,14 +190,14 @@ def probe(
 ) -> HTMLResponse:
     """Ask a system one query: with the config's values, and with others where any is set."""
     service = service_of(request)
-    given = {"query": query, "k": k, "written": settings}
+    page = partial(_page, request, caller, name, query=query, k=k, written=settings)
     try:
         values = read_settings(service.workbench, name, settings)
         tried: list[Mapping[str, Scalar]] = [{}, values] if values else [{}]
         found = probe_in_child(_path(service), service.workbench, name, query, k, tried)
     except CranfieldError as error:
-        return _page(request, caller, name, problems=error.problems, **given)  # type: ignore[arg-type]  # by name
-    return _page(request, caller, name, probed=found, **given)  # type: ignore[arg-type]
+        return page(problems=error.problems)
+    return page(probed=found)
 
 
 @router.post("/systems/{name}/try")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from cranfield.formats.convert import written_formats
@@ -21,6 +21,7 @@ from cranfield.server.pages import environment, render_page, see_other, segment
 from cranfield.server.refusal import not_found
 from cranfield.server.results import service_of
 from cranfield.server.tables import blocks, csv_response, listed, testset_table
+from cranfield.server.v1.testsets import saved_testset
 from cranfield.testsets.diff import diff
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import statistics
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from cranfield.service.values import SetInfo
 
 router = APIRouter()
+uploads = APIRouter()
+"""Routes that take as much as the limits of the server allow."""
 Reader = Annotated[Caller, Depends(require("results"))]
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
@@ -81,19 +84,10 @@ def _list_page(request: Request, caller: Caller, found: tuple[SetInfo, ...]) -> 
     )
 
 
-@router.post("/testsets/upload")
-def upload(
-    request: Request,
-    caller: Evaluator,
-    file: Annotated[UploadFile, File()],
-    name: Annotated[str, Form(max_length=200)] = "",
-    form: Annotated[str, Form(alias="format", max_length=40)] = "",
-) -> Response:
+@uploads.post("/testsets/upload")
+async def upload(request: Request, caller: Evaluator) -> Response:
     """Store an uploaded test set: a new version where there is one of this name."""
-    from cranfield.service.uploads import save_testset
-
-    service, by = service_of(request), caller.account.id
-    info = save_testset(service, name.strip(), file.file, file.filename or "", format=form or None, by=by)
+    info = await saved_testset(service_of(request), request, caller)
     return see_other(f"/testsets/{segment(info.name)}", done="uploaded")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError, Problem, UsageError
@@ -86,7 +88,7 @@ def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Prob
         "book": lambda: service.store.books.get(request.book) if request.book else None,
         "measures": lambda: parse_all([*(request.measures or ()), *([request.primary] if request.primary else [])]),
         "convention": lambda: None if request.convention is None else convention_named(request.convention),
-        **{f"runs: {run}": lambda run=run: service.runs.get(run) for run in request.runs},  # type: ignore[misc]
+        **{f"runs: {run}": partial(service.runs.get, run) for run in request.runs},
     }
     for where, check in checks.items():
         yield from _problems(where, check)
@@ -97,7 +99,7 @@ def _check_compare(service: Service, request: CompareRequest) -> Iterator[Proble
     from cranfield.measures import parse
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
-        yield from _problems(where, lambda number=number: _refuse_judged(service, number))  # type: ignore[misc]
+        yield from _problems(where, partial(_refuse_judged, service, number))
     if request.baseline == request.candidate:
         yield Problem("baseline and candidate are one evaluation", path="candidate", expected="two evaluations")
     if (spelling := request.measure) is not None:
@@ -117,8 +119,6 @@ def _refuse_judged(service: Service, evaluation_id: int) -> None:
 
 
 def _problems(where: str, check: Callable[[], object]) -> Iterator[Problem]:
-    from dataclasses import replace
-
     try:
         check()
     except CranfieldError as error:

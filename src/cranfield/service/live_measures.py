@@ -123,43 +123,21 @@ def evaluate_in_book(
     Raises:
         UsageError: a measure that the scale of the book has no map for, or what `judged_so_far` refuses.
     """
-    return _evaluate(judged_so_far(testset, contents_of(store, book)), run, measures, convention, depth, limits)
-
-
-def _evaluate(
-    testset: TestSet,
-    run: Run,
-    measures: Sequence[str | Measure],
-    convention: str,
-    depth: int | None,
-    limits: Limits | None,
-) -> Evaluation:
+    judged = judged_so_far(testset, contents_of(store, book))
     absent: Missing | None = None if convention == RATED_BY_SLOT else "zero"
     keep = depth or max((len(answer.hits) for answer in run.answers.values()), default=0)
     options = ScoringOptions(convention, missing=absent, failed=absent, depth=depth, keep=keep, keep_undefined=True)
     options = replace(options, limits=limits)
-    return evaluate_with_options(testset, replace(run, testset_digest=None), measures, options)
+    return evaluate_with_options(judged, replace(run, testset_digest=None), measures, options)
 
 
-def live_measures(
-    store: Store,
-    book: str | int,
-    testset: TestSet,
-    run: Run,
-    measures: Sequence[str | Measure],
-    convention: str,
-    *,
-    depth: int | None = None,
-    limits: Limits | None = None,
-) -> LiveMeasures:
-    """The measures of a run as the grades of a book are now; arguments as of `evaluate_in_book`."""
-    contents = contents_of(store, book)
-    judged = judged_so_far(testset, contents)
-    evaluation = _evaluate(judged, run, measures, convention, depth, limits)
-    results = SystemResults(run.name, run)
+def live_measures(evaluation: Evaluation, run: Run, depth: int | None) -> LiveMeasures:
+    """What the page of an evaluation shows of it: that of `evaluate_in_book`, of a run, down to a depth."""
+    judged = evaluation.testset
     rated = {(q, rating.doc_id) for q, given in judged.ratings.items() for rating in given if _is_graded(rating.grade)}
     rows = tuple(_row(evaluation, measure, rated, depth) for measure in evaluation.measures)
-    return LiveMeasures(evaluation, rows, {q.id: q.text for q in testset.queries}, _progress(judged, results, depth))
+    progress = _progress(judged, SystemResults(run.name, run), depth)
+    return LiveMeasures(evaluation, rows, {q.id: q.text for q in judged.queries}, progress)
 
 
 def _is_graded(grade: float | None) -> bool:

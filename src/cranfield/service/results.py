@@ -50,8 +50,14 @@ class Evaluations(StoredEvaluations):
     def score_in_book(self, book_id: int, settings: Json, testset: TestSet, run: Run) -> Evaluation:
         """Score a run by the grades that a book has now."""
         from cranfield.service.live_measures import evaluate_in_book
+        from cranfield.service.scoring import limits_of
 
-        made = evaluate_in_book(self._store, book_id, testset, run, **_in_book(settings))
+        depth, limits = settings["k"], limits_of(settings)
+        made = evaluate_in_book(
+            *(self._store, book_id, testset, run, settings["measures"], settings["convention"]),
+            depth=depth,
+            limits=limits,
+        )
         return replace(made, pilot=made.pilot or settings["pilot"])
 
     def live(self, info: EvaluationInfo) -> LiveMeasures:
@@ -61,16 +67,9 @@ class Evaluations(StoredEvaluations):
 
         settings = self.settings(info.id)
         testset, run = self._testsets.load_id(info.testset_id), self._runs.load(info.run_id)
-        found = live_measures(self._store, info.book_id or 0, testset, run, **_in_book(settings))
-        return replace(found, void=void_of(found.evaluation, settings), failures=failures_of(found.evaluation))
-
-
-def _in_book(settings: Json) -> Json:
-    """How an evaluation is scored by the grades of a book."""
-    from cranfield.service.scoring import limits_of
-
-    depth, limits = settings["k"], limits_of(settings)
-    return {"measures": settings["measures"], "convention": settings["convention"], "depth": depth, "limits": limits}
+        made = self.score_in_book(info.book_id or 0, settings, testset, run)
+        found = live_measures(made, run, settings["k"])
+        return replace(found, void=void_of(made, settings), failures=failures_of(made))
 
 
 class Comparisons(StoredComparisons):

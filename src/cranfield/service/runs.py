@@ -25,11 +25,10 @@ class Runs(StoredRuns):
         name: str,
         path: Path,
         *,
-        format: str | None = None,  # noqa: A002 - the word its users know
-        source: Source = Source.UPLOAD,
+        format_name: str | None = None,
         by: int | None = None,
     ) -> RunInfo:
-        """Store a run file, as it is.
+        """Store an uploaded run file, as it is.
 
         Raises:
             InputError: with everything that is wrong with the file.
@@ -38,10 +37,10 @@ class Runs(StoredRuns):
         from cranfield.formats.sniff import sniff_run
 
         name = checked_name(name)
-        found = sniff_run(path, format)
+        found = sniff_run(path, format_name)
         run = read_stored_run(path, found.name)
         new = NewRun(name, run.digest, path.read_bytes(), len(run.answers))
-        return self.keep(new, source, found.name, by)
+        return self.keep(new, Source.UPLOAD, found.name, by)
 
     def load(self, run_id: int) -> Run:
         """The answers of a run, by the ids that its file has.

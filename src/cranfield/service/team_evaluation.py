@@ -18,7 +18,7 @@ from cranfield.project.scales import scales_of
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.snapshot import empty_pool
-from cranfield.service.store.schema import Source, Trigger
+from cranfield.service.store.schema import Trigger
 from cranfield.stats.consensus import DEFAULT_RULE
 from cranfield.stats.scale import LEVELS, rules_between
 
@@ -87,7 +87,7 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
         raise UsageError(problems)
     ref = wanted.testset
     if keywords is not None:
-        ref = service.testsets.keep(wanted.name.strip(), testset, source=Source.UPLOAD, by=by).ref
+        ref = service.testsets.keep(wanted.name.strip(), testset, by=by).ref
     book = "" if settings is None else _book(service, wanted, testset, settings, by)
     request = EvaluateRequest(
         testset=ref, k=wanted.k, measures=tuple(wanted.spellings), convention=wanted.convention, book=book

@@ -35,45 +35,24 @@ class TestSets(StoredSets):
         self._unpacked = lru_cache(maxsize=4)(self._unpack)
         self._refresh_dates = lru_cache(maxsize=1_000)(lambda number: unpack_refresh_dates(self._content(number)))
 
-    def add(
-        self,
-        name: str,
-        path: Path,
-        *,
-        format: str | None = None,  # noqa: A002 - the word its users know
-        source: Source = Source.UPLOAD,
-        by: int | None = None,
-    ) -> SetInfo:
-        """Store a test set under a name: a new version where there is one of this name.
-
-        It is read as `cranfield` reads any test set, databases of its predicates included: a caller that does not trust the
-        file refuses these first.
-
-        Raises:
-            InputError: with everything that is wrong with the file.
-            UsageError: not a name, or it is that of a test set of the config.
-        """
-        from cranfield.errors import TestSetError
-        from cranfield.formats.sniff import detect_format
-        from cranfield.project.loading import load
-
-        found = detect_format(path, "testset", format, TestSetError).name
-        return self.keep(name, load(path, format=format), format=found, source=source, by=by)
-
     def keep(
         self,
         name: str,
         testset: TestSet,
         *,
-        format: str = OWN_FORMAT,  # noqa: A002 - the word its users know
+        format_name: str = OWN_FORMAT,
         source: Source = Source.UPLOAD,
         by: int | None = None,
     ) -> SetInfo:
-        """Store a test set that is read already; as `add`."""
+        """Store a test set under a name: a new version where there is one of this name, with other contents.
+
+        Raises:
+            UsageError: not a name, or it is that of a test set of the config.
+        """
         name = checked_name(name, REFUSED)
         if name in self._of_config():
             raise UsageError(f"the config of the server has a test set {name}", path="name", hint="choose another name")
-        return self._kept(name, testset, format, source, by)
+        return self._kept(name, testset, format_name, source, by)
 
     def names(self) -> tuple[SetInfo, ...]:
         """The latest version of each, by name; of a test set of the config that was not used yet, the name alone."""

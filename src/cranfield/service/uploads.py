@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -30,25 +30,27 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 NAME_CHARS = 80
 
 
-def save_testset(
-    service: Service,
-    name: str,
-    stream: BinaryIO,
-    filename: str = "",
-    *,
-    format: str | None = None,  # noqa: A002 - the word its users know
-    queries: BinaryIO | None = None,
-    by: int | None = None,
-) -> SetInfo:
+@dataclass(frozen=True)
+class Upload:
+    """A file that was sent."""
+
+    stream: BinaryIO
+    """Its content, in any format; also packed by gzip or Zstandard, or in a ZIP archive."""
+    filename: str = ""
+    """As the sender calls it, for messages and for the format."""
+    format: str | None = None
+    """Name of its format, where the content does not tell."""
+    queries: BinaryIO | None = None
+    """Texts of the queries of a test set, where its format has none."""
+
+
+def save_testset(service: Service, name: str, upload: Upload, by: int) -> SetInfo:
     """Store an uploaded test set under a name: a new version, or the one that is there where the content is the same.
 
     Args:
         service: where it is stored.
         name: of the test set; empty: that of the file.
-        stream: its content, in any format of test sets; also packed by gzip or Zstandard, or in a ZIP archive.
-        filename: as the sender calls it, for messages and for the format.
-        format: name of its format, where the content does not tell.
-        queries: texts of its queries, where its format has none.
+        upload: the file.
         by: id of the account.
 
     Raises:
@@ -56,50 +58,34 @@ def save_testset(
         UsageError: not a name, or that of a test set of the config.
     """
     from cranfield.service.contents import unpack_testset
-    from cranfield.service.store.schema import Source
 
-    with _read(service, "testset", stream, filename, format, queries) as (folder, found):
-        testset = unpack_testset((folder / found.file).read_bytes())
-        chosen = name.strip() or _stem(filename)
-        return service.testsets.keep(chosen, testset, format=found.format, source=Source.UPLOAD, by=by)
+    with _read(service, "testset", upload) as (path, found):
+        testset = unpack_testset(path.read_bytes())
+        return service.testsets.keep(name.strip() or _stem(upload), testset, format_name=found, by=by)
 
 
-def save_run(
-    service: Service,
-    name: str,
-    stream: BinaryIO,
-    filename: str = "",
-    *,
-    format: str | None = None,  # noqa: A002 - the word its users know
-    by: int | None = None,
-) -> RunInfo:
+def save_run(service: Service, name: str, upload: Upload, by: int) -> RunInfo:
     """Store an uploaded run; as `save_testset`."""
-    with _read(service, "run", stream, filename, format, None) as (folder, found):
-        chosen = name.strip() or _stem(filename)
-        return service.runs.add(chosen, folder / found.file, format=found.format, by=by)
+    with _read(service, "run", upload) as (path, found):
+        return service.runs.add(name.strip() or _stem(upload), path, format_name=found, by=by)
 
 
 @contextmanager
-def _read(
-    service: Service,
-    kind: Literal["testset", "run"],
-    stream: BinaryIO,
-    filename: str,
-    format_name: str | None,
-    queries: BinaryIO | None,
-) -> Iterator[tuple[Path, Outcome]]:
+def _read(service: Service, kind: Literal["testset", "run"], upload: Upload) -> Iterator[tuple[Path, str]]:
+    """The file to store, and the name of the format that was read."""
     limits = service.workbench.limits
     with TemporaryDirectory(prefix="cranfield-upload-") as place:
         folder = Path(place)
-        file = safe_name(filename)
-        texts = None if queries is None else f"queries-of-{file}"
-        for target, source in ((file, stream), (texts, queries)):
+        file = safe_name(upload.filename)
+        texts = None if upload.queries is None else f"queries-of-{file}"
+        for target, source in ((file, upload.stream), (texts, upload.queries)):
             if target is not None and source is not None:
                 with (folder / target).open("xb") as out:
                     shutil.copyfileobj(source, out, 1 << 20)
         n_bytes, n_memory = int(limits.upload_mb * MEGABYTE), limits.upload_memory_mb * MEGABYTE
-        task = Task(kind, file, format_name or None, texts, n_bytes, limits.rows, limits.queries, n_memory)
-        yield folder, read_apart(folder, task, limits.upload_s)
+        task = Task(kind, file, upload.format, texts, n_bytes, limits.rows, limits.queries, n_memory)
+        found = read_apart(folder, task, limits.upload_s)
+        yield folder / found.file, found.format
 
 
 def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
@@ -143,7 +129,7 @@ def safe_name(filename: str) -> str:
     return plain or "upload"
 
 
-def _stem(filename: str) -> str:
+def _stem(upload: Upload) -> str:
     from cranfield.formats.io.files import stem
 
-    return stem(Path(safe_name(filename)))
+    return stem(Path(safe_name(upload.filename)))

@@ -12,8 +12,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING, TextIO
 from sqlalchemy.exc import DBAPIError
 
 from cranfield.config.workbench import Workbench
-from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError
+from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError, traceback_of
 from cranfield.formats.io.files import path_lock
 from cranfield.service.evaluating import compared, evaluated
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode, job_problem
-from cranfield.service.values import Claim, JobInfo, JobProblem, Json
-from cranfield.systems.collect.collection import Interrupted
-from cranfield.systems.collect.progress import Plain
+from cranfield.service.values import Claim, JobInfo, JobProblem, Json, Result
+from cranfield.systems.collect.progress import Silent
 
 if TYPE_CHECKING:
     from cranfield.model import Answer, CallLog, Query
@@ -61,15 +60,22 @@ class Order:
     config: str | None
     workbench: Json
     folder: str
+    with_messages: bool
+    """Whether the log of the server has the messages of unexpected errors, which may quote anything."""
 
     @classmethod
-    def of(cls, service: Service, claim: Claim, folder: Path) -> Order:
+    def of(cls, service: Service, claim: Claim, folder: Path, *, with_messages: bool = False) -> Order:
         """The order for a job of a server."""
         database, config = service.store.database, service.config_file.path
         path = database.path
         place = database.url.render_as_string(hide_password=False) if path is None else f"sqlite:{path.absolute()}"
         blocks = service.workbench.model_dump(mode="json", include=PASSED_ON, exclude_defaults=True)
-        return cls(claim, place, None if config is None else str(config.absolute()), blocks, str(folder))
+        config_path = None if config is None else str(config.absolute())
+        return cls(claim, place, config_path, blocks, str(folder), with_messages)
+
+    def log_error(self, _kind: object, error: BaseException, _trace: object) -> None:
+        """Write an unexpected error to the log of the server, as `sys.excepthook`."""
+        sys.stderr.write(traceback_of(error, with_messages=self.with_messages))
 
     @property
     def line(self) -> str:
@@ -83,11 +89,13 @@ class Order:
         return cls(Claim(**stored.pop("claim")), **stored)
 
 
-class JobProgress(Plain):
-    """Counts answers, and tells the job now and then; a thread of its own writes, so that no call waits for the database."""
+class JobProgress(Silent):
+    """Counts answers, and tells the job now and then; a thread of its own writes, so that no call waits for the database.
+
+    Nothing goes to stderr, which is for the log of the server: that has no text of a query.
+    """
 
     def __init__(self, service: Service, claim: Claim) -> None:
-        super().__init__(sys.stderr)
         self._jobs, self._claim = service.jobs, claim
         self._totals: dict[str, int] = {}
         self._done: dict[str, int] = {}
@@ -98,17 +106,15 @@ class JobProgress(Plain):
     def start(self, system: str, total: int, done: int) -> None:
         """Begin counting."""
         self._totals[system], self._done[system] = total, done
-        super().start(system, total, done)
 
     def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
         """Count an answer."""
+        del query, answer, log
         self._done[system] += 1
-        super().advance(system, query, answer, log)
 
     def finish(self) -> None:
         """Every system was asked."""
         self._text = "scoring"
-        super().finish()
 
     def tell(self) -> bool:
         """Write where the job is, if that has changed; False where another server has the job."""
@@ -153,12 +159,15 @@ def work_on(service: Service, claim: Claim, folder: Path) -> Status:
     job = service.jobs.get(claim.job)
     progress = JobProgress(service, claim)
     try:
-        with progress.telling():
-            if isinstance(job.request, EvaluateRequest):
-                with evaluated(service, job.request, job.trigger, folder, progress) as made:
-                    accepted = service.jobs.finish(claim, made)
-            else:
-                accepted = service.jobs.finish(claim, [compared(service, job.request)])
+        with ExitStack() as kept:
+            with progress.telling():  # it ends before the job: it would take a job that is done for another server's
+                if isinstance(job.request, EvaluateRequest):
+                    made: Sequence[Result] = kept.enter_context(
+                        evaluated(service, job.request, job.trigger, folder, progress)
+                    )
+                else:
+                    made = [compared(service, job.request)]
+            accepted = service.jobs.finish(claim, made)
     except CranfieldError as error:
         accepted = service.jobs.fail(claim, problems_of(error))
     except KeyboardInterrupt:
@@ -188,11 +197,19 @@ def work_here(service: Service, job_id: int, folder: Path) -> JobInfo:
 
 
 def main() -> Status:
-    """Do the job of the order on stdin."""
-    from cranfield.judging.store.database import open_store
-
+    """Do the job of the order on stdin; a bug fails it, and its reason is for the log of the server."""
     order = Order.read(sys.stdin)
     threading.Thread(target=_end_with_server, name="cranfield-server", daemon=True).start()
+    sys.excepthook = order.log_error
+    try:
+        return _done(order)
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED
+
+
+def _done(order: Order) -> Status:
+    from cranfield.judging.store.database import open_store
+
     with closing(open_store(order.database, create=False)) as store:
         config = None if order.config is None else Path(order.config)
         try:
@@ -204,14 +221,9 @@ def main() -> Status:
 
 
 def _guarded(service: Service, order: Order) -> Status:
-    """Do the job; a bug fails it, and its traceback is for the log of the server."""
     folder = _free_folder(Path(order.folder), order.claim)
     try:
         status = work_on(service, order.claim, folder)
-    except KeyboardInterrupt as interrupt:
-        if isinstance(interrupt, Interrupted):
-            sys.stderr.write(f"{interrupt}\n")
-        return Status.INTERRUPTED
     except DBAPIError:  # the job is tried again, with the answers that it has
         raise
     except Exception:

@@ -77,7 +77,13 @@ class Worker:
     """Takes jobs until it is stopped."""
 
     def __init__(
-        self, service: Service, *, n: int | None = None, on_end: OnEnd | None = None, only: int | None = None
+        self,
+        service: Service,
+        *,
+        n: int | None = None,
+        on_end: OnEnd | None = None,
+        only: int | None = None,
+        with_messages: bool = False,
     ) -> None:
         """Prepare; `start` begins.
 
@@ -86,6 +92,7 @@ class Worker:
             n: jobs at a time; None: as the operator's file says.
             on_end: called once with each job that ended here: done, failed, or cancelled while it ran.
             only: take this job alone.
+            with_messages: whether the log has the messages of unexpected errors, which may quote anything.
 
         Raises:
             UsageError: the folder of jobs cannot be made.
@@ -95,7 +102,7 @@ class Worker:
         self._service, self._jobs = service, service.jobs
         self._settings, self._limits = service.workbench.jobs, service.workbench.limits
         self._n = self._settings.workers if n is None else n
-        self._on_end, self._only = on_end, only
+        self._on_end, self._only, self._with_messages = on_end, only, with_messages
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._tidied = 0.0
@@ -159,8 +166,9 @@ class Worker:
         now = time.monotonic()
         watched = _Watched(claim, child, now, now)
         try:
+            order = Order.of(self._service, claim, folder, with_messages=self._with_messages)
             with suppress(OSError):  # it has ended already: its exit status says so
-                event_loop().run(child.write_line(Order.of(self._service, claim, folder).line))
+                event_loop().run(child.write_line(order.line))
             self._watch(watched)
         finally:
             event_loop().run(child.end())
@@ -211,7 +219,10 @@ class Worker:
             if self._jobs.release(claim):
                 LOG.info("job %d goes back to the queue", claim.job)
         else:
-            LOG.error("the process of job %d ended: %s\n%s", claim.job, exit_reason(status or 0), _tail(watched.child))
+            output = watched.child.stderr_from(0)[-4000:]
+            LOG.error(
+                "the process of job %d ended: %s%s", claim.job, exit_reason(status or 0), output and f"\n{output}"
+            )
             self._jobs.release(claim, is_failure=True)
         self._ended(claim)
 
@@ -236,8 +247,9 @@ class Worker:
             if not _FOLDER_NAME.fullmatch(folder.name) or folder.is_symlink():
                 continue
             number = int(folder.name.partition("-")[0])
-            if now - folder.stat().st_mtime > self._settings.keep_days * 86_400 and self._has_ended(number):
-                shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another thread or server was faster
+                if now - folder.stat().st_mtime > self._settings.keep_days * 86_400 and self._has_ended(number):
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _has_ended(self, job_id: int) -> bool:
         try:
@@ -277,9 +289,9 @@ def work_off(service: Service, job_id: int) -> JobInfo:
 
 
 @contextmanager
-def working(service: Service, *, on_end: OnEnd | None = None) -> Iterator[None]:
+def working(service: Service, *, on_end: OnEnd | None = None, with_messages: bool = False) -> Iterator[None]:
     """Take jobs for the time of the block."""
-    worker = Worker(service, on_end=on_end)
+    worker = Worker(service, on_end=on_end, with_messages=with_messages)
     worker.start()
     try:
         yield
@@ -296,7 +308,3 @@ async def _wait(child: ChildProcess, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await child.run()
-
-
-def _tail(child: ChildProcess) -> str:
-    return child.stderr_from(0)[-4000:]

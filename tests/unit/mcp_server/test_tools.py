@@ -18,6 +18,7 @@ from cranfield.mcp_server.evidence import KEPT, FolderEvidence
 from cranfield.mcp_server.server import make_server
 from cranfield.mcp_server.stored import StoredEvidence
 from cranfield.model import Answer, Outcome, Run
+from cranfield.project.loading import load
 from cranfield.service.service import open_service
 
 from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text
@@ -214,7 +215,7 @@ def test_a_database_has_stored_runs_and_test_sets(evidence_folder: Path, tmp_pat
     with closing(open_store(tmp_path / "books.db")) as store:
         service = open_service(store, evidence_folder / "cranfield.yaml")
         (tmp_path / "set.yaml").write_text(set_text())
-        service.testsets.add("uploaded", tmp_path / "set.yaml")
+        service.testsets.keep("uploaded", load(tmp_path / "set.yaml"))
         ids = [service.runs.add(name, evidence_folder / "runs" / f"{name}.trec").id for name in ("a", "b")]
         evidence = StoredEvidence(service, evidence_folder / "cranfield.yaml")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cranfield.server import live
+from cranfield.server import streams
 
 BIG = 10**25
 
@@ -35,8 +35,13 @@ def test_an_entry_of_other_types_is_refused_alone(team) -> None:
     assert [(each["ok"], each.get("retry")) for each in results["results"]] == [(False, False)] * 6 + [(True, None)]
 
 
+@pytest.mark.parametrize("path", ["/jobs/99/live", "/v1/jobs/99/events"])
+def test_a_stream_of_a_job_that_is_not_there_is_refused(team, path: str) -> None:
+    assert team.browser("lee").get(path).status_code == 404
+
+
 def test_an_account_has_a_number_of_streams(team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_STREAMS", 0)
+    monkeypatch.setattr(streams, "MOST_STREAMS", 0)
     answer = team.browser("lee").get("/books/shop/live")  # ends at once
     assert "too many streams" in answer.text
     assert not team.app.state.streams.total()

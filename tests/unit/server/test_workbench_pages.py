@@ -15,11 +15,14 @@ from cranfield.model.judging import Judging, JudgingGuideline
 from cranfield.model.query import Query
 from cranfield.model.testset import Meta, TestSet
 from cranfield.reporting.query_data import data_json, query_detail, query_index
+from cranfield.server.app import LARGEST_BODY
 from cranfield.server.comparisons import flags
 from cranfield.server.evaluations import request_of
 from cranfield.server.overview import DAY_MS, VISIT_MS, visits
+from cranfield.server.pages import FOLDER
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
+from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.results import Comparisons
 from cranfield.service.store.schema import JobState, Trigger
@@ -435,6 +438,25 @@ def test_an_upload_makes_a_version_and_a_wrong_file_is_refused_in_words(bench) -
     text = "cranfield_testset: 1\nname: tiny\nqueries:\n  - {id: a, text: first, judgments: {d1: 1}}\n"
     assert send(text).headers["location"] == "/testsets/tiny?done=uploaded"
     assert bench.service.testsets.get("tiny").account == "lee"
+    large = text + "".join(f"  - {{id: b{n}, text: {'word ' * 1_000}, judgments: {{d1: 1}}}}\n" for n in range(600))
+    assert len(large) > LARGEST_BODY  # of any other form
+    assert send(large).headers["location"] == "/testsets/tiny?done=uploaded"
+    uploads, lee = bench.team.app.state.uploads, bench.team.store.people.get("lee").id
+    uploads[lee] = MOST_UPLOADS
+    assert send(text).status_code == 429
+    del uploads[lee]
     refused = send("cranfield_testset: 1\nqueries: 3\n")
     assert refused.status_code == 422
     assert "missing key" in refused.text
+
+
+WITHOUT_TOOLS = {"judge.html": 2, "book.html": 2}
+"""Tables that do not sort: of keys, and of a single row."""
+
+
+def test_every_table_sorts_filters_and_exports() -> None:
+    for path in (FOLDER / "templates").glob("*.html"):
+        text = path.read_text()
+        tables = re.findall(r"<table\b[^>]*>", text)
+        assert tables.count("<table data-tools>") == len(tables) - WITHOUT_TOOLS.get(path.name, 0), path.name
+        assert "<table data-tools>" not in text or "report_head.html" in text or "{% extends" not in text, path.name

@@ -14,6 +14,7 @@ from cranfield.database.migrate import back_up
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.database import open_store
 from cranfield.model import Predicate, Query, TestSet
+from cranfield.project.loading import load
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
@@ -95,7 +96,7 @@ def test_without_systems_it_is_the_candidate_and_components_are_evaluated_alone(
 def test_an_uploaded_run_and_test_set_need_no_config(bare, tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("q1 0 p1 1\nq2 0 p2 1\n")
     (tmp_path / "old.run").write_text("q1 Q0 p1 1 2.0 old\n")
-    assert bare.testsets.add("mine", tmp_path / "qrels.txt").format == "qrels"
+    bare.testsets.keep("mine", load(tmp_path / "qrels.txt"))
     run = bare.runs.add("mine.run", tmp_path / "old.run")
     job = bare.jobs.submit(EvaluateRequest(testset="mine", runs=[run.id], measures=["RR"]))
     done = work_here(bare, job.id, tmp_path / "job")
@@ -264,10 +265,10 @@ def test_names_of_test_sets(project) -> None:
     assert [(info.name, info.id) for info in testsets.names()] == [("help", None)]
     assert testsets.get("help").n_judgments == 3
     with pytest.raises(UsageError, match="config of the server has a test set help"):
-        testsets.add("help", project.folder / "help.yaml")
+        testsets.keep("help", load(project.folder / "help.yaml"))
     with pytest.raises(UsageError, match="not a name"):
-        testsets.add("a@1", project.folder / "help.yaml")
-    mine = testsets.add("mine", project.folder / "help.yaml")
+        testsets.keep("a@1", load(project.folder / "help.yaml"))
+    mine = testsets.keep("mine", load(project.folder / "help.yaml"))
     assert testsets.get(mine.ref) == testsets.get("mine") == mine
     for ref in ("mien", f"help@{mine.id}", "help@99", "mine@x"):
         with pytest.raises(UnknownNameError):

@@ -42,7 +42,8 @@ def book_of(store, testset, scale="binary", raters=3, consensus="searchtweak", d
 
 
 def rows(store, book, testset, run, measures, convention="searchtweak"):
-    return {str(row.measure): row for row in live_measures(store, book.id, testset, run, measures, convention).rows}
+    evaluation = evaluate_in_book(store, book.id, testset, run, measures, convention)
+    return {str(row.measure): row for row in live_measures(evaluation, run, None).rows}
 
 
 RED = keyword_testset("shoes", ["red shoes", "boots", "laces"])
@@ -165,7 +166,8 @@ def test_progress_of_each_query(store):
     book = book_of(store, RED, raters=1)
     take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
     grade(store, book, "red shoes", a=(1,), b=(0,))
-    found = live_measures(store, book.id, RED, RUN, ["P@4"], "searchtweak", depth=4)
+    evaluation = evaluate_in_book(store, book.id, RED, RUN, ["P@4"], "searchtweak", depth=4)
+    found = live_measures(evaluation, RUN, 4)
     assert found.progress == {"red shoes": (2, 4), "boots": (0, 2), "laces": (0, 0)}
     measure = found.evaluation.measures[0]
     assert [found.value(measure, query) for query in found.texts] == [1 / 2, None, None]

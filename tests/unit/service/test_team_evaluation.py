@@ -10,8 +10,8 @@ from tests.unit.service.shop import Shop, make_shop
 from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
+from cranfield.project.loading import load
 from cranfield.service.hole_grades import compare_again, freeze_onto, grade_hole, hole_book, hole_levels, new_grades
-from cranfield.service.live_measures import live_measures
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.team_evaluation import NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
 
@@ -44,12 +44,7 @@ def evaluations(shop):
 
 
 def live(shop, info):
-    service, settings = shop.service, shop.service.evaluations.settings(info.id)
-    testset, run = service.testsets.load_id(info.testset_id), service.runs.load(info.run_id)
-    found = live_measures(
-        service.store, info.book_id, testset, run, settings["measures"], settings["convention"], depth=4
-    )
-    return {str(row.measure): row for row in found.rows}
+    return {str(row.measure): row for row in shop.service.evaluations.live(info).rows}
 
 
 def test_from_keywords_to_measures(shop):
@@ -200,7 +195,7 @@ def test_the_rule_of_a_query_keeps_what_it_matched(shop):
     path = shop.folder / "rules.yaml"
     rule = "patterns: [{regex: '^a$'}]"
     path.write_text(f"cranfield_testset: 1\nname: rules\nqueries:\n- id: q1\n  text: red shoes\n  {rule}\n")
-    service.testsets.add("rules", path)
+    service.testsets.keep("rules", load(path))
     shop.answers(red_shoes="abc")
     started(shop, keywords="", testset="rules", book=NO_BOOK, measures="P@3", convention="trec", k=3)
     (info,) = evaluations(shop).values()

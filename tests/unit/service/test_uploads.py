@@ -60,7 +60,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            archive.writestr(name, data)
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # without the time of day
     return packed.getvalue()
 
 
@@ -75,7 +75,7 @@ BEIR = {
     [
         ("set.yaml", OWN.encode(), None, "yaml"),
         ("set.qrels", QRELS, QUERIES, "qrels"),
-        ("set.qrels.gz", gzip.compress(QRELS), QUERIES, "qrels"),
+        ("set.qrels.gz", gzip.compress(QRELS, mtime=0), QUERIES, "qrels"),
         ("set.zip", zipped({"a/set.yaml": OWN.encode()}), None, "yaml"),
         ("beir.zip", zipped(BEIR), None, "beir"),
         (
@@ -109,7 +109,7 @@ def test_qrels_need_no_texts(reading: Callable[..., Outcome]) -> None:
 
 
 def test_a_run_is_kept_as_it_is(reading: Callable[..., Outcome]) -> None:
-    outcome = reading("a.run.gz", gzip.compress(RUN), kind="run")
+    outcome = reading("a.run.gz", gzip.compress(RUN, mtime=0), kind="run")
     assert (outcome.format, Path(outcome.file).read_bytes()) == ("trec", RUN)
 
 
@@ -133,8 +133,8 @@ def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Out
         ("set.json", b"[" * 100_000, {}, ""),
         ("set.qrels", b"q1 0 " + b"d" * 2_000_000 + b" 1\n", {"n_bytes": 10_000_000}, ""),
         ("empty.qrels", b"", {}, "the file is empty"),
-        ("set.qrels.gz", gzip.compress(QRELS)[:-9], {}, "the gzip data are damaged or cut short"),
-        ("bomb.qrels.gz", gzip.compress(b"q1 0 d1 1\n" * 200_000), {}, "the file is too large, unpacked"),
+        ("set.qrels.gz", gzip.compress(QRELS, mtime=0)[:-9], {}, "the gzip data are damaged or cut short"),
+        ("bomb.qrels.gz", gzip.compress(b"q1 0 d1 1\n" * 200_000, mtime=0), {}, "the file is too large, unpacked"),
         ("bomb.zip", zipped({"set.qrels": bytes(5_000_000)}), {}, "the file is too large, unpacked"),
         ("large.qrels", QRELS, {"n_bytes": 10}, "the file is too large, unpacked"),
         ("many.qrels", QRELS, {"n_rows": 2}, "the file has 3 judgments"),

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,11 +19,12 @@ import pytest
 
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
+from cranfield.service import work
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode
 from cranfield.service.store.schema import JobState
-from cranfield.service.values import JobInfo
+from cranfield.service.values import Claim, JobInfo
 from cranfield.service.worker import Worker, _Stop, _Watched, working
 
 from .conftest import write_project
@@ -107,7 +110,7 @@ def test_progress_is_seen_and_a_job_whose_process_is_killed_goes_on(
     assert [each.id for each in ended] == [job.id]
     assert not any((place.folder / "jobs").iterdir())
     logged = [record.getMessage() for record in caplog.records if record.name == "cranfield.jobs"]
-    assert [text.splitlines()[0] for text in logged] == [f"the process of job {job.id} ended: killed by SIGKILL"]
+    assert logged == [f"the process of job {job.id} ended: killed by SIGKILL"]  # and no text of a query
 
 
 def test_a_server_that_stops_puts_its_job_back_and_no_answer_is_asked_for_again(place: Place) -> None:
@@ -134,6 +137,41 @@ def test_a_running_job_is_cancelled_and_goes_on_when_it_is_tried_again(place: Pl
         place.service.jobs.retry(job.id)
         place.done(job)
     assert place.calls == [*ASKED[:2], *ASKED[1:]]
+
+
+@pytest.mark.parametrize("with_messages", [False, True])
+def test_a_bug_of_a_job_is_logged_without_its_message(
+    with_messages: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: work.Order) -> work.Status:
+        raise ValueError("the query open file")
+
+    order = work.Order(Claim(1, 1, "one"), "sqlite:books.db", None, {}, "jobs/1-1", with_messages)
+    monkeypatch.setattr(sys, "stdin", StringIO(order.line + "\n"))
+    monkeypatch.setattr(work, "_end_with_server", lambda: None)
+    monkeypatch.setattr(work, "_done", fail)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    with pytest.raises(ValueError, match="open file") as raised:
+        work.main()
+    sys.excepthook(raised.type, raised.value, raised.tb)
+    logged = capsys.readouterr().err
+    assert ("open file" in logged) == with_messages
+    assert "in fail" in logged
+    assert "ValueError" in logged
+
+
+def test_nothing_tells_of_a_job_while_it_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    telling: list[bool] = []
+    finish = place.service.jobs.finish
+
+    def finished(*given: Any) -> bool:
+        telling.append("cranfield-progress" in {thread.name for thread in threading.enumerate()})
+        return finish(*given)
+
+    place.go()
+    monkeypatch.setattr(place.service.jobs, "finish", finished)
+    assert work.work_here(place.service, place.submit().id, place.folder / "jobs").state == JobState.DONE
+    assert telling == [False]
 
 
 def test_a_job_has_a_limit_of_time(place: Place) -> None:

@@ -164,27 +164,17 @@ def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:
             fields["params"] = json.loads(fields["params"])
         except (ValueError, RecursionError):
             raise RefusedError(422, "params is not JSON", code="invalid") from None
-    testset, queries = form.file("testset"), form.file("queries")
-    if testset and "testset" in fields:
+    testsets = form.uploads("testset", format_name)
+    if testsets and "testset" in fields:
         raise RefusedError(422, "two test sets", "testset is a file or a name", "invalid")
-    if testset is None and (queries or name or format_name):
+    if not testsets and (form.files.get("queries") or name or format_name):
         hint = "queries, name and format go with the file testset"
         raise RefusedError(422, "no file of a test set", hint, "invalid")
     _checked({"testset": "uploaded", **fields}, strict=False)  # before anything is stored
-    if testset:
-        info = save_testset(
-            service,
-            name,
-            testset.file,
-            testset.filename or "",
-            format=format_name or None,
-            queries=None if queries is None else queries.file,
-            by=by,
-        )
-        fields["testset"] = info.ref
-    for file in form.files.get("runs", ()):
-        run = save_run(service, "", file.file, file.filename or "", format=run_format or None, by=by)
-        fields.setdefault("runs", []).append(run.id)
+    for upload in testsets:
+        fields["testset"] = save_testset(service, name, upload, by).ref
+    for upload in form.uploads("runs", run_format):
+        fields.setdefault("runs", []).append(save_run(service, "", upload, by).id)
     return fields
 
 

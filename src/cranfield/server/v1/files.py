@@ -18,6 +18,7 @@ from cranfield.server.access import CSRF_FIELD, Caller
 from cranfield.server.refusal import RefusedError
 from cranfield.server.streams import counted
 from cranfield.server.v1.common import FORM
+from cranfield.service.uploads import Upload
 from cranfield.words import n_of
 
 MOST_FIELDS = 500
@@ -36,9 +37,22 @@ class SentForm:
     files: dict[str, list[UploadFile]] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
 
-    def file(self, name: str) -> UploadFile | None:
-        """The file of a field that takes one."""
-        return next(iter(self.files.get(name, ())), None)
+    def uploads(self, name: str, format_name: str) -> list[Upload]:
+        """The files of a field; with a test set go the texts of its queries."""
+        queries = next((each.file for each in self.files.get("queries", ())), None)
+        return [
+            Upload(each.file, each.filename or "", format_name or None, queries) for each in self.files.get(name, ())
+        ]
+
+    def upload(self, name: str, format_name: str) -> Upload:
+        """The file of a field that must have one.
+
+        Raises:
+            RefusedError: it has none.
+        """
+        for found in self.uploads(name, format_name):
+            return found
+        raise RefusedError(422, "no file", f"send it as the field `{name}`", "invalid")
 
     def pop(self, name: str) -> str:
         """Take out the text of a field; empty where it was not sent."""
@@ -63,6 +77,7 @@ async def sent_form(
     """
     with counted(request.app.state.uploads, caller.account.id, MOST_UPLOADS) as is_free:
         if not is_free:
+            await request.close()  # a form of a page has been read to find its token
             hint = f"send {MOST_UPLOADS} at a time"
             raise RefusedError(429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"})
         async with request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS) as form:

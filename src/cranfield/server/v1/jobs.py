@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from starlette.concurrency import run_in_threadpool
 
-from cranfield.server.access import Access, Caller, admit
-from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem
-from cranfield.server.streams import counted
+from cranfield.server.access import Access, Caller
+from cranfield.server.refusal import RefusedError
+from cranfield.server.streams import events
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,
     RESULTS,
@@ -32,10 +29,6 @@ from cranfield.service.values import JobInfo
 
 router = APIRouter(route_class=Route)
 JobId = Annotated[int, Path(ge=1, lt=2**63, description="Of the job.")]
-LOOK_S = 0.5
-"""Between two looks at a job."""
-LOOKS_PER_CHECK = 60
-"""After so many looks the stream checks that the caller may still read."""
 
 
 @router.get("/jobs")
@@ -104,34 +97,18 @@ async def job_events(
     request: Request, caller: Results, job_id: Annotated[int, Depends(found_job)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Send the job whenever it has changed, as events `progress` and at last `ended`; the data is that of the job."""
-    with counted(request.app.state.streams, caller.account.id) as is_free:
-        if not is_free:
-            yield ServerSentEvent(comment="too many streams of this account", retry=60_000)
-            return
-        try:
-            async for event in _events(request, job_id):
-                yield event
-        except NO_ANSWER as error:  # the client connects again
-            database_problem(error)
+    jobs = service_of(request).jobs
+    async for event in events(
+        request,
+        caller,
+        Access.RESULTS,
+        lambda: JobResponse.model_validate(jobs.get(job_id)),
+        _event_of,
+        lambda job: job.has_ended,
+    ):
+        yield event
 
 
-async def _events(request: Request, job_id: int) -> AsyncIterator[ServerSentEvent]:
-    jobs, stopping = service_of(request).jobs, request.app.state.stopping
-    last, looks = "", 0
-    while not stopping.is_set():
-        now = JobResponse.model_validate(await run_in_threadpool(jobs.get, job_id))
-        text = now.model_dump_json()
-        if text != last:
-            last = text
-            event = "ended" if now.has_ended else "progress"
-            yield ServerSentEvent(raw_data=text, event=event, id=str(now.changed_at), retry=2000)
-        if now.has_ended:
-            return
-        looks += 1
-        if looks % LOOKS_PER_CHECK == 0:
-            try:
-                await run_in_threadpool(admit, request, Access.RESULTS)
-            except RefusedError:
-                return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), LOOK_S)
+def _event_of(job: JobResponse) -> ServerSentEvent:
+    name = "ended" if job.has_ended else "progress"
+    return ServerSentEvent(raw_data=job.model_dump_json(), event=name, id=str(job.changed_at), retry=2000)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path as FilePath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
 
+from cranfield.server.access import Caller
 from cranfield.server.pages import segment
-from cranfield.server.refusal import RefusedError
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,
     RESULTS,
@@ -23,10 +22,13 @@ from cranfield.server.v1.common import (
     page_of,
     service_of,
 )
-from cranfield.server.v1.files import BINARY, FILE, FormatName, SentForm, form_schema, sent_form, written
+from cranfield.server.v1.files import BINARY, FILE, FormatName, form_schema, sent_form, written
 from cranfield.server.v1.results import query_response
 from cranfield.service.responses import Page, QueryResponse, RunResponse, SetResponse, Source
 from cranfield.service.values import RunInfo, SetInfo
+
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
 
 router = APIRouter(route_class=Route, dependencies=[RESULTS])
 uploads = APIRouter(route_class=Route)
@@ -61,23 +63,17 @@ async def upload_testset(request: Request, caller: Uploading) -> Response:
 
     A file that names databases, SQL, or variables of the server is refused; its expressions are compiled under a time limit.
     """
-    from cranfield.service.uploads import save_testset
-
-    service, by = service_of(request), caller.account.id
-    async with sent_form(request, caller, {"file": 1, "queries": 1}, TEXTS) as form:
-        file, queries = _one_file(form), form.file("queries")
-        name, form_name, texts = form.pop("name"), form.pop("format") or None, None if queries is None else queries.file
-        info = await run_in_threadpool(
-            lambda: save_testset(service, name, file.file, file.filename or "", format=form_name, queries=texts, by=by)
-        )
+    info = await saved_testset(service_of(request), request, caller)
     return answer(SetResponse.model_validate(info), 201, {"Location": f"/v1/testsets/{segment(info.ref)}"})
 
 
-def _one_file(form: SentForm) -> UploadFile:
-    file = form.file("file")
-    if file is None:
-        raise RefusedError(422, "no file", "send it as the field `file`", "invalid")
-    return file
+async def saved_testset(service: Service, request: Request, caller: Caller) -> SetInfo:
+    """Store the test set of a form, which is a program's or that of a page."""
+    from cranfield.service.uploads import save_testset
+
+    async with sent_form(request, caller, {"file": 1, "queries": 1}, TEXTS) as form:
+        name, upload = form.pop("name"), form.upload("file", form.pop("format"))
+        return await run_in_threadpool(save_testset, service, name, upload, caller.account.id)
 
 
 @router.get("/testsets/{ref}", response_model=SetResponse)
@@ -143,13 +139,9 @@ async def upload_run(request: Request, caller: Uploading) -> Response:
     """Store a run: the results of a system, in any format of runs."""
     from cranfield.service.uploads import save_run
 
-    service, by = service_of(request), caller.account.id
     async with sent_form(request, caller, {"file": 1}, TEXTS) as form:
-        file = _one_file(form)
-        name, form_name = form.pop("name"), form.pop("format") or None
-        info = await run_in_threadpool(
-            lambda: save_run(service, name, file.file, file.filename or "", format=form_name, by=by)
-        )
+        name, upload = form.pop("name"), form.upload("file", form.pop("format"))
+        info = await run_in_threadpool(save_run, service_of(request), name, upload, caller.account.id)
     return answer(RunResponse.model_validate(info), 201, {"Location": f"/v1/runs/{info.id}"})
 
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 from tests.unit.conftest import ENGINES, NAMES, HandClock, execute
 
@@ -286,6 +286,16 @@ def test_a_transaction_that_fails_leaves_nothing(store) -> None:
     with pytest.raises(RuntimeError):
         fail()
     assert store.people.all() == ()
+
+
+def test_a_transaction_that_reads_sees_one_state(store) -> None:
+    count = select(func.count()).select_from(schema.Account)
+    with store.database.read() as session:
+        before = session.scalar(count)
+        store.people.add("ann")  # another server
+        assert session.scalar(count) == before
+    with store.database.read() as session:
+        assert session.scalar(count) == before + 1
 
 
 def test_sqlite_is_set_up_for_several_programs(sqlite_address) -> None:

@@ -5,18 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from cranfield.database.migrations.frozen import NAMING, NUMBER
+
 revision = "0001"
 down_revision = None
 
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-TABLES = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+TABLES = sa.MetaData(naming_convention=NAMING)
 SQLITE = """
 CREATE TRIGGER event_not_updated BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'the log of judgments is append-only'); END;
 CREATE TRIGGER event_not_deleted BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'the log of judgments is append-only'); END;

@@ -19,6 +19,9 @@ export function saveCsv(name, rows) {
 
 const TABLE_ROWS = 300;
 const wholeOf = long => long?.whole ?? long?.querySelector(".whole")?.textContent;
+
+/** The text of a cell for a file; of one with a form in it, what the page gives as its text. */
+const textOf = cell => cell.dataset.text ?? wholeOf(cell.querySelector(".long")) ?? (cell.querySelector(".sort") ?? cell).textContent;
 const UNITS = { s: 1000, min: 60000, h: 3600000 };
 
 function numberOf(text) {
@@ -57,8 +60,7 @@ export function equip(table) {
   const name = table.caption?.textContent || table.closest("figure")?.querySelector("figcaption")?.textContent || document.title;
   const given = [...body.rows], state = { rows: given, words: [], limit: TABLE_ROWS, texts: null };
   const tools = tableTools(name, state, apply, () => {
-    const text = cell => wholeOf(cell.querySelector(".long")) ?? cell.querySelector(".sort")?.textContent ?? cell.textContent;
-    saveCsv(name, [head, ...state.found].map(row => [...row.cells].map((cell, at) => csvCell(printable(text(cell)), numeric[at]))));
+    saveCsv(name, [head, ...state.found].map(row => [...row.cells].map((cell, at) => csvCell(printable(textOf(cell)), numeric[at]))));
   });
   [...head.cells].forEach((th, at) => {
     if (th.textContent.trim()) sortable(th, numeric[at], way => sort(at, way));
@@ -68,7 +70,8 @@ export function equip(table) {
   window.addEventListener("beforeprint", () => { state.limit = Infinity; apply(); });
 
   function sort(at, way) {
-    const key = row => numeric[at] ? numberOf(row.cells[at]?.textContent ?? "") : (row.cells[at]?.textContent ?? "").trim();
+    const text = row => row.cells[at]?.dataset.text ?? row.cells[at]?.textContent ?? "";
+    const key = row => numeric[at] ? numberOf(text(row)) : text(row).trim();
     const rows = given.map(row => [key(row), row]);
     if (way) rows.sort((a, b) => compareCells(a[0], b[0], way));
     state.rows = rows.map(([, row]) => row);
