@@ -1,7 +1,8 @@
 """Load on a real server: pages, reads of the API and metrics, by wrk on loopback with a token. `server_load.py [SECONDS]`.
 
-A row for each address: requests a second, percentiles of the latency, answers that are no 200; and the memory of the server
-before and after. Needs wrk (Debian's package) on the PATH.
+Each address is asked for SECONDS, 60 unless told. Its row: requests a second, percentiles of the latency, answers that are no 2xx,
+errors of connections, and the memory of the server at the start, in the middle and at the end. Ends with status 1 after any error.
+Needs wrk (Debian's package) on the PATH.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
@@ -58,18 +61,56 @@ def memory_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(address: str, path: str, token: str, seconds: int) -> str:
-    """A row of the table."""
+@dataclass(frozen=True)
+class Load:
+    """What wrk and the memory of the server say about one address."""
+
+    path: str
+    per_s: float
+    p50_ms: float
+    p99_ms: float
+    n_refused: int
+    """Answers that are no 2xx."""
+    n_broken: int
+    """Connections that failed, and requests without an answer in time."""
+    memory_mb: tuple[float, float, float]
+    """At the start, in the middle and at the end."""
+
+    @property
+    def row(self) -> str:
+        """A row of the table."""
+        times = f"{self.per_s:>10.0f}{self.p50_ms:>10.1f}{self.p99_ms:>10.1f}"
+        return f"{self.path:<18}{times}{self.n_refused:>10}{self.n_broken:>10}" + "".join(
+            f"{mb:>8.0f}" for mb in self.memory_mb
+        )
+
+
+def measure(address: str, path: str, token: str, seconds: int, pid: int) -> Load:
+    """Ask an address, and watch the memory of the server."""
     command = ["wrk", "--latency", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "-H", f"Authorization: Bearer {token}"]
     if path == "/sign-in":
         command = command[:-2]
-    out = subprocess.run([*command, address + path], check=True, capture_output=True, text=True).stdout
+    memory = [memory_mb(pid)]
+    with subprocess.Popen([*command, address + path], stdout=subprocess.PIPE, text=True) as wrk:
+        time.sleep(seconds / 2)
+        memory.append(memory_mb(pid))
+        out = wrk.communicate(timeout=seconds + 60)[0]
+    if wrk.returncode:
+        sys.exit(f"wrk: status {wrk.returncode}")
+    memory.append(memory_mb(pid))
     found = {name: float(value) * MILLISECONDS[unit] for name, value, unit in LATENCY.findall(out)}
     rate = re.search(r"Requests/sec:\s+([\d.]+)", out)
-    errors = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
-    sockets = re.search(r"Socket errors: (.*)", out)
-    failed = (errors[1] if errors else "0") + (f", {sockets[1]}" if sockets else "")
-    return f"{path:<18}{float(rate[1]) if rate else 0:>10.0f}{found.get('50', 0):>10.1f}{found.get('99', 0):>10.1f}  {failed}"
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    broken = re.search(r"Socket errors: (.*)", out)
+    return Load(
+        path,
+        float(rate[1]) if rate else 0,
+        found["50"],
+        found["99"],
+        int(refused[1]) if refused else 0,
+        sum(map(int, re.findall(r"\d+", broken[1]))) if broken else 0,
+        (memory[0], memory[1], memory[2]),
+    )
 
 
 def main() -> None:
@@ -94,14 +135,20 @@ def main() -> None:
                     status = httpx2.get(address + path, headers=headers).status_code
                     if status != 200:
                         print(f"{path}: {status}")
-                print(f"{'address':<18}{'per s':>10}{'p50 ms':>10}{'p99 ms':>10}  failed")
-                before = memory_mb(server.pid)
+                print(
+                    f"{'address':<18}{'per s':>10}{'p50 ms':>10}{'p99 ms':>10}{'refused':>10}{'broken':>10}   MB at start, middle, end"
+                )
+                found = []
                 for path in TEXT_PATHS:
-                    print(measure(address, path, token, max(1, seconds // len(TEXT_PATHS))), flush=True)
-                print(f"memory: {before:.0f} MB before, {memory_mb(server.pid):.0f} MB after")
+                    found.append(measure(address, path, token, seconds, server.pid))
+                    print(found[-1].row, flush=True)
+                first, last = found[0].memory_mb[0], found[-1].memory_mb[-1]
+                print(f"memory: {first:.0f} MB before, {last:.0f} MB after")
+                n_errors = sum(each.n_refused + each.n_broken for each in found)
             finally:
                 server.terminate()
                 server.wait(30)
+    sys.exit(f"{n_errors} errors" if n_errors else 0)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -18,9 +18,6 @@ from cranfield.server.refusal import wants_json
 from cranfield.server.results import service_of
 from cranfield.service.hole_grades import grade_hole, hole_book, hole_levels, hole_pool, new_grades
 from cranfield.service.values import ComparisonInfo, EvaluationInfo
-
-if TYPE_CHECKING:
-    from cranfield.service.service import Service
 
 router = APIRouter()
 Lead = Annotated[Caller, Depends(require("manage"))]
@@ -62,31 +59,22 @@ def grade_path(base: str, query: str, doc: str, *, side: Side | None = None, bac
     return f"{base}/grade?{urlencode({name: value for name, value in given.items() if value})}"
 
 
-def _side(service: Service, comparison_id: int, side: Side) -> EvaluationInfo:
-    found = service.comparisons.get(comparison_id)
+def _evaluation(request: Request, number: int, side: Side) -> EvaluationInfo:
+    """The evaluation of a path, or that of a side of its comparison."""
+    service = service_of(request)
+    if not request.url.path.startswith("/comparisons/"):
+        return service.evaluations.get(number)
+    found = service.comparisons.get(number)
     return found.baseline if side == "baseline" else found.candidate
 
 
-@router.get("/evaluations/{evaluation_id:int}/grade")
-def evaluation_grade(
-    request: Request, caller: Lead, evaluation_id: int, query: Id, doc: Id, *, back: str = ""
+@router.get("/comparisons/{number:int}/grade")
+@router.get("/evaluations/{number:int}/grade")
+def grade_form(
+    request: Request, caller: Lead, number: int, query: Id, doc: Id, *, side: Side = "candidate", back: str = ""
 ) -> HTMLResponse:
-    """Show a result of an evaluation, to be graded."""
-    info = service_of(request).evaluations.get(evaluation_id)
-    return _page(request, caller, info, query, doc, back or f"/evaluations/{evaluation_id}")
-
-
-@router.get("/comparisons/{comparison_id:int}/grade")
-def comparison_grade(
-    request: Request, caller: Lead, comparison_id: int, query: Id, doc: Id, *, side: Side = "candidate", back: str = ""
-) -> HTMLResponse:
-    """Show a result of one side of a comparison, to be graded."""
-    info = _side(service_of(request), comparison_id, side)
-    return _page(request, caller, info, query, doc, back or f"/comparisons/{comparison_id}")
-
-
-def _page(request: Request, caller: Caller, info: EvaluationInfo, query: str, doc: str, back: str) -> HTMLResponse:
-    service = service_of(request)
+    """Show a result of an evaluation, or of one side of a comparison, to be graded."""
+    service, info = service_of(request), _evaluation(request, number, side)
     testset = service.testsets.load_id(info.testset_id)
     pool = hole_pool(testset, service.runs.load(info.run_id), info.system, query, doc)
     book = hole_book(service, info)
@@ -102,33 +90,17 @@ def _page(request: Request, caller: Caller, info: EvaluationInfo, query: str, do
         text=shown,
         levels=hole_levels(service, info),
         guideline=DEFAULT_GUIDELINE if book is None else book.guideline,
-        back=local_path(back),
+        back=local_path(back or request.url.path.removesuffix("/grade")),
         testset=info.testset_name,
     )
 
 
-@router.post("/evaluations/{evaluation_id:int}/grade")
-def grade_of_evaluation(
+@router.post("/comparisons/{number:int}/grade")
+@router.post("/evaluations/{number:int}/grade")
+def save_grade(
     request: Request,
     caller: Lead,
-    evaluation_id: int,
-    query: Sent,
-    doc: Sent,
-    grade: Annotated[float, Form()],
-    *,
-    back: Annotated[str, Form()] = "",
-    method: Annotated[Literal["key", "click"], Form()] = "click",
-) -> Response:
-    """Grade a result of an evaluation."""
-    info = service_of(request).evaluations.get(evaluation_id)
-    return _graded(request, caller, info, query, doc, grade, method, back or f"/evaluations/{evaluation_id}")
-
-
-@router.post("/comparisons/{comparison_id:int}/grade")
-def grade_of_comparison(
-    request: Request,
-    caller: Lead,
-    comparison_id: int,
+    number: int,
     query: Sent,
     doc: Sent,
     grade: Annotated[float, Form()],
@@ -137,19 +109,12 @@ def grade_of_comparison(
     back: Annotated[str, Form()] = "",
     method: Annotated[Literal["key", "click"], Form()] = "click",
 ) -> Response:
-    """Grade a result of one side of a comparison."""
-    info = _side(service_of(request), comparison_id, side)
-    return _graded(request, caller, info, query, doc, grade, method, back or f"/comparisons/{comparison_id}")
-
-
-def _graded(
-    request: Request, caller: Caller, info: EvaluationInfo, query: str, doc: str, grade: float, method: str, back: str
-) -> Response:
-    service = service_of(request)
+    """Grade a result of an evaluation, or of one side of a comparison."""
+    service, info = service_of(request), _evaluation(request, number, side)
     book = grade_hole(service, info, query, doc, grade, caller.account.id, method=method)
     if wants_json(request):
         return JSONResponse({"ok": True, "grade": grade, "book": book.name, "new_grades": new_grades(service, info)})
-    return see_other(local_path(back), done="graded")
+    return see_other(local_path(back or request.url.path.removesuffix("/grade")), done="graded")
 
 
 @router.post("/comparisons/{comparison_id:int}/recompute")

@@ -39,8 +39,8 @@ ROUTES = {
     Access.MANAGE: (
         "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
         "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate /books/{book}/freeze "
-        "/books/{book}/adjudicate/{item_id} /settings /evaluations/{evaluation_id:int}/grade "
-        "/comparisons/{comparison_id:int}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
+        "/books/{book}/adjudicate/{item_id} /settings /evaluations/{number:int}/grade "
+        "/comparisons/{number:int}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
         "/systems/{name}/variants/delete"
     ),
     Access.RESULTS: (
