@@ -232,3 +232,9 @@ def test_tags_notes_and_pins(bare: Service) -> None:
     assert [info.id for info in bare.evaluations.latest()] == [second.id]
     with pytest.raises(UsageError, match="not a name"):
         bare.evaluations.change(first.id, tags=["a\nb"])
+
+
+def test_a_job_that_is_claimed_while_it_is_read_has_none_ahead(bare: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = add(bare)
+    monkeypatch.setattr("cranfield.service.store.jobs._turns", lambda _: [])
+    assert bare.jobs.get(job.id).ahead == 0

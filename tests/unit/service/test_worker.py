@@ -102,8 +102,8 @@ def test_progress_is_seen_and_a_job_whose_process_is_killed_goes_on(
         until(lambda: place.is_waiting() and place.service.jobs.get(job.id).n_done)
         now = place.service.jobs.get(job.id)
         assert (now.state, now.n_done, now.n_all, now.progress) == (JobState.RUNNING, 1, 3, "asking search")
-        place.go()
         os.kill(_child_of(job), signal.SIGKILL)
+        place.go()
         assert place.done(job).attempts == 2
         until(lambda: ended)
     assert place.calls == [*ASKED[:2], *ASKED[1:]]  # the call that was under way is made again, no other

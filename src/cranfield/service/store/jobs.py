@@ -339,7 +339,8 @@ def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo
     if row.state == JobState.DONE:
         made = StoredEvaluation if kind == JobKind.EVALUATE else StoredComparison
         results = session.scalars(select(made.id).where(made.job_id == row.id).order_by(made.id)).all()
-    ahead = (turns or _turns(session)).index(row.id) if row.state == JobState.QUEUED else 0
+    waiting = (turns or _turns(session)) if row.state == JobState.QUEUED else []
+    ahead = waiting.index(row.id) if row.id in waiting else 0  # another server may have claimed it since it was read
     model = EvaluateRequest if kind == JobKind.EVALUATE else CompareRequest
     return as_value(
         JobInfo,
