@@ -40,7 +40,7 @@ NO_SKIPS = "CRANFIELD_NO_SKIPS"
 """Set to anything but 0 where everything is installed: a skipped test fails the session."""
 
 # No wall-clock limits on single examples: on a busy machine they fail without a bug.
-settings.register_profile("quick", deadline=None, print_blob=True, max_examples=12)
+settings.register_profile("quick", deadline=None, print_blob=True, max_examples=16)
 settings.register_profile("local", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
