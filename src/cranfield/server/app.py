@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from cranfield.server.access import STATIC, check_routes
 from cranfield.server.guard import Guard
@@ -46,7 +47,7 @@ def create_app(
     from cranfield.server.routers import routers
     from cranfield.service.metrics.scrape import Scraper
 
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, max_body_size=LARGEST_BODY)
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.store = store
     app.state.options = options
     app.state.texts = texts or DocumentTexts()
@@ -64,6 +65,8 @@ def create_app(
     app.mount("/static", StaticFiles(directory=FOLDER / "static", packages=of_reports), name=STATIC)
     check_routes(app.routes)
     add_handlers(app)
+    # The innermost one: the guard words its refusal, and the log has it.
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=LARGEST_BODY)
     app.add_middleware(Guard, options=options)
     app.state.readiness = Readiness(app)
     app.add_middleware(Probes, readiness=app.state.readiness)

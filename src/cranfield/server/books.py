@@ -18,7 +18,7 @@ from cranfield.judging.preference import book_preference
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
 from cranfield.judging.selection import FAST_MS, Selection, selected_items, withdrawn_by
 from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import BookState, ItemState, Origin, RaterKind, SkipReason
+from cranfield.judging.store.schema import BookState, ItemState, Origin, SkipReason
 from cranfield.reporting.documents.preference import WHAT_IT_IS as PREFERENCE_NOTE
 from cranfield.reporting.documents.preference import preference_rows
 from cranfield.server.access import Caller, require
@@ -210,9 +210,7 @@ def _settings(
     store, book = request.app.state.store, book_of(caller)
     members = store.people.members(book.id)
     inside = {member.account.id for member in members}
-    others = [
-        each for each in store.people.all() if each.active and each.kind == RaterKind.PERSON and each.id not in inside
-    ]
+    others = [each for each in store.people.raters() if each.id not in inside]
     return book_page(
         request,
         "settings.html",

@@ -30,6 +30,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 API = "/v1/"
+PLAIN = "text/plain; charset=utf-8"
+TOO_LARGE = 413
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -46,17 +48,15 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = False
+        started = too_large = False
 
         async def sent(message: Message) -> None:
-            nonlocal started
+            nonlocal started, too_large
             if message["type"] == "http.response.start":
-                started = True
-                headers = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    headers.setdefault(name, value)  # an image has a stricter policy of its own
-                headers.setdefault("Cache-Control", "no-store")
-            await send(message)
+                started, too_large = True, _is_plain_refusal(message)
+                self._protect(message)
+            if not too_large:
+                await send(message)
 
         request = Request(scope, receive)
         if problem := refusal(request.headers, scope["method"], self.options, path=scope["path"]):
@@ -66,10 +66,24 @@ class Guard:
             return
         try:
             await self.app(scope, receive, sent)
+            if too_large:
+                problem = Problem("the request is too large", hint="send less, or ask the operator for another limit")
+                await error_response(request, TOO_LARGE, [problem])(scope, receive, sent)
         except Exception as error:
             if started:
                 raise
             await unexpected(request, error)(scope, receive, sent)
+
+    def _protect(self, message: Message) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in self.headers.items():
+            headers.setdefault(name, value)  # an image has a stricter policy of its own
+        headers.setdefault("Cache-Control", "no-store")
+
+
+def _is_plain_refusal(message: Message) -> bool:
+    """Whether the framework refuses a body over its limit, in plain text: it is answered as every failure instead."""
+    return bool(message["status"] == TOO_LARGE and Headers(scope=message).get("content-type") == PLAIN)
 
 
 def refusal(headers: Headers, method: str, options: ServerOptions, *, path: str = "/") -> tuple[str, Problem] | None:

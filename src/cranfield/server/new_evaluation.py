@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, Mode
-from cranfield.judging.store.schema import BookState, RaterKind
+from cranfield.judging.store.schema import BookState
 from cranfield.model import CONVENTIONS
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
@@ -92,7 +92,6 @@ def _form(
         for info in store.books.all()
         if info.name == wanted.book or (info.settings.mode is Mode.GRADE and info.state == BookState.OPEN)
     ]
-    raters = [each for each in store.people.all() if each.active and each.kind == RaterKind.PERSON]
     return render_page(
         request,
         "new_evaluation.html",
@@ -108,7 +107,7 @@ def _form(
         conventions=CONVENTIONS.values(),
         scales=SCALE_TEXTS if set(SCALES) <= set(SCALE_TEXTS) else dict.fromkeys(SCALES, ""),
         books=books,
-        raters=raters,
+        raters=store.people.raters(),
         new_book=NEW_BOOK,
         no_book=NO_BOOK,
     )

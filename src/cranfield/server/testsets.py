@@ -157,11 +157,12 @@ COLUMNS = (
 
 
 def query_rows(found: TestSet, name: str) -> Iterator[tuple[Cell, ...]]:
-    """Each query: id, text, class, strata, relevant and all judgments."""
+    """Each query: id, text, class, strata, relevant and judged items."""
     for query in found.queries:
         # The page is at /testsets/NAME.
         link = Link(query.id, f"{name}/queries/{query.id}")
-        judged = list(judgments_of(found, query.id))
+        # A grade under 0 is of what is pooled and not judged.
+        judged = [each for each in judgments_of(found, query.id) if each.grade >= 0]
         relevant = sum(each.grade > 0 for each in judged)
         strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
         yield (link, query.text, class_of(query), strata, relevant, len(judged))

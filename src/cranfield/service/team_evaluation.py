@@ -145,7 +145,7 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
     """Those of the book that is chosen, or of a new one.
 
     Raises:
-        UsageError: the book is closed or holds preferences, or there is one of the new name.
+        UsageError: the book is closed or holds preferences, or there is one of the new name; a viewer is to judge.
     """
     if wanted.book != NEW_BOOK:
         info = service.store.books.get(wanted.book)
@@ -158,6 +158,8 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
                 f"book {info.name} is judged on the scale {own}", path="scale", got=wanted.scale, hint=hint
             )
         return info.settings
+    if set(wanted.members) - {each.id for each in service.store.people.raters()}:
+        raise UsageError("not all who are chosen may judge", path="raters", expected="active accounts, no viewers")
     name = wanted.name.strip() or wanted.testset
     if any(info.name == name for info in service.store.books.all()):
         hint = "choose it, and its grades are carried over; or write another name"

@@ -131,7 +131,8 @@ class TestSets(StoredSets):
         return self._of_config().get(name)
 
     def _kept(self, name: str, testset: TestSet, format_name: str, source: Source, by: int | None) -> SetInfo:
-        n_judgments = sum(map(len, testset.grades.values())) + sum(map(len, testset.targets.values()))
+        graded = sum(grade >= 0 for grades in testset.grades.values() for grade in grades.values())
+        n_judgments = graded + sum(map(len, testset.targets.values()))
         counts = (len(testset.queries), n_judgments)
         info = SetInfo(None, name, testset.digest, testset.version[:200], source, format_name, *counts, None, by, "")
         return self._keep(info, pack_testset(testset))

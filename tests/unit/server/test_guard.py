@@ -153,8 +153,13 @@ def test_a_bug_shows_a_number_and_no_traceback(client: TestClient, caplog: pytes
 
 
 def test_a_body_that_is_too_large_is_refused(client: TestClient) -> None:
-    answer = client.post("/sign-in", data={"name": "x" * 3_000_000}, headers={"origin": "http://127.0.0.1:8000"})
-    assert answer.status_code == 413
+    answer = client.post(
+        "/sign-in",
+        data={"name": "x" * 3_000_000},
+        headers=OURS | {"origin": "http://127.0.0.1:8000", "accept": "text/html"},
+    )
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "text/html; charset=utf-8")
+    assert "the request is too large" in answer.text.lower()
 
 
 def test_a_route_that_declares_nothing_stops_the_start() -> None:

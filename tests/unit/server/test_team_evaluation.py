@@ -89,6 +89,16 @@ def test_the_form_keeps_what_was_written(pages):
     assert '<option value="detail" selected>' in page
 
 
+def test_viewers_are_not_chosen_to_judge(pages):
+    ids = {name: pages.team.store.people.get(name).id for name in ("lee", "vic")}
+    form = pages.get("/evaluations/new")
+    assert [f'name="members" value="{ids[name]}"' in form for name in ids] == [True, False]
+    answer = pages.post("/evaluations/new", **{**FORM, "members": str(ids["vic"])})
+    assert answer.status_code == 422
+    assert "not all who are chosen may judge" in unescape(answer.text).lower()
+    assert "shoes" not in {book.name for book in pages.team.store.books.all()}
+
+
 def test_measures_of_the_page_follow_the_grades(pages):
     number = pages.evaluated()
     assert pages.row(number, "P@4") == ["null", "0", "3", "0 % 0 of 6", "– 0 of 0", "binary"]
@@ -141,6 +151,9 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
     assert (info.book_id, info.figures.measures["P@4"]["mean"]) == (None, 1 / 2)
+    # What the book holds without a grade is in the version, and is not judged.
+    assert pages.shop.service.testsets.get("shoes").n_judgments == 2
+    assert "2 of 3 queries without any judgment" in pages.get("/testsets/shoes")
     pages.shop.grade("shoes", "red shoes", c=(0,))
     assert pages.shop.service.evaluations.get(info.id).figures.measures["P@4"]["mean"] == 1 / 2
 

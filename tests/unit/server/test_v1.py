@@ -142,7 +142,9 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(api: Api) -> None
 
     answer = api().post("/v1/compare", content=parts(), headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["status"]) == (413, 413)
-    assert api().post("/v1/runs", content=b"", headers={"content-length": "90000000"}).status_code == 413
+    answer = api().post("/v1/runs", content=b"", headers={"content-length": "90000000"})
+    found = responses.ErrorResponse.model_validate(answer.json())
+    assert (answer.status_code, found.status, found.error) == (413, 413, "the request is too large")
 
 
 def test_without_a_token_a_program_is_told_so(api: Api) -> None:

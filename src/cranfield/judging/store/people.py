@@ -93,6 +93,12 @@ class People(Part):
         with self._database.read() as session:
             return tuple(account_info(row) for row in session.scalars(select(Account).order_by(Account.name)))
 
+    def raters(self) -> tuple[AccountInfo, ...]:
+        """The accounts that may judge: active persons who are not viewers."""
+        return tuple(
+            each for each in self.all() if each.active and each.kind == RaterKind.PERSON and each.role != Role.VIEWER
+        )
+
     def set_role(self, account_id: int, role: Role) -> None:
         """Change the role; the account's tokens and sessions end where it loses rights by it."""
         with self._database.write() as session:
@@ -140,10 +146,14 @@ class People(Part):
             return tuple(session.scalars(query))
 
     def join(self, book_id: int, account_id: int, quota: int | None = None) -> None:
-        """Make an account a member of a book, or change its quota."""
+        """Make an account a member of a book, or change its quota.
+
+        Raises:
+            NotAllowedError: the account is a viewer.
+        """
         with self._database.write() as session:
             book_row(session, book_id)
-            account_row(session, account_id)
+            _refuse_viewer(account_row(session, account_id))
             session.merge(Member(book_id=book_id, account_id=account_id, quota=quota))
 
     def leave(self, book_id: int, account_id: int) -> None:
@@ -295,8 +305,7 @@ class People(Part):
             NotAllowedError: the link is unknown, has expired or is used up, or the account is a viewer.
         """
         with self._database.write() as session:
-            if account_row(session, account_id).role == Role.VIEWER:
-                raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
+            _refuse_viewer(account_row(session, account_id))
             known = self._link(session, raw)
             if known is not None and session.get(Member, (known.book_id, account_id)) is not None:
                 return known.book_id
@@ -350,6 +359,11 @@ class People(Part):
             raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
         link.uses_left -= 1
         return link
+
+
+def _refuse_viewer(account: Account) -> None:
+    if account.role == Role.VIEWER and account.kind == RaterKind.PERSON:
+        raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
 
 
 def _alike(name: str) -> str:

@@ -51,6 +51,15 @@ def test_members_have_quotas(desk_of) -> None:
         people.join(999, ann)
 
 
+def test_a_viewer_is_no_rater(desk_of) -> None:
+    desk = desk_of()
+    people, ann = desk.store.people, desk.rater("ann")
+    vic = people.add("vic", Role.VIEWER).id
+    assert [each.id for each in people.raters()] == [ann]
+    with pytest.raises(NotAllowedError, match="a viewer does not judge"):
+        people.join(desk.book.id, vic)
+
+
 def test_a_session_ends_by_time_sign_out_password_role_and_deactivation(store, clock) -> None:
     ann = store.people.add("ann", Role.LEAD).id
     start = partial(store.people.start_session, ann, HOUR)
