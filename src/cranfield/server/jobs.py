@@ -86,6 +86,7 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
         info=info,
         subject=job_subject(info),
         result_path="/comparisons" if compares else "/evaluations",
+        void=[] if compares else [number for number in info.results if service.evaluations.get(number).void],
         settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
     )
 

@@ -103,7 +103,7 @@ NOTICES = {
     "uploaded": "The test set is stored.",
     "graded": "The grade is saved in its book. Stored figures stay as they are; the page of the evaluation or comparison offers to recompute them.",
     "frozen-set": "The grades are frozen in a version of the test set; this evaluation is scored by it.",
-    "recomputed": "Both runs are scored by the grades as they are now. The comparison before stays as it was.",
+    "recomputed": "Both runs are scored by the grades as they are now. Evaluations and comparisons before stay as they were.",
     "compare-later": "Both runs are scored by the new grades. When the job is done, compare its evaluations.",
     "try-later": "The config and the other values are evaluated. When both jobs are done, compare their evaluations.",
     "reset": "The password is set. Sign in with it.",

@@ -23,7 +23,14 @@ from cranfield.service.hole_grades import compare_results
 from cranfield.service.probe import Probed, probe_in_child
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.store.schema import Trigger
-from cranfield.service.tuning import config_value, opened, read_settings, shown_range, shown_value
+from cranfield.service.tuning import (
+    config_value,
+    opened,
+    read_settings,
+    shown_range,
+    shown_value,
+    tunable_problems,
+)
 
 if TYPE_CHECKING:
     from cranfield.model import Scalar
@@ -81,8 +88,8 @@ def systems(request: Request, caller: Reader) -> HTMLResponse:
             for name, written in config.systems.items()
         ]
     )
-    unknown = [name for name in service.workbench.tunable if config is None or name not in config.systems]
-    return render_page(request, "systems.html", caller, rows=rows, unknown=unknown, problems=service.config_problems)
+    unusable = tunable_problems(config, service.workbench)
+    return render_page(request, "systems.html", caller, rows=rows, unusable=unusable, problems=service.config_problems)
 
 
 def last_answers(service: Service) -> dict[str, EvaluationInfo]:

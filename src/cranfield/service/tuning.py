@@ -128,6 +128,24 @@ def tuned_config(config: Config, workbench: Workbench | None, system: str, param
     return config.model_copy(update={"systems": {**config.systems, system: changed}})
 
 
+def tunable_problems(config: Config | None, workbench: Workbench) -> tuple[str, ...]:
+    """What the operator's file opens and nobody can set: of no system of the config, or in no place of it."""
+    found = []
+    for name, places in workbench.tunable.items():
+        if config is None or name not in config.systems:
+            found.append(f"parameters of {name}, which is no system of the config")
+            continue
+        for place, allowed in places.items():
+            value = allowed[0] if isinstance(allowed, list) else allowed.min
+            try:
+                with_settings(config.systems[name], {place: value})
+            except ValidationError as error:
+                found.append(
+                    f"{place} of {name}, where {shown_value(value)} makes no system: {error.errors()[0]['msg']}"
+                )
+    return tuple(found)
+
+
 def config_value(config: Config, system: str, place: str) -> str:
     """The value that the config has in a place; empty where it names none."""
     value = written_value(config.systems[system], place)

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.server.conftest import Team
 from tests.unit.service.shop import Shop, make_shop
 
+from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
 
 FORM = {
@@ -202,6 +203,10 @@ def test_failures_are_named_before_the_measures(pages):
     page = pages.get(f"/evaluations/{number}").partition("As the grades were when")[0]
     assert page.index("1 of 2 queries failed or have no answer") < page.index("<caption>Measures")
     assert "the system failed on it" in page
+    (job,) = pages.shop.service.jobs.all()
+    page = pages.get(f"/jobs/{job.id}")
+    assert "<strong>invalid</strong>, its figures do not count" in page
+    assert "scoring" not in page  # a job that is done does nothing more
     assert pages.row(number, "P@2")[:3] == ["0.5000", "1", "1"]
     found = pages.team.browser("lee").get(f"/v1/books/shoes/measures?evaluation={number}").json()
     assert found["failures"] == {"nonzero exit": 1}
@@ -241,6 +246,13 @@ def test_systems_and_their_open_parameters(pages):
     assert 'name="variants" value="turned"' in pages.get("/evaluations/new")
     assert pages.post("/systems/shop/variants/delete", variant="turned").status_code == 303
     assert pages.shop.service.variants.all() == ()
+    pages.shop.service.workbench = Workbench.model_validate(
+        {"tunable": {"shop": {"params.boost": [1, 2], "extract.0": {"min": 1, "max": 2}}, "nosuch": {"params.k": [1]}}}
+    )
+    page = pages.get("/systems")
+    assert "opens extract.0 of shop, where 1 makes no system: " in page
+    assert "opens parameters of nosuch, which is no system of the config" in page
+    assert "params.boost of shop, where" not in page
 
 
 @pytest.mark.slow
