@@ -80,11 +80,8 @@ def flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo)
     if baseline.id == candidate.id:
         yield "Both sides are the same evaluation: choose another one."
         return
-    for side in (baseline, candidate):
-        if side.void:
-            yield f"The figures of {side_label(side)} do not count: {'; '.join(side.void)}."
-        if side.figures.pilot:
-            yield f"{side_label(side)} is a pilot, not for the record."
+    yield from _side_flags(baseline)
+    yield from _side_flags(candidate)
     if baseline.testset_id != candidate.testset_id:
         yield from _set_flags(service, baseline, candidate)
     for name, before, after in (
@@ -97,7 +94,16 @@ def flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo)
     for side in (baseline, candidate):
         share = side.figures.judged.get("mean")
         if share is not None and share < 1:
-            yield f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are judged; the others count as not relevant."
+            yield f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are judged: the others can change the verdict."
+
+
+def _side_flags(side: EvaluationInfo) -> Iterator[str]:
+    if side.void:
+        yield f"The figures of {side_label(side)} do not count: {'; '.join(side.void)}."
+    if side.figures.pilot:
+        yield f"{side_label(side)} is a pilot, not for the record."
+    if side.book_id is not None:
+        yield f"{side_label(side)} is being judged, and its figures move: its page freezes the grades, and compares by them."
 
 
 def _set_flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
@@ -119,7 +125,8 @@ def _set_flags(service: Service, baseline: EvaluationInfo, candidate: Evaluation
 
 def outdated(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> list[EvaluationInfo]:
     """Which of two evaluations are to run again for a verdict: those by an older version of the test set that both name."""
-    if baseline.testset_id == candidate.testset_id or baseline.testset_name != candidate.testset_name:
+    same = baseline.testset_digest == candidate.testset_digest
+    if same or baseline.testset_name != candidate.testset_name or (baseline.book_id or candidate.book_id) is not None:
         return []
     latest = service.testsets.get(baseline.testset_name).id
     return [side for side in (baseline, candidate) if side.testset_id != latest]

@@ -152,6 +152,13 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
     assert (info.book_id, info.figures.measures["P@4"]["mean"]) == (None, 1 / 2)
+    assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
+    (job,) = pages.shop.work()
+    page = pages.get(f"/comparisons?baseline={info.id}&candidate={job.results[0]}")
+    assert "A verdict needs the same queries" not in page  # another version, with the same judgments
+    page = pages.get(f"/comparisons?baseline={number}&candidate={info.id}")
+    assert "is being judged, and its figures move" in page
+    assert "Run again, on the latest version" not in page
     # What the book holds without a grade is in the version, and is not judged.
     assert pages.shop.service.testsets.get("shoes").n_judgments == 2
     assert "2 of 3 queries without any judgment" in pages.get("/testsets/shoes")
