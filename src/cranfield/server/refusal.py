@@ -29,6 +29,8 @@ NO_ANSWER = (OperationalError, InterfaceError)
 """What a database raises that is full, locked, read-only, restarted or gone."""
 STATUSES = {"UnknownNameError": 404, "QueueFullError": 429, "KeyConflictError": 409, "BookClosedError": 409}
 """Class of an error to the status of its answer; 422 for all others. Names: the service is imported where there is one."""
+CODES = {413: "too_large", 422: "unprocessable_entity"}
+"""Status to the code of its problems where Python's words for it differ by version."""
 LOG = logging.getLogger("cranfield.server")
 
 
@@ -65,7 +67,7 @@ def error_response(
     """The same facts as JSON or as a page."""
     from cranfield.server.pages import render_page
 
-    code = code or HTTPStatus(status).phrase.lower().replace(" ", "_")
+    code = code or CODES.get(status) or HTTPStatus(status).phrase.lower().replace(" ", "_")
     if wants_json(request):
         errors = [
             {
