@@ -32,6 +32,7 @@ HEADERS = {
 API = "/v1/"
 PLAIN = "text/plain; charset=utf-8"
 TOO_LARGE = 413
+OVER_LIMIT = Problem("the request is too large", hint="send less, or ask the operator for another limit")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -67,8 +68,7 @@ class Guard:
         try:
             await self.app(scope, receive, sent)
             if too_large:
-                problem = Problem("the request is too large", hint="send less, or ask the operator for another limit")
-                await error_response(request, TOO_LARGE, [problem])(scope, receive, sent)
+                await error_response(request, TOO_LARGE, [OVER_LIMIT])(scope, receive, sent)
         except Exception as error:
             if started:
                 raise
