@@ -129,7 +129,7 @@ def tuned_config(config: Config, workbench: Workbench | None, system: str, param
 
 
 def tunable_problems(config: Config | None, workbench: Workbench) -> tuple[str, ...]:
-    """What the operator's file opens and nobody can set: of no system of the config, or in no place of it."""
+    """What the operator's file opens and cannot be set: of no system of the config, or in no place of it."""
     found = []
     for name, places in workbench.tunable.items():
         if config is None or name not in config.systems:
