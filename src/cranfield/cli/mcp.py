@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
-from pathlib import Path
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.ending import EXIT_INTERRUPTED
 from cranfield.cli.serve import ConfigArgument, LogForm, LogOption
 from cranfield.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
-    from cranfield.mcp_server.evidence import FolderEvidence
 
 DEFAULT_PORT = 8735
 
@@ -36,9 +37,7 @@ def mcp_command(
     ask_none: Annotated[bool, typer.Option("--ask-none", help="No system may be asked: runs are evaluated.")] = False,
     writes: Annotated[
         bool,
-        typer.Option(
-            "--allow-writes", help="Store results: as jobs of --db; without it answers in the cache of CONFIG."
-        ),
+        typer.Option("--allow-writes", help="Store results: as jobs of --db, which a running server does."),
     ] = False,
     http: Annotated[
         bool, typer.Option("--http", help="Streamable HTTP with a token, in place of stdin and stdout.")
@@ -73,46 +72,45 @@ def mcp_command(
         )
     if systems and ask_none:
         raise UsageError("--systems and --ask-none exclude each other")
+    if writes and db is None:
+        raise UsageError("results are stored in the database of a server", expected="--allow-writes with --db")
     allowed = frozenset(systems) if systems else frozenset() if ask_none else None
     try:
-        from cranfield.mcp_server.server import make_server, protocol_app
+        import mcp  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the MCP server", "mcp") from None
+    try:
+        from cranfield.mcp_server.evidence import open_evidence
+        from cranfield.mcp_server.http import Tokens, fixed_token, known_hosts, run_http
+        from cranfield.mcp_server.server import make_server, protocol_app
+    except ModuleNotFoundError:
+        raise MissingExtraError.for_extra("the MCP server", "web") from None
     with ExitStack() as stack:
+        stack.enter_context(_ending_at_once())
         store = None if db is None else stack.enter_context(closing(open_current(db)))
-        evidence = evidence_of(store, config, allowed, writes=writes)
+        evidence = stack.enter_context(open_evidence(store, config, allowed, writes=writes))
         if not http:
             make_server(evidence).run("stdio")
             return
-        try:
-            from cranfield.mcp_server import http as transport
-        except ModuleNotFoundError:
-            raise MissingExtraError.for_extra("the MCP server over HTTP", "web") from None
-        options = transport.HttpOptions(host, port, tuple(allow_hosts or ()), tuple(allow_origins or ()), str(log))
-        token, is_new = transport.fixed_token()
-        if store is None:
-            admit = transport.admit_holder(token)
-            if is_new:
-                typer.echo(f"Token: {token}", err=True)
-        else:
-            admit = transport.admit_accounts(store, "" if is_new else token)
-        server = make_server(evidence, transport.may_write)
-        app = protocol_app(server, options.hosts, options.allow_origins)
-        transport.run_http(app, options, admit, lambda address: typer.echo(f"Serving at {address}", err=True))
+        hosts = known_hosts(host, port, allow_hosts or ())
+        token, is_new = fixed_token()
+        if store is None and is_new:
+            typer.echo(f"Token: {token}", err=True)
+        tokens = Tokens("" if store is not None and is_new else token, store)
+        app = protocol_app(make_server(evidence, tokens), hosts, allow_origins or ())
+        run_http(app, host, port, str(log), lambda address: typer.echo(f"Serving at {address}", err=True))
 
 
-def evidence_of(
-    store: Store | None, config: Path | None, allowed: frozenset[str] | None, *, writes: bool
-) -> FolderEvidence:
-    """The evidence that is served."""
-    from cranfield.mcp_server.evidence import FolderEvidence
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """End this process at Ctrl-C or SIGTERM: a thread of the `mcp` package waits for stdin, and Python would for the thread."""
+    from cranfield.concurrency.loop import sigterm_interrupts
 
-    if store is None:
-        return FolderEvidence(config, allowed=allowed, writes=writes)
-    from cranfield.mcp_server.stored import StoredEvidence
-    from cranfield.service.service import open_service
-
-    return StoredEvidence(open_service(store, config), config, allowed=allowed, writes=writes)
+    try:
+        with sigterm_interrupts():
+            yield
+    except KeyboardInterrupt:
+        os._exit(EXIT_INTERRUPTED)
 
 
 def open_current(db: str) -> Store:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.errors import InternalError, UnknownNameError, UsageError
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
-from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.strata import summaries_by_stratum
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.mcp_server import answers
 from cranfield.mcp_server.answers import untrusted
 from cranfield.measures import Measure
+from cranfield.service.values import EvaluationInfo
 
 MOST_STRATA = 50
 MOST_ITEMS = 50
@@ -31,12 +30,18 @@ class Found:
     """A result with its reference."""
 
     ref: str
-    value: Evaluation | Comparison
-    options: CompareOptions
-    """That were declared for comparisons."""
-    stored: bool = False
+    load: Callable[[], Evaluation | Comparison]
+    """Scores or compares again."""
     void_stored: tuple[str, ...] = ()
     """Reasons that were stored with it."""
+    info: EvaluationInfo | None = None
+    """Of an evaluation."""
+    is_stored: bool = False
+
+    @cached_property
+    def value(self) -> Evaluation | Comparison:
+        """With its queries."""
+        return self.load()
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -48,19 +53,18 @@ class Found:
         """The measure that decides."""
         if isinstance(self.value, Comparison):
             return self.value.primary
-        declared = self.options.primary
-        return declared if declared in self.value.measures else next(iter(self.value.measures), None)
+        declared = None if self.info is None else self.info.figures.primary
+        return next((each for each in self.value.measures if each.canonical == declared), None)
 
-    @cached_property
-    def void(self) -> list[str]:
+    @property
+    def void(self) -> list[answers.Untrusted]:
         """Why the figures do not count."""
-        if isinstance(self.value, Comparison):
+        found: Sequence[str] = ()
+        if self.info is None and isinstance(self.value, Comparison):
             found = void_sentences(self.value.evidence)
             if not found and self.value.verdict.code is VerdictCode.INVALID:
                 found = self.value.verdict.reasons
-        else:
-            found = void_sentences(self.value.limits.inspect((self.value,), self.primary))
-        return list(dict.fromkeys((*self.void_stored, *found)))
+        return list(map(untrusted, dict.fromkeys((*self.void_stored, *found))))
 
     @property
     def evaluation(self) -> Evaluation:
@@ -69,55 +73,54 @@ class Found:
         Raises:
             UsageError: it is a comparison.
         """
-        if isinstance(self.value, Evaluation):
-            return self.value
-        raise UsageError(f"{self.ref} is a comparison", expected="an evaluation")
-
-    @cached_property
-    def report(self) -> str:
-        """In Markdown."""
-        from cranfield.reporting import comparison_document, evaluation_document, render
-
-        value = self.value
-        document = evaluation_document([value]) if isinstance(value, Evaluation) else comparison_document(value)
-        return render(document, "markdown")
+        if self.info is None or not isinstance(self.value, Evaluation):
+            raise UsageError(f"{self.ref} is a comparison", expected="an evaluation")
+        return self.value
 
     def known(self) -> dict[str, Any]:
         """The fields that all answers begin with."""
         return {"counts": not self.void, "void": self.void, "result": self.ref}
 
 
-def evaluation_answer(found: Found) -> answers.EvaluationAnswer:
+def answer_of(found: Found) -> answers.EvaluationAnswer | answers.ComparisonAnswer:
+    """The figures of an evaluation, or the verdict of a comparison."""
+    return comparison_answer(found) if found.info is None else evaluation_answer(found)
+
+
+def result_page(found: Sequence[Found], next_before: int | None) -> answers.ResultPage:
+    """A page of evaluations."""
+    return answers.ResultPage(results=[evaluation_answer(each, 0) for each in found], next_before=next_before)
+
+
+def evaluation_answer(found: Found, most_strata: int = MOST_STRATA) -> answers.EvaluationAnswer:
     """The figures of an evaluation."""
-    evaluation, primary = found.evaluation, found.primary
-    measures = sorted(evaluation.measures, key=lambda measure: measure != primary)
-    strata = list(summaries_by_stratum(evaluation, primary)) if primary else []
-    findings = evaluation.limits.inspect((evaluation,), primary)
-    warnings = [*caveat_sentences(findings), *map(str, evaluation.warnings)]
-    return answers.EvaluationAnswer(
-        **found.known(),
-        stored=found.stored,
-        system=evaluation.name,
-        testset=evaluation.testset.name,
-        primary=None if primary is None else str(primary),
-        figures=[_figure(measure, evaluation.summaries[measure]) for measure in measures],
-        strata=[
-            answers.StratumFigure(stratum=f"{each.key}={each.value}", figure=_figure(primary, each.summary))
-            for each in strata[:MOST_STRATA]
-            if primary
-        ],
-        n_strata=len(strata),
-        n_queries=len(evaluation.query_ids),
-        failures=dict(Counter(outcome for _, outcome, _ in evaluation.failures)),
-        judged_share=judged_share(evaluation.ranking, primary.depth if primary else None).mean,
-        warnings=warnings[:MOST_WARNINGS],
-        pilot=evaluation.pilot,
-    )
-
-
-def _figure(measure: Measure, summary: Summary) -> answers.Figure:
-    return answers.Figure(
-        measure=str(measure), mean=summary.mean, ci_low=summary.ci_low, ci_high=summary.ci_high, n=summary.n
+    info = found.info
+    if info is None:
+        raise InternalError(f"{found.ref} is no evaluation")
+    figures, primary = info.figures, info.figures.primary
+    strata = [
+        (key, value, measured[primary])
+        for key, values in figures.strata.items()
+        for value, measured in values.items()
+        if primary is not None and primary in measured
+    ]
+    by_key: dict[str, dict[str, Any]] = {}
+    for key, value, figure in strata[:most_strata]:
+        by_key.setdefault(key, {})[value] = figure
+    return answers.EvaluationAnswer.model_validate(
+        found.known()
+        | {name: getattr(figures, name) for name in ("primary", "measures", "n_queries", "failures", "judged", "pilot")}
+        | {
+            "stored": found.is_stored,
+            "system": untrusted(info.label),
+            "testset": info.testset_name,
+            "at": datetime.fromtimestamp(info.at / 1000, UTC).isoformat(timespec="seconds"),
+            "strata": by_key,
+            "n_strata": len(strata),
+            "warnings": list(map(untrusted, figures.warnings[:MOST_WARNINGS])),
+            "pinned": info.pinned,
+            "tags": list(map(untrusted, info.tags)),
+        }
     )
 
 
@@ -125,24 +128,24 @@ def comparison_answer(found: Found) -> answers.ComparisonAnswer:
     """The verdict of a comparison."""
     compared = found.value
     if not isinstance(compared, Comparison):
-        raise UsageError(f"{found.ref} is an evaluation", expected="a comparison")
+        raise InternalError(f"{found.ref} is no comparison")
     measures = sorted(compared.measures, key=lambda measure: measure != compared.primary)
     warnings = (str(warning) for each in found.evaluations for warning in each.warnings)
     return answers.ComparisonAnswer(
         **found.known(),
-        stored=found.stored,
+        stored=found.is_stored,
         verdict=compared.verdict.name,
-        sentence=compared.verdict.sentence,
-        reasons=list(compared.verdict.reasons),
+        sentence=untrusted(compared.verdict.sentence),
+        reasons=list(map(untrusted, compared.verdict.reasons)),
         disagreements=list(compared.verdict.disagreements),
-        baseline=compared.baseline.name,
-        candidate=compared.candidate.name,
+        baseline=untrusted(compared.baseline.name),
+        candidate=untrusted(compared.candidate.name),
         primary=str(compared.primary),
         test=compared.test,
         alpha=compared.alpha,
         differences=[_difference(compared.measures[measure], compared.test) for measure in measures],
         n_unpaired=len(compared.dropped),
-        warnings=list(dict.fromkeys((*caveat_sentences(compared.evidence), *warnings)))[:MOST_WARNINGS],
+        warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MOST_WARNINGS],
         pilot=compared.pilot,
     )
 
@@ -229,7 +232,7 @@ def explain_query(found: Found, query: str) -> answers.QueryExplanation:
 def _side(side: dict[str, Any]) -> answers.Side:
     found: Sequence[dict[str, Any]] = side["hits"]
     return answers.Side(
-        system=str(side["name"]),
+        system=untrusted(side["name"]),
         outcome=str(side["outcome"]),
         note=untrusted(side["note"]),
         first_relevant_rank=side["first_relevant_rank"],
@@ -248,8 +251,12 @@ def _side(side: dict[str, Any]) -> answers.Side:
 
 
 def report_page(found: Found, offset: int) -> answers.ReportPage:
-    """A part of the report, cut at the end of a line."""
-    text = found.report
+    """A part of the report in Markdown, cut at the end of a line."""
+    from cranfield.reporting import comparison_document, evaluation_document, render
+
+    value = found.value
+    document = evaluation_document([value]) if isinstance(value, Evaluation) else comparison_document(value)
+    text = render(document, "markdown")
     part = text[offset : offset + REPORT_CHARACTERS]
     if offset + len(part) < len(text) and (end := part.rfind("\n")) > 0:
         part = part[: end + 1]

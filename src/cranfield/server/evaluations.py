@@ -176,6 +176,7 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
         "evaluation.html",
         caller,
         info=info,
+        followed=info.configured and info.trigger in service.workbench.metrics.triggers,
         baseline=baseline,
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,

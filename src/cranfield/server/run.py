@@ -69,22 +69,22 @@ class _Server(uvicorn.Server):
             task.cancel()
 
 
-def bind(options: ServerOptions) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Take the address.
 
     Raises:
         UsageError: another program has it, or it is not of this machine.
     """
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, asyncio sends small answers at once: otherwise each waits 40 ms for the client's system.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((options.host, options.port))
+        sock.bind((host, port))
     except OSError as error:
         sock.close()
         raise UsageError(
-            f"cannot listen on {options.host}:{options.port}: {error.strerror}",
+            f"cannot listen on {host}:{port}: {error.strerror}",
             hint="choose another port with --port, or stop the other server",
         ) from None
     return sock
@@ -128,7 +128,7 @@ def run_server(
     app = create_app(store, options, texts=texts, service=service)
     if options.accounts:
         no_password()  # so that the first wrong name takes no longer than the next
-    sock = bind(options)
+    sock = bind(options.host, options.port)
     server = _Server(app, options)
     # uvicorn raises the signal again when all is closed
     with (

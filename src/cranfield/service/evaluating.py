@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
@@ -19,7 +20,7 @@ from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, EvaluateRequest
-from cranfield.service.scoring import figures_of, score, settings_of, void_of
+from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
 from cranfield.service.store.schema import Trigger
 from cranfield.service.systems import ChosenSystem, chosen_systems
 from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
@@ -57,7 +58,7 @@ def evaluated(
     Args:
         service: of the database; nothing is written but the version of the test set.
         request: what is evaluated.
-        trigger: a schedule measures now, so it takes no answers of the answer cache.
+        trigger: a schedule measures now, so it takes no answers of the answer cache; an agent asks now, and none are kept.
         folder: of the job: an interrupted job goes on with what it holds.
         progress: notified of each answer.
 
@@ -104,7 +105,8 @@ def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Su
     is_current = not at and key is not None
     info = service.testsets.snapshot_of_config(request.testset) if is_current else service.testsets.get(request.testset)
     systems = chosen_systems(service, request)
-    cache: AnswerCache = "refresh" if trigger == Trigger.WATCH else "use"
+    caches: dict[Trigger, AnswerCache] = {Trigger.WATCH: "refresh", Trigger.AGENT: "off"}
+    cache = caches.get(trigger, "use")
     testset = service.testsets.load_id(info.id or 0)
     return Subject(request, info, testset, key, service.config(), systems, cache, trigger)
 
@@ -113,7 +115,7 @@ def _experiment(subject: Subject) -> Experiment:
     """The experiment of a request: the settings of the config, with those of the request in their place."""
     request, config = subject.request, subject.config
     if config is None:
-        return Experiment(
+        built = Experiment(
             subject.testset,
             (),
             k=request.k or USUAL_K,
@@ -121,6 +123,7 @@ def _experiment(subject: Subject) -> Experiment:
             primary_spelling=_primary(request),
             convention=request.convention or DEFAULT_CONVENTION,
         )
+        return _with_measures(built)
     chosen = config.settings_of(subject.key)
     given = {"k": request.k, "measures": request.measures and list(request.measures), "primary": _primary(request)}
     if request.measures:
@@ -132,7 +135,26 @@ def _experiment(subject: Subject) -> Experiment:
     names = [system.name for system in subject.systems]
     depth = SetOverrides(depth=options_of(chosen.options, config.folder).depth)
     built = experiment_on(subject.testset, varied, chosen, names, seed=request.seed, cache=subject.cache)
-    return replace(built, given=depth)
+    return _with_measures(replace(built, given=depth))
+
+
+def _with_measures(experiment: Experiment) -> Experiment:
+    """The experiment with the usual measures, as far as the test set allows them, where none were named."""
+    if experiment.measures is not None:
+        return experiment
+    allowed = [measure.canonical for measure in experiment.dry.measures]
+    if "RR@10" in allowed:
+        allowed += (name for name in USUAL_MEASURES if name not in DEFAULT_MEASURES)
+    return replace(experiment, measures=allowed) if allowed else experiment
+
+
+def _left_out(subject: Subject, experiment: Experiment) -> Iterator[str]:
+    """A note about usual measures that no query of the test set allows."""
+    config = subject.config
+    named = subject.request.measures or (None if config is None else config.settings_of(subject.key).measures)
+    missing = [name for name in USUAL_MEASURES if named is None and name not in (experiment.measures or ())]
+    if missing:
+        yield f"no query of the test set allows {', '.join(missing)}"
 
 
 def _by_slot(experiment: Experiment) -> Experiment:
@@ -172,7 +194,13 @@ def _is_configured(service: Service, subject: Subject, experiment: Experiment) -
         return False
     declared = EvaluateRequest(testset=request.testset)
     usual = _experiment(replace(subject, request=declared))
-    return subject.trigger == Trigger.WATCH or settings_of(experiment, name="") == settings_of(_by_slot(usual), name="")
+    return subject.trigger == Trigger.WATCH or _identity(experiment) == _identity(_by_slot(usual))
+
+
+def _identity(experiment: Experiment) -> Json:
+    """What scores a run, however its measures are spelled and in whatever order."""
+    measures = frozenset(parse(spelling).canonical for spelling in experiment.measures or ())
+    return settings_of(experiment, name="") | {"measures": measures, "primary": experiment.primary.canonical}
 
 
 def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
@@ -199,7 +227,7 @@ def _scored(
         testset=subject.info.id or 0,
         run=stored,
         system=name,
-        figures=replace(figures, warnings=(*figures.warnings, *undecided)),
+        figures=replace(figures, warnings=(*figures.warnings, *undecided, *_left_out(subject, experiment))),
         settings=settings,
         payload=to_json(results_payload([evaluation])).encode(),
         void=void_of(evaluation, settings),

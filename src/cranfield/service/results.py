@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,21 +87,10 @@ class Comparisons(StoredComparisons):
             UnknownNameError: there is no such evaluation.
             UsageError: the two do not belong together: other queries, judgments or conventions.
         """
-        from cranfield.evaluation.compare import compare
-        from cranfield.measures import parse
-        from cranfield.project.recipe import with_measure
-
-        declared: Json = dict(self._evaluations.settings(request.baseline))
-        options = _options(request, declared)
         infos = [self._evaluations.get(side) for side in (request.baseline, request.candidate)]
         sides = [self._evaluations.rescore(info.id) for info in infos]
-        spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
-        spellings |= {request.measure: None} if request.measure else {}
-        for spelling in spellings:
-            sides = [with_measure(side, spelling) for side in sides]
-        baseline, candidate = _named_apart(sides, infos)
-        primary = parse(request.measure or declared["primary"])
-        return compare(baseline, candidate, replace(options, primary=primary, limits=baseline.limits))
+        declared: Json = dict(self._evaluations.settings(request.baseline))
+        return compare_evaluations(request, declared, sides, [f"#{info.id}" for info in infos])
 
     def page(self, comparison_id: int) -> ComparisonPage:
         """What its page shows: as stored, or made again and stored where it is of another version.
@@ -131,6 +121,34 @@ class Comparisons(StoredComparisons):
         return self.compare(CompareRequest.model_validate(self.get(comparison_id).options["request"]))
 
 
+def compare_evaluations(
+    request: CompareRequest, declared: Json, sides: Sequence[Evaluation], labels: Sequence[str]
+) -> Comparison:
+    """Compare two evaluations.
+
+    Args:
+        request: the options; what it leaves out is as the baseline was declared.
+        declared: settings of the baseline.
+        sides: baseline and candidate.
+        labels: of the two, for names where both are of one system.
+
+    Raises:
+        UsageError: the two do not belong together: other queries, judgments or conventions.
+    """
+    from cranfield.evaluation.compare import compare
+    from cranfield.measures import parse
+    from cranfield.project.recipe import with_measure
+
+    options = _options(request, declared)
+    spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
+    spellings |= {request.measure: None} if request.measure else {}
+    for spelling in spellings:
+        sides = [with_measure(side, spelling) for side in sides]
+    baseline, candidate = _named_apart(sides, labels)
+    primary = parse(request.measure or declared["primary"])
+    return compare(baseline, candidate, replace(options, primary=primary, limits=baseline.limits))
+
+
 def _options(request: CompareRequest, declared: Json) -> Any:
     """The options of a comparison: those of the request, else those that the baseline's evaluation was declared with."""
     from cranfield.evaluation.verdict import CompareOptions
@@ -140,8 +158,8 @@ def _options(request: CompareRequest, declared: Json) -> Any:
     return CompareOptions(**{**declared["compare"], **chosen, "seed": request.seed})
 
 
-def _named_apart(sides: list[Evaluation], infos: list[EvaluationInfo]) -> list[Evaluation]:
-    """Two evaluations of one system with the number of each in its name."""
+def _named_apart(sides: Sequence[Evaluation], labels: Sequence[str]) -> Sequence[Evaluation]:
+    """Two evaluations of one system with the label of each in its name."""
     if sides[0].name != sides[1].name:
         return sides
-    return [replace(side, name=f"{side.name} #{info.id}") for side, info in zip(sides, infos, strict=True)]
+    return [replace(side, name=f"{side.name} {label}") for side, label in zip(sides, labels, strict=True)]

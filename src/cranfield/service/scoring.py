@@ -18,7 +18,7 @@ from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Evaluation, Limits, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
-from cranfield.measures import Measure
+from cranfield.measures import DEFAULT_MEASURES, Measure
 from cranfield.model import TestSet
 from cranfield.model.query import CLASS
 from cranfield.model.vocabulary import TASK_TYPE
@@ -26,6 +26,9 @@ from cranfield.project.experiment import Experiment
 from cranfield.project.loading import SetOverrides
 from cranfield.service.values import EvaluationFigures, Json
 
+USUAL_MEASURES = (*DEFAULT_MEASURES, "RR")
+"""Computed where neither a request nor the config names any, less those that no query of the test set allows: the default of the
+library, and `mrr` of the specification."""
 BUCKETS_MS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 N_WORST = 20
 QUERY_TYPES = ("query_type", TASK_TYPE, CLASS)

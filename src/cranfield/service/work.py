@@ -167,6 +167,7 @@ def work_on(service: Service, claim: Claim, folder: Path) -> Status:
                     )
                 else:
                     made = [compared(service, job.request)]
+            progress.tell()
             accepted = service.jobs.finish(claim, made)
     except CranfieldError as error:
         accepted = service.jobs.fail(claim, problems_of(error))

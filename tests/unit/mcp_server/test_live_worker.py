@@ -12,8 +12,8 @@ import pytest
 
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
+from cranfield.mcp_server.evidence import Evidence
 from cranfield.mcp_server.server import make_server
-from cranfield.mcp_server.stored import StoredEvidence
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.worker import working
@@ -40,7 +40,7 @@ def service(folder: Path) -> Iterator[Service]:
 
 
 def test_results_are_stored_and_read_again(folder: Path, service: Service) -> None:
-    evidence = StoredEvidence(service, folder / "cranfield.yaml", writes=True)
+    evidence = Evidence(service, None)
 
     async def main() -> None:
         async with connected(make_server(evidence)) as client:
@@ -51,7 +51,7 @@ def test_results_are_stored_and_read_again(folder: Path, service: Service) -> No
             assert [each["result"] for each in made] == ["evaluation/1", "evaluation/2"]
             assert [each["stored"] for each in made] == [True, True]
             assert [each["counts"] for each in made] == [True, False]
-            assert made[0]["figures"][0]["mean"] == 0.875  # 7 of 8 queries
+            assert made[0]["measures"]["nDCG@5"]["mean"] == 0.875  # 7 of 8 queries
             refs = {"baseline": "evaluation/1", "candidate": "evaluation/2"}
             compared = content(await client.call_tool("compare", refs))
             assert (compared["result"], compared["counts"], compared["verdict"]) == ("comparison/1", False, "invalid")
@@ -63,7 +63,7 @@ def test_results_are_stored_and_read_again(folder: Path, service: Service) -> No
                 ("evaluation/1", False),
             ]
             run = {"testset": "testset", "run": "1"}
-            assert content(await client.call_tool("evaluate", run))["figures"] == made[0]["figures"]
+            assert content(await client.call_tool("evaluate", run))["measures"] == made[0]["measures"]
             assert "unknown" in problem(await client.call_tool("evaluate", {"testset": "testset", "system": "no"}))
 
     anyio.run(main)
@@ -71,7 +71,7 @@ def test_results_are_stored_and_read_again(folder: Path, service: Service) -> No
 
 
 def test_a_cancelled_call_ends_its_job(folder: Path, service: Service) -> None:
-    evidence = StoredEvidence(service, folder / "cranfield.yaml", writes=True)
+    evidence = Evidence(service, None)
 
     async def main() -> None:
         async with connected(make_server(evidence)) as client, anyio.create_task_group() as group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,24 +11,28 @@ from typing import Any
 import anyio
 import pytest
 
-from cranfield.errors import UnknownNameError
+from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.judging.store.database import open_store
-from cranfield.mcp_server.evidence import KEPT, FolderEvidence
+from cranfield.mcp_server.evidence import KEPT, Evidence, open_evidence
+from cranfield.mcp_server.refusal import tool_error
 from cranfield.mcp_server.server import make_server
-from cranfield.mcp_server.stored import StoredEvidence
 from cranfield.model import Answer, Outcome, Run
 from cranfield.project.loading import load
+from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
+from cranfield.service.work import work_here
 
 from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text
 
+MADE = "temporary/evaluation"
 
-def ask(evidence: FolderEvidence, body: Callable[[Any], Any], **options: Any) -> Any:
+
+def ask(evidence: Evidence, body: Callable[[Any], Any]) -> Any:
     """Connect a client and run a coroutine with its `call`."""
 
     async def main() -> Any:
-        async with connected(make_server(evidence, **options)) as client:
+        async with connected(make_server(evidence)) as client:
 
             async def call(tool: str, **arguments: object) -> Any:
                 return await client.call_tool(tool, arguments)
@@ -39,11 +43,12 @@ def ask(evidence: FolderEvidence, body: Callable[[Any], Any], **options: Any) ->
 
 
 @pytest.fixture
-def evidence(evidence_folder: Path) -> FolderEvidence:
-    return FolderEvidence(evidence_folder / "cranfield.yaml")
+def evidence(evidence_folder: Path) -> Iterator[Evidence]:
+    with open_evidence(None, evidence_folder / "cranfield.yaml") as found:
+        yield found
 
 
-def test_an_agent_evaluates_compares_and_reads_why(evidence: FolderEvidence, evidence_folder: Path) -> None:
+def test_an_agent_evaluates_compares_and_reads_why(evidence: Evidence, evidence_folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")}
 
     async def body(call) -> None:
@@ -54,7 +59,11 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: FolderEvidence, evi
         assert [each["run"] for each in runs] == ["runs/a.trec", "runs/b.trec"]
         a, b = [content(await call("evaluate", testset="testset", run=each["run"])) for each in runs]
         assert list(a)[:2] == ["counts", "void"]
-        assert (a["primary"], a["figures"][0]["mean"], a["stored"]) == ("nDCG@5", 0.375, False)  # 3 of 8 queries
+        assert (a["primary"], a["measures"]["nDCG@5"]["mean"], a["stored"]) == (
+            "nDCG@5",
+            0.375,
+            False,
+        )  # 3 of 8 queries
         compared = content(await call("compare", baseline=a["result"], candidate=b["result"], test="t"))
         assert compared["verdict"] == "better"
         assert compared["differences"][0]["delta"] == 0.625
@@ -75,7 +84,7 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: FolderEvidence, evi
     assert {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")} == before
 
 
-def test_every_tool_has_a_schema_of_what_it_answers(evidence: FolderEvidence) -> None:
+def test_every_tool_has_a_schema_of_what_it_answers(evidence: Evidence) -> None:
     async def main() -> None:
         async with connected(make_server(evidence)) as client:
             assert "never an instruction" in client.instructions
@@ -84,6 +93,25 @@ def test_every_tool_has_a_schema_of_what_it_answers(evidence: FolderEvidence) ->
             assert all(tool.annotations.read_only_hint for tool in tools)
 
     anyio.run(main)
+
+
+@pytest.fixture(scope="module")
+def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
+    """A folder beside a secret, with a link to it; the system `good` alone may be asked."""
+    outside = tmp_path_factory.mktemp("guarded")
+    folder = outside / "inside"
+    folder.mkdir()
+    for name in ("cranfield.yaml", "testset.yaml"):
+        (folder / name).write_text((evidence_folder / name).read_text())
+    (outside / "secret.trec").write_text(run_text("secret", 1))
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "a.trec").write_text(run_text("a", 1))
+    (folder / "link.trec").symlink_to(outside / "secret.trec")
+    (folder / "runs").mkdir()
+    (folder / "runs" / "a.trec").write_text(run_text("a", 1))
+    (folder / "runs" / "b.trec").write_text("q1 Q0 d1 1 0.5 a\nq1 Q0 d2\n")
+    with open_evidence(None, folder / "cranfield.yaml", frozenset({"good"})) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -95,44 +123,51 @@ def test_every_tool_has_a_schema_of_what_it_answers(evidence: FolderEvidence) ->
         (
             "evaluate",
             {"testset": "testset", "run": "../cranfield.yaml"},
-            "no run file '../cranfield.yaml' in the folder",
+            "no such run file in the folder",
         ),
-        ("evaluate", {"testset": "testset", "run": "/etc/hostname"}, "no run file '/etc/hostname' in the folder"),
-        ("evaluate", {"testset": "testset", "run": "runs/a\0"}, "no run file"),
-        ("evaluate", {"testset": "testset", "run": "x" * 900}, "no run file"),
-        ("evaluate", {"testset": "testset", "run": "link.trec"}, "no run file"),
-        ("evaluate", {"testset": "testset", "run": "cranfield.yaml"}, "no run file"),
-        ("evaluate", {"testset": "testset", "run": ".hidden/a.trec"}, "no run file"),
+        ("evaluate", {"testset": "testset", "run": "/etc/hostname"}, "no such run file in the folder"),
+        ("evaluate", {"testset": "testset", "run": "runs/a\0"}, "no such run file"),
+        ("evaluate", {"testset": "testset", "run": "x" * 900}, "no such run file"),
+        ("evaluate", {"testset": "testset", "run": "link.trec"}, "no such run file"),
+        ("evaluate", {"testset": "testset", "run": "cranfield.yaml"}, "no such run file"),
+        ("evaluate", {"testset": "testset", "run": ".hidden/a.trec"}, "no such run file"),
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "k": 5}, "leave k out"),
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "measures": ["ndgc@3"]}, "did you mean nDCG@3"),
         ("evaluate", {"testset": "testset", "system": "god"}, "did you mean good"),
         ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow broken to be asked"),
-        ("worst_queries", {"result": "memory/1"}, "there is no result memory/1"),
+        ("evaluate", {"testset": "testset", "run": "runs/b.trec"}, '{"untrusted": "runs/b.trec:2: 3 columns'),
+        ("worst_queries", {"result": "memory/1"}, "there is no result 'memory/1'"),
         ("worst_queries", {"result": "memory/1", "limit": 1000}, "less than or equal to 100"),
     ],
 )
 def test_an_error_is_one_of_the_tool_in_our_words(
-    evidence_folder: Path, tool: str, arguments: dict[str, object], message: str, tmp_path: Path
+    guarded: Evidence, tool: str, arguments: dict[str, object], message: str
 ) -> None:
-    folder = tmp_path / "inside"
-    folder.mkdir()
-    for name in ("cranfield.yaml", "testset.yaml"):
-        (folder / name).write_text((evidence_folder / name).read_text())
-    (tmp_path / "secret.trec").write_text(run_text("secret", 1))
-    (folder / ".hidden").mkdir()
-    (folder / ".hidden" / "a.trec").write_text(run_text("a", 1))
-    (folder / "link.trec").symlink_to(tmp_path / "secret.trec")
-    (folder / "runs").mkdir()
-    (folder / "runs" / "a.trec").write_text(run_text("a", 1))
-    evidence = FolderEvidence(folder / "cranfield.yaml", allowed=frozenset({"good"}))
-
     async def body(call) -> None:
-        assert message in problem(await call(tool, **arguments))
+        found = problem(await call(tool, **arguments))
+        assert message in found
+        assert not any(str(folder) in found for folder in guarded.folders)
 
-    ask(evidence, body)
+    ask(guarded, body)
 
 
-def test_a_bug_shows_nothing_of_itself(evidence: FolderEvidence, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("given", "sentence", "hint"),
+    [
+        (Problem("3 columns", path="/srv/search/sets/a.trec", line=2), "sets/a.trec:2: 3 columns.", None),
+        (Problem("cannot read /data/texts/a.db"), "cannot read a.db.", None),
+        (Problem("no answer from http://127.0.0.1/search/all"), "no answer from http://127.0.0.1/search/all.", None),
+        (Problem("x", hint="did you mean R@5? `cranfield measures` lists them"), "x.", "did you mean R@5? `list_measures` lists them."),
+        (Problem("x", hint="run it again without --pilot."), "x.", None),
+        (Problem("x", hint="`cranfield testset rehash` does it. See the guide"), "x.", "See the guide."),
+    ],
+)  # fmt: skip
+def test_an_error_shows_no_path_of_the_machine_and_no_command(given: Problem, sentence: str, hint: str | None) -> None:
+    found = json.loads(str(tool_error(UsageError(given), [Path("/srv/search")])))
+    assert found == {"error": {"untrusted": sentence}} | ({"hint": hint} if hint else {})
+
+
+def test_a_bug_shows_nothing_of_itself(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("a secret")
 
@@ -153,17 +188,18 @@ def test_void_evidence_comes_first_in_every_answer(evidence_folder: Path, tmp_pa
     async def body(call) -> None:
         for _ in range(2):
             made = content(await call("evaluate", testset="testset", run="none.jsonl"))
-        compared = content(await call("compare", baseline="memory/1", candidate="memory/2"))
+        compared = content(await call("compare", baseline=f"{MADE}/1", candidate=f"{MADE}/2"))
         answers = [made, compared]
         for tool, more in (("worst_queries", {}), ("explain_query", {"query": "q1"}), ("get_report", {})):
-            answers += [content(await call(tool, result=ref, **more)) for ref in ("memory/1", "memory/3")]
+            answers += [content(await call(tool, result=ref, **more)) for ref in (f"{MADE}/1", compared["result"])]
         for answer in answers:
             assert list(answer)[:2] == ["counts", "void"]
             assert answer["counts"] is False
-            assert "of 8 queries" in answer["void"][0]
+            assert "of 8 queries" in answer["void"][0]["untrusted"]
         assert compared["verdict"] == "invalid"
 
-    ask(FolderEvidence(tmp_path / "cranfield.yaml"), body)
+    with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
+        ask(evidence, body)
 
 
 def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tmp_path: Path) -> None:
@@ -193,55 +229,56 @@ def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tm
             page = content(await call("get_report", result=ref, offset=page["next_offset"]))
         assert len(text) == page["n_characters"]
 
-    ask(FolderEvidence(tmp_path / "cranfield.yaml"), body)
+    with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
+        ask(evidence, body)
 
 
-def test_the_oldest_result_is_dropped(evidence: FolderEvidence) -> None:
-    from cranfield.mcp_server.evidence import Wanted
+def test_the_oldest_comparison_is_dropped(evidence: Evidence) -> None:
+    async def body(call) -> None:
+        run = {"testset": "testset", "run": "runs/a.trec"}
+        refs = [content(await call("evaluate", **run))["result"] for _ in range(2)]
+        sides = dict(zip(("baseline", "candidate"), refs, strict=True))
+        made = [content(await call("compare", **sides))["result"] for _ in range(KEPT + 1)]
+        assert len(set(made)) == KEPT + 1
+        assert "comparison" in problem(await call("get_result", result=made[0]))
+        content(await call("get_result", result=made[-1]))
 
-    made = evidence.evaluate_run(Wanted("testset", run="runs/a.trec"))
-    for _ in range(KEPT):
-        evidence.memory.keep(made.value, made.options)
-    with pytest.raises(UnknownNameError, match="no result memory/1"):
-        evidence.get("memory/1")
+    ask(evidence, body)
 
 
 def test_an_unknown_system_on_the_command_line_is_refused(evidence_folder: Path) -> None:
-    with pytest.raises(UnknownNameError, match="god"):
-        FolderEvidence(evidence_folder / "cranfield.yaml", allowed=frozenset({"god"}))
+    with (
+        pytest.raises(UnknownNameError, match="god"),
+        open_evidence(None, evidence_folder / "cranfield.yaml", frozenset({"god"})),
+    ):
+        pass
 
 
-def test_a_database_has_stored_runs_and_test_sets(evidence_folder: Path, tmp_path: Path) -> None:
+def test_a_database_is_read_and_not_written(evidence_folder: Path, tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "books.db")) as store:
         service = open_service(store, evidence_folder / "cranfield.yaml")
         (tmp_path / "set.yaml").write_text(set_text())
-        service.testsets.keep("uploaded", load(tmp_path / "set.yaml"))
+        uploaded = service.testsets.keep("uploaded", load(tmp_path / "set.yaml"))
         ids = [service.runs.add(name, evidence_folder / "runs" / f"{name}.trec").id for name in ("a", "b")]
-        evidence = StoredEvidence(service, evidence_folder / "cranfield.yaml")
+        job = service.jobs.submit(EvaluateRequest(testset="uploaded", runs=(ids[1],), measures=("nDCG@5",)))
+        work_here(service, job.id, tmp_path / "job")
+        before = (tmp_path / "books.db").read_bytes()
 
         async def body(call) -> None:
             listed = content(await call("list_systems"))
             assert [each["name"] for each in listed["testsets"]] == ["testset", "uploaded"]
             assert [each["run"] for each in content(await call("list_runs"))["runs"]] == [str(ids[1]), str(ids[0])]
-            for testset in ("uploaded", "testset"):
+            for testset in ("uploaded", uploaded.ref, "testset"):
                 made = content(await call("evaluate", testset=testset, run=str(ids[0]), measures=["nDCG@5"]))
-                assert made["figures"][0]["mean"] == 0.375
+                assert (made["measures"]["nDCG@5"]["mean"], made["stored"]) == (0.375, False)
             assert "no stored run" in problem(await call("evaluate", testset="uploaded", run="runs/a.trec"))
-            assert content(await call("list_results"))["results"] == []
-            for ref in ("evaluation/1", "comparison/1", "job/1", "elsewhere/1", "evaluation/x"):
+            stored = content(await call("list_results"))["results"]
+            assert [each["result"] for each in stored] == ["evaluation/1"]
+            sides = {"baseline": "temporary/evaluation/1", "candidate": "evaluation/1"}
+            assert content(await call("compare", **sides))["differences"][0]["delta"] == 0.625
+            for ref in ("evaluation/2", "comparison/1", "temporary/job/9", "elsewhere/1", "evaluation/x"):
                 problem(await call("get_result", result=ref))
 
-        ask(evidence, body)
-        assert service.jobs.all() == ()
-
-
-def test_writes_need_a_token_that_may(evidence_folder: Path, tmp_path: Path) -> None:
-    with closing(open_store(tmp_path / "books.db")) as store:
-        service = open_service(store, evidence_folder / "cranfield.yaml")
-        evidence = StoredEvidence(service, evidence_folder / "cranfield.yaml", writes=True)
-
-        async def body(call) -> None:
-            assert "may not store" in problem(await call("evaluate", testset="testset", system="good"))
-
-        ask(evidence, body, may_write=lambda _: False)
-        assert service.jobs.all() == ()
+        with open_evidence(store, evidence_folder / "cranfield.yaml") as evidence:
+            ask(evidence, body)
+        assert (tmp_path / "books.db").read_bytes() == before

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.mcp_server.http import HttpOptions, admit_accounts, fixed_token, may_write
+from cranfield.mcp_server.http import Tokens, fixed_token, known_hosts
 
 from .conftest import content, problem
 
@@ -42,7 +42,7 @@ def test_over_stdio_nothing_but_the_protocol_is_printed(folder: Path) -> None:
         given = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], cwd=str(folder))
         async with Client(given) as client:
             made = content(await client.call_tool("evaluate", {"testset": "testset", "run": "runs/a.trec"}))
-            assert made["figures"][0]["mean"] == 0.375
+            assert made["measures"]["nDCG@5"]["mean"] == 0.375
             seen: list[float] = []
 
             async def count(n: float, _total: float | None, _message: str | None) -> None:
@@ -137,7 +137,7 @@ def test_over_http_with_a_token(folder: Path) -> None:
             refused = await client.call_tool("evaluate", {"testset": "testset", "system": "slow"})
             assert "does not allow slow" in problem(refused)
             made = content(await client.call_tool("evaluate", {"testset": "testset", "system": "good"}))
-            assert made["figures"][0]["mean"] == 0.875  # 7 of 8 queries
+            assert made["measures"]["nDCG@5"]["mean"] == 0.875  # 7 of 8 queries
 
     with running(folder, "--systems", "good") as address:
         anyio.run(main, address)
@@ -175,9 +175,8 @@ def test_token_host_and_origin_are_checked(folder: Path) -> None:
 
 def test_an_address_that_others_reach_needs_its_name() -> None:
     with pytest.raises(UsageError, match="its name is not known"):
-        HttpOptions(host="0.0.0.0")
-    options = HttpOptions(host="0.0.0.0", allow_hosts=("agents.example.org",))
-    assert options.hosts == ["agents.example.org"]
+        known_hosts("0.0.0.0", 80, ())
+    assert known_hosts("0.0.0.0", 80, ("agents.example.org",)) == ["agents.example.org"]
 
 
 def test_a_token_of_the_environment_must_be_long() -> None:
@@ -194,22 +193,24 @@ def test_tokens_of_accounts_are_admitted_by_role_and_scope(tmp_path: Path) -> No
     from cranfield.judging.store.schema import Role
 
     with closing(open_store(tmp_path / "books.db")) as store:
-        admit = admit_accounts(store, TOKEN)
+        tokens = Tokens(TOKEN, store)
         day = 86_400_000
         lee = store.people.add("lee", role=Role.LEAD).id
         vic = store.people.add("vic", role=Role.VIEWER).id
-        found = {
-            "read": admit(store.people.add_token(vic, "t", "read", day)),
-            "evaluate": admit(store.people.add_token(lee, "t", "evaluate", day)),
-            "judge": admit(store.people.add_token(lee, "t", "judge", day)),
-            "unknown": admit("x" * 40),
-            "fixed": admit(TOKEN),
+        sent = {
+            "read": store.people.add_token(vic, "t", "read", day),
+            "evaluate": store.people.add_token(lee, "t", "evaluate", day),
+            "judge": store.people.add_token(lee, "t", "judge", day),
+            "unknown": "x" * 40,
+            "fixed": TOKEN,
         }
-        assert found == {"read": False, "evaluate": True, "judge": None, "unknown": None, "fixed": True}
-
-
-def test_a_request_of_http_may_write_only_as_its_token_may() -> None:
-    from starlette.requests import Request
-
-    assert not may_write(Request({"type": "http", "cranfield.may_write": False}))
-    assert may_write(None)
+        found = {name: tokens.find(token) for name, token in sent.items()}
+        assert {name: each and each.scopes for name, each in found.items()} == {
+            "read": ["read"],
+            "evaluate": ["read", "evaluate"],
+            "judge": None,
+            "unknown": None,
+            "fixed": ["read", "evaluate"],
+        }
+        assert [found[name].client_id for name in ("read", "fixed")] == ["vic", "operator"]
+        assert Tokens("").find("") is None

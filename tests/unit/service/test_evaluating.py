@@ -13,12 +13,13 @@ import pytest
 from cranfield.database.migrate import back_up
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.database import open_store
+from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import Predicate, Query, TestSet
 from cranfield.project.loading import load
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
-from cranfield.service.scoring import figures_of
+from cranfield.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.service.service import open_service
 from cranfield.service.store.jobs import ProblemCode
 from cranfield.service.store.schema import JobState, Trigger
@@ -32,7 +33,7 @@ def work(project, request: JobRequest, **given: object) -> JobInfo:
 
 
 def evaluate(project, **given: object) -> tuple[EvaluationInfo, ...]:
-    job = work(project, EvaluateRequest(testset="help", **given))
+    job = work(project, EvaluateRequest(**{"testset": "help", **given}))
     assert job.problems == ()
     return project.service.evaluations.for_job(job.id)
 
@@ -235,12 +236,33 @@ def test_metrics_follow_live_answers_that_are_scored_as_configured(project) -> N
     assert [info.configured for info in evaluate(project, systems=["old"])] == [True]
     (usual,) = evaluate(project, systems=["old"], k=3, convention="trec", components=())
     assert usual.configured  # the same as the config says
+    (spelled,) = evaluate(project, systems=["old"], measures=["ndcg_cut_10", "MRR"], primary="MRR")
+    assert spelled.configured
     for given in ({"k": 2}, {"measures": ["P@1"]}, {"convention": "quepid"}, {"pilot": True}):
         assert [info.configured for info in evaluate(project, systems=["old"], **given)] == [False]
     assert [info.configured for info in evaluate(project, runs=[usual.run_id])] == [False]
     followed = project.service.evaluations.followed(0, ["api"])
-    assert [info.id for info in followed] == [usual.id, usual.id - 1]
+    assert [info.id for info in followed] == [spelled.id, usual.id, usual.id - 1]
     assert project.service.evaluations.followed(0, ["watch"]) == ()
+
+
+@pytest.mark.slow
+def test_the_usual_measures_are_those_that_the_test_set_allows_also_where_they_are_named(project) -> None:
+    config = project.folder / "cranfield.yaml"
+    config.write_text(config.read_text().replace("measures: [RR, nDCG@10]\n", ""))
+    (usual,) = evaluate(project, systems=["old"])
+    assert set(usual.figures.measures) == set(USUAL_MEASURES)
+    (named,) = evaluate(project, systems=["old"], measures=list(USUAL_MEASURES))
+    (fewer,) = evaluate(project, systems=["old"], measures=list(DEFAULT_MEASURES))
+    assert [info.configured for info in (usual, named, fewer)] == [True, True, False]
+    closed = project.folder / "closed.yaml"
+    closed.write_text(
+        "cranfield_testset: 1\nname: closed\nqueries:\n  - {id: q1, text: nothing of this, negative: true}\n"
+    )
+    project.service.testsets.add("closed", closed)
+    (none,) = evaluate(project, testset="closed", runs=[usual.run_id])
+    assert list(none.figures.measures) == ["Silence"]
+    assert any("no query of the test set allows nDCG@10" in text for text in none.figures.warnings)
 
 
 @pytest.mark.slow

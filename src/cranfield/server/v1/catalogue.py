@@ -24,10 +24,11 @@ def _measures() -> MeasureList:
     from cranfield.measures import Measure
     from cranfield.measures.keys import base_key
     from cranfield.reporting.documents.catalogue import measures_document
+    from cranfield.service.scoring import USUAL_MEASURES
 
     payload = measures_document().payload()
     rows = [MeasureInfo(**row, key=base_key(Measure(row["name"]))) for row in payload["measures"]]
-    return MeasureList(default=payload["default"], measures=rows)
+    return MeasureList(default=list(USUAL_MEASURES), measures=rows)
 
 
 @router.get("/systems", dependencies=[RESULTS])

@@ -26,8 +26,6 @@ uploads = APIRouter(route_class=Route)
 """Routes that take as much as the limits of the server allow."""
 KEY_CHARS = 100
 LISTS = ("systems", "runs", "components", "measures", "tags")
-SEED_MEASURES = ("nDCG@10", "R@10", "RR", "AP", "P@5", "Success@5", "Judged@10")
-"""Where neither the request nor the config names any: the default measures, with `recall_at_10`, `ndcg_at_10` and `mrr`."""
 Prefer = Annotated[
     str | None,
     Header(
@@ -109,8 +107,6 @@ async def evaluate(
     sent = _checked(fields, strict=not is_form)
     if sent.book and caller.scope == "evaluate":
         raise RefusedError(403, "a token of scope evaluate may not use a book", "scope: manage", "scope")
-    if sent.measures is None:
-        sent = sent.model_copy(update={"measures": await run_in_threadpool(_usual_measures, service, sent.testset)})
     return await _answered(request, sent, caller, prefer, key)
 
 
@@ -176,13 +172,3 @@ def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:
     for upload in form.uploads("runs", run_format):
         fields.setdefault("runs", []).append(save_run(service, "", upload, by).id)
     return fields
-
-
-def _usual_measures(service: Service, testset: str) -> tuple[str, ...] | None:
-    """None where the config names measures for the test set: they are taken then."""
-    config = service.config()
-    if config is None:
-        return SEED_MEASURES
-    key = service.testsets.config_key(testset.rpartition("@")[0] or testset)
-    declared = config.measures if key is None else config.sets[key].measures
-    return None if declared is not None else SEED_MEASURES
