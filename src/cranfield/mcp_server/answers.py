@@ -106,7 +106,7 @@ class ResultPage(Answer):
 
 
 class ResultAnswer(Answer):
-    """The base of what is said about a result."""
+    """The base of what is stated about a result."""
 
     counts: bool
     """False: the figures mean nothing, for the reasons in `void`."""

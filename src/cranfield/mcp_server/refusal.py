@@ -1,4 +1,4 @@
-"""Errors of Cranfield as errors of a tool: nothing of the machine, what others wrote marked, and only steps that an agent can take."""
+"""Errors of Cranfield as errors of a tool: nothing of the machine, what others wrote marked, and tools in place of commands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from cranfield.errors import SHOWN_PROBLEMS, CranfieldError, Problem
 
-TOOLS = {"cranfield measures": "list_measures", "cranfield evaluate": "evaluate", "cranfield compare": "compare"}
-"""Command in a hint to the tool that does the same."""
-_COMMAND = re.compile(r"\bcranfield [a-z]|(?<!\w)--?[a-z]|\bpip install\b")
+TOOLS = {"measures": "list_measures", "evaluate": "evaluate", "compare": "compare"}
+"""Command to the tool that does the same."""
+_COMMAND = re.compile(r"`cranfield (\w+)([^`]*)`")
 _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/(?:[^\s/'\"`,;:]+/)+")
-_SENTENCE = re.compile(r"(?<=[.?!]) ")
 
 
 def tool_error(error: CranfieldError, folders: Sequence[Path]) -> ToolError:
@@ -54,8 +53,8 @@ def _public(problem: Problem, folders: Sequence[Path]) -> Problem:
 
 
 def _hint(problem: Problem) -> str:
-    """The hint with tools in place of commands, without sentences about what an agent cannot do."""
-    text = problem.hint_sentence()
-    for command, tool in TOOLS.items():
-        text = text.replace(f"`{command}`", f"`{tool}`")
-    return " ".join(sentence for sentence in _SENTENCE.split(text) if not _COMMAND.search(sentence))
+    """The hint with tools in place of commands; a command without a tool is for the operator."""
+    return _COMMAND.sub(
+        lambda found: f"`{TOOLS[found[1]]}`" if found[1] in TOOLS else f"the operator's command {found[0]}",
+        problem.hint_sentence(),
+    )

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request
@@ -31,6 +31,8 @@ STATUSES = {"UnknownNameError": 404, "QueueFullError": 429, "KeyConflictError": 
 """Class of an error to the status of its answer; 422 for all others. Names: the service is imported where there is one."""
 CODES = {413: "too_large", 422: "unprocessable_entity"}
 """Status to the code of its problems where Python's words for it differ by version."""
+PLACES = {"query": "?{}", "path": "{{{}}}", "header": "header {}", "cookie": "cookie {}"}
+"""Part of a request to how a name in it is written; one of JSON or of a form stands alone: `grades[0].doc`."""
 LOG = logging.getLogger("cranfield.server")
 
 
@@ -113,8 +115,17 @@ def _names(error: CranfieldError) -> set[str]:
 def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    problems = [Problem(_lower(each["msg"]), path=".".join(map(str, each["loc"])) or None) for each in error.errors()]
-    return error_response(request, 422, problems, code="invalid")
+    return error_response(request, 422, [_problem(each) for each in error.errors()], code="invalid")
+
+
+def _problem(found: Mapping[str, Any]) -> Problem:
+    """What is wrong with a part of a request, and where, as the client wrote it."""
+    part, *names = found["loc"]
+    if found["type"] == "json_invalid":
+        return Problem(f"not JSON at character {names[0]}: {_lower(found['ctx']['error'])}", path="body")
+    name = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in names).removeprefix(".")
+    place = PLACES.get(part, "{}").format(name) if name else str(part)
+    return Problem(_lower(found["msg"]), path=place, hint=found.get("ctx", {}).get("hint"))
 
 
 def _lower(message: str) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
+from cranfield.errors import MeasureError
 from cranfield.evaluation.values import RATED_BY_SLOT
-from cranfield.measures import DEFAULT_MEASURES, parse
+from cranfield.measures import parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
@@ -142,18 +143,28 @@ def _with_measures(experiment: Experiment) -> Experiment:
     """The experiment with the usual measures, as far as the test set allows them, where none were named."""
     if experiment.measures is not None:
         return experiment
-    allowed = [measure.canonical for measure in experiment.dry.measures]
-    if "RR@10" in allowed:
-        allowed += (name for name in USUAL_MEASURES if name not in DEFAULT_MEASURES)
-    return replace(experiment, measures=allowed) if allowed else experiment
+    allowed = set(experiment.dry.measures)
+    if parse("RR@10") not in allowed:
+        return experiment  # the library chooses, and notes what it leaves out
+    allowed.add(parse("RR"))
+    usual = [name for name in USUAL_MEASURES if parse(name) in allowed or _is_allowed(experiment, name)]
+    return replace(experiment, measures=usual)
+
+
+def _is_allowed(experiment: Experiment, spelling: str) -> bool:
+    """Whether the test set allows a measure that has no value for a run without results."""
+    try:
+        return bool(replace(experiment, measures=[spelling]).dry.measures)
+    except MeasureError:
+        return False
 
 
 def _left_out(subject: Subject, experiment: Experiment) -> Iterator[str]:
     """A note about usual measures that no query of the test set allows."""
     config = subject.config
     named = subject.request.measures or (None if config is None else config.settings_of(subject.key).measures)
-    missing = [name for name in USUAL_MEASURES if named is None and name not in (experiment.measures or ())]
-    if missing:
+    missing = [name for name in USUAL_MEASURES if name not in (experiment.measures or USUAL_MEASURES)]
+    if named is None and missing:
         yield f"no query of the test set allows {', '.join(missing)}"
 
 
@@ -199,7 +210,7 @@ def _is_configured(service: Service, subject: Subject, experiment: Experiment) -
 
 def _identity(experiment: Experiment) -> Json:
     """What scores a run, however its measures are spelled and in whatever order."""
-    measures = frozenset(parse(spelling).canonical for spelling in experiment.measures or ())
+    measures = frozenset(experiment.dry.measures if experiment.measures is None else parse_all(experiment.measures))
     return settings_of(experiment, name="") | {"measures": measures, "primary": experiment.primary.canonical}
 
 

@@ -88,7 +88,7 @@ def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Prob
         "book": lambda: service.store.books.get(request.book) if request.book else None,
         "measures": lambda: parse_all([*(request.measures or ()), *([request.primary] if request.primary else [])]),
         "convention": lambda: None if request.convention is None else convention_named(request.convention),
-        **{f"runs: {run}": partial(service.runs.get, run) for run in request.runs},
+        **{f"runs[{place}]": partial(service.runs.get, run) for place, run in enumerate(request.runs)},
     }
     for where, check in checks.items():
         yield from _problems(where, check)

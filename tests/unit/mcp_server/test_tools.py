@@ -158,11 +158,12 @@ def test_an_error_is_one_of_the_tool_in_our_words(
         (Problem("cannot read /data/texts/a.db"), "cannot read a.db.", None),
         (Problem("no answer from http://127.0.0.1/search/all"), "no answer from http://127.0.0.1/search/all.", None),
         (Problem("x", hint="did you mean R@5? `cranfield measures` lists them"), "x.", "did you mean R@5? `list_measures` lists them."),
-        (Problem("x", hint="run it again without --pilot."), "x.", None),
-        (Problem("x", hint="`cranfield testset rehash` does it. See the guide"), "x.", "See the guide."),
+        (Problem("x", hint="`cranfield testset rehash` does it"), "x.", "the operator's command `cranfield testset rehash` does it."),
     ],
 )  # fmt: skip
-def test_an_error_shows_no_path_of_the_machine_and_no_command(given: Problem, sentence: str, hint: str | None) -> None:
+def test_an_error_shows_no_path_of_the_machine_and_tools_in_place_of_commands(
+    given: Problem, sentence: str, hint: str | None
+) -> None:
     found = json.loads(str(tool_error(UsageError(given), [Path("/srv/search")])))
     assert found == {"error": {"untrusted": sentence}} | ({"hint": hint} if hint else {})
 

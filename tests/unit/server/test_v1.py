@@ -219,21 +219,23 @@ def test_seconds_to_wait(prefer: str | None, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("path", "fields", "files", "message"),
     [
-        ("/v1/runs", {"nmae": "typo"}, ["file"], "unknown field nmae"),
-        ("/v1/runs", {"name": ["a", "b"]}, ["file"], "more than one name"),
-        ("/v1/runs", {}, ["file", "file"], "2 files as file"),
-        ("/v1/runs", {}, ["file", "queries"], "1 file as queries"),
-        ("/v1/testsets", {"queries": "text"}, ["file"], "unknown field queries"),
+        ("/v1/runs", {"nmae": "typo"}, ["file"], "nmae: unknown field"),
+        ("/v1/runs", {"name": ["a", "b"]}, ["file"], "name: sent 2 times"),
+        ("/v1/runs", {}, ["file", "file"], "file: 2 files"),
+        ("/v1/runs", {}, ["file", "queries"], "queries: 1 file"),
+        ("/v1/testsets", {"queries": "text"}, ["file"], "queries: unknown field"),
         ("/v1/evaluate", {"testset": "shop"}, ["testset"], "two test sets"),
         ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no file of a test set"),
-        ("/v1/evaluate", {"testset": "shop", "k": ["1", "2"]}, ["runs"], "more than one k"),
+        ("/v1/evaluate", {"testset": "shop", "k": ["1", "2"]}, ["runs"], "k: sent 2 times"),
     ],
 )
 def test_no_field_of_a_form_is_ignored(
     api: Api, path: str, fields: dict[str, Any], files: list[str], message: str
 ) -> None:
     answer = api().post(path, data=fields, files=[(name, ("a.run", RUN)) for name in files])
-    assert (answer.status_code, answer.json()["error"]) == (422, message)
+    (error,) = answer.json()["errors"]
+    place = f"{error['where']}: " if error["where"] else ""
+    assert (answer.status_code, place + error["message"]) == (422, message)
 
 
 def test_uploads_of_an_account_at_a_time_are_limited(api: Api) -> None:
@@ -346,7 +348,30 @@ def test_the_same_key_is_one_job(api: Api) -> None:
 def test_unknown_names_of_a_request_are_all_reported(api: Api) -> None:
     sent = {"testset": "nope", "runs": [99], "measures": ["nDGC@10"], "convention": "x"}
     errors = api().post("/v1/evaluate", json=sent).json()["errors"]
-    assert {each["where"] for each in errors} == {"testset", "runs: 99", "measures", "convention"}
+    assert {each["where"] for each in errors} == {"testset", "runs[0]", "measures", "convention"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "given", "places"),
+    [
+        ("GET", "/v1/evaluations?limit=0&colour=red&since=x", {}, {"?limit", "?colour", "?since"}),
+        ("GET", "/v1/testsets/shop/queries?limit=0&cursor=0", {}, {"?limit", "?cursor"}),
+        ("GET", "/v1/jobs/0", {}, {"{job_id}"}),
+        ("POST", "/v1/compare", {"json": {"baseline": "1", "colour": 1}}, {"baseline", "candidate", "colour"}),
+        ("POST", "/v1/compare", {"content": b"{", "headers": {"content-type": "application/json"}}, {"body"}),
+        ("POST", "/v1/compare", {"json": {"baseline": 1, "candidate": 2}, "headers": {"prefer": "\x7f"}}, {"header prefer"}),
+        ("POST", "/v1/evaluate", {"json": {"testset": "shop", "k": 0, "measures": ["AP", ""]}}, {"k", "measures[1]"}),
+        ("POST", f"/v1/evaluate?components={'x' * 300}", {"json": {"testset": "shop"}}, {"?components"}),
+        ("POST", "/v1/runs", {"files": {"file": ("a", RUN)}, "data": {"nmae": "x", "colour": "y"}}, {"nmae", "colour"}),
+        ("POST", "/v1/books/shop/grades", {"json": {"grades": [{"query": "q0", "grade": "x"}]}}, {"grades[0].doc", "grades[0].grade"}),
+    ],
+)  # fmt: skip
+def test_every_wrong_part_of_a_request_is_named_as_it_was_sent(
+    api: Api, method: str, path: str, given: dict[str, Any], places: set[str]
+) -> None:
+    answer = api("manage").request(method, path, **given)
+    assert answer.status_code == 422, answer.text
+    assert {each["where"] for each in answer.json()["errors"]} == places
 
 
 def test_files_are_downloaded_in_the_formats_that_are_written(api: Api) -> None:

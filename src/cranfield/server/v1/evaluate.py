@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -104,7 +105,7 @@ async def evaluate(
         fields = await _json_of(request)
     if components:
         fields["components"] = [name for each in components for name in each.split(",") if name]
-    sent = _checked(fields, strict=not is_form)
+    sent = _checked(fields, strict=not is_form, queried={"components"} if components else set())
     if sent.book and caller.scope == "evaluate":
         raise RefusedError(403, "a token of scope evaluate may not use a book", "scope: manage", "scope")
     return await _answered(request, sent, caller, prefer, key)
@@ -140,12 +141,17 @@ async def _json_of(request: Request) -> dict[str, Any]:
     return found
 
 
-def _checked(fields: dict[str, Any], *, strict: bool) -> EvaluateRequest:
-    """The request; in a form numbers are text."""
+def _checked(fields: dict[str, Any], *, strict: bool, queried: Collection[str] = ()) -> EvaluateRequest:
+    """The request; in a form numbers are text, and some fields are parameters of the query."""
     try:
         return EvaluateRequest.model_validate_json(json.dumps(fields), strict=strict)
     except ValidationError as error:
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+        raise RequestValidationError(
+            [
+                {**each, "loc": ("query", each["loc"][0]) if each["loc"][0] in queried else ("body", *each["loc"])}
+                for each in error.errors()
+            ]
+        ) from None
 
 
 def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:

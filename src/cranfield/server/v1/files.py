@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import UploadFile
 
 from cranfield.server.access import CSRF_FIELD, Caller
@@ -73,7 +74,8 @@ async def sent_form(
         lists: those of them that take it several times.
 
     Raises:
-        RefusedError: an unknown field, too much in one, or too many uploads at a time.
+        RequestValidationError: every unknown field, and every one with too much in it.
+        RefusedError: too many uploads at a time.
     """
     with counted(request.app.state.uploads, caller.account.id, MOST_UPLOADS) as is_free:
         if not is_free:
@@ -88,16 +90,24 @@ async def sent_form(
                 elif value.filename or value.size:  # else the empty field of a browser
                     found.files.setdefault(name, []).append(value)
             found.pop(CSRF_FIELD)
-            hint = f"files are {', '.join(most)}; other fields are {', '.join(sorted(texts))}"
-            for name, files in found.files.items():
-                if len(files) > most.get(name, 0):
-                    raise RefusedError(422, f"{n_of(len(files), 'files')} as {name}", hint, "invalid")
-            for name, values in found.texts.items():
-                if name not in texts:
-                    raise RefusedError(422, f"unknown field {name}", hint, "invalid")
-                if len(values) > 1 and name not in lists:
-                    raise RefusedError(422, f"more than one {name}", hint, "invalid")
+            if problems := [*_wrong_fields(found, most, texts, lists)]:
+                raise RequestValidationError(problems)
             yield found
+
+
+def _wrong_fields(
+    form: SentForm, most: Mapping[str, int], texts: Collection[str], lists: Collection[str]
+) -> Iterator[dict[str, object]]:
+    """The fields that a form should not have, or not so often, as `sent_form` takes them."""
+    wrong = [(name, n_of(len(files), "files")) for name, files in form.files.items() if len(files) > most.get(name, 0)]
+    for name, values in form.texts.items():
+        if name not in texts:
+            wrong.append((name, "unknown field"))
+        elif len(values) > 1 and name not in lists:
+            wrong.append((name, f"sent {len(values)} times"))
+    hint = f"files are {', '.join(most)}; other fields are {', '.join(sorted(texts))}"
+    for name, message in wrong:
+        yield {"type": "form", "loc": ("body", name), "msg": message, "ctx": {"hint": hint}}
 
 
 def form_schema(required: str, properties: Mapping[str, Any], description: str = "") -> dict[str, Any]:
