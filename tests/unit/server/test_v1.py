@@ -453,7 +453,7 @@ def test_the_client(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             client.evaluation(999)
         with pytest.raises(RefusedError) as caught:
             client.submit("nope", runs=[99])
-        assert [each.path for each in caught.value.problems] == ["testset", "runs: 99"]
+        assert [each.path for each in caught.value.problems] == ["testset", "runs[0]"]
         cancelled = client.cancel(client.submit("shop", runs=[1]).id)
         with pytest.raises(JobFailedError, match="was cancelled"):
             client.evaluations_of(cancelled)
