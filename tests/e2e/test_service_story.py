@@ -13,8 +13,8 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
+from cranfield.service.responses import JobState
 from cranfield.service.service import open_service
-from cranfield.service.store.schema import JobState
 from cranfield.service.watch.scheduler import Scheduler
 from cranfield.service.watch.status import watch_states
 from cranfield.service.worker import working

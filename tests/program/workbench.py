@@ -9,9 +9,9 @@ from cranfield.project.experiment import Experiment
 from cranfield.project.loading import load
 from cranfield.reporting import results_payload, to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import Trigger
 from cranfield.service.scoring import figures_of, score, settings_of, void_of
 from cranfield.service.service import Service
-from cranfield.service.store.schema import Trigger
 from cranfield.service.values import JobProblem, NewComparison, NewEvaluation
 
 WORDS = ("wool", "socks", "blue", "shirt", "rain", "coat", "boots", "winter", "hat", "shoes", "red", "scarf")
@@ -156,7 +156,12 @@ def fill(service: Service, folder: Path, n_queries: int = 30) -> dict[str, int]:
     claim = service.jobs.claim("test:1")
     assert claim is not None
     ids["failed"] = claim.job
-    problem = JobProblem("the search did not start: no such file", "search", "check `command` of the system", "system")
+    problem = JobProblem(
+        message="the search did not start: no such file",
+        where="search",
+        hint="check `command` of the system",
+        code="system",
+    )
     service.jobs.fail(claim, [problem])
     ids["queued"] = service.jobs.submit(EvaluateRequest(testset="shop", runs=(1,)), trigger=Trigger.API).id
     return ids

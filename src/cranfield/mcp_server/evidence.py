@@ -15,9 +15,9 @@ from cranfield.errors import CranfieldError, UnknownNameError, UsageError
 from cranfield.mcp_server import answers
 from cranfield.mcp_server.answers import untrusted
 from cranfield.mcp_server.results import Found, next_offset
+from cranfield.service.responses import JobKind, JobState, Trigger
 from cranfield.service.results import compare_evaluations
 from cranfield.service.service import Service, open_service
-from cranfield.service.store.schema import JobKind, JobState, Trigger
 from cranfield.service.values import EvaluationFilter, EvaluationInfo, JobInfo
 from cranfield.service.worker import working
 
@@ -210,7 +210,7 @@ class Evidence:
         if self.writes:
             return int(run)
         with self._stored.runs.file(int(run)) as (info, path):
-            return self._made.runs.add(info.name, path, format=info.format).id
+            return self._made.runs.add(info.name, path, format_name=info.format).id
 
     def _folder(self) -> Path:
         config: Config | None = self._made.config()

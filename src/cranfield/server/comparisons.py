@@ -16,7 +16,7 @@ from cranfield.server.pages import render_page
 from cranfield.server.results import comparison_page_of, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
 from cranfield.service.requests import CompareRequest
-from cranfield.service.store.schema import Trigger
+from cranfield.service.responses import Trigger
 from cranfield.service.values import EvaluationFilter
 from cranfield.testsets.diff import diff
 from cranfield.testsets.judging_notes import guidelines_differ

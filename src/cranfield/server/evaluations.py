@@ -21,7 +21,7 @@ from cranfield.server.results import service_of
 from cranfield.server.summary import evidence_block, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.service.requests import CompareRequest, EvaluateRequest
-from cranfield.service.store.schema import Source, Trigger
+from cranfield.service.responses import Source, Trigger
 from cranfield.service.values import EvaluationFilter
 from cranfield.words import n_of
 

@@ -16,7 +16,7 @@ from cranfield.server.streams import events, number_event
 from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_table, list_caption, listed, schedule_table
 from cranfield.server.v1.jobs import found_job
 from cranfield.service.requests import CompareRequest
-from cranfield.service.store.schema import JobState
+from cranfield.service.responses import JobState
 from cranfield.service.watch.status import watch_states
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.store.schema import ItemState
 from cranfield.judging.store.values import ItemFilter
 from cranfield.server.testsets import Refresh, refresh_of
-from cranfield.service.store.schema import JobState
+from cranfield.service.responses import JobState
 from cranfield.service.values import EvaluationFilter
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from cranfield.server.results import service_of
 from cranfield.service.hole_grades import compare_results
 from cranfield.service.probe import Probed, probe_in_child
 from cranfield.service.requests import EvaluateRequest
-from cranfield.service.store.schema import Trigger
+from cranfield.service.responses import Trigger
 from cranfield.service.tuning import (
     config_value,
     opened,

@@ -21,8 +21,8 @@ from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
-from cranfield.service.store.schema import Trigger
 from cranfield.service.systems import ChosenSystem, chosen_systems
 from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
 

@@ -22,8 +22,8 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.values import ItemFilter, SaveRequest
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import Source, Trigger
 from cranfield.service.snapshot import empty_pool, snapshot_pool
-from cranfield.service.store.schema import Source, Trigger
 from cranfield.stats.consensus import DEFAULT_RULE
 from cranfield.testsets.split import only
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.responses import Trigger
 from cranfield.service.store.jobs import StoredJobs
-from cranfield.service.store.schema import Trigger
 from cranfield.service.values import JobInfo
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 
 T = TypeVar("T")
 Number = Annotated[float | None, Field(allow_inf_nan=False)]
@@ -49,11 +50,45 @@ class Page(Answer, Generic[T]):
     """Address of the next page, also in the header `Link`; null at the end."""
 
 
-JobState = Literal["queued", "running", "done", "failed", "cancelled"]
-JobKind = Literal["evaluate", "compare"]
-Trigger = Literal["api", "page", "watch", "agent"]
-Source = Literal["upload", "config", "book", "collected"]
-"""As the tables of the service have them; a test compares the two."""
+class JobKind(StrEnum):
+    """What a job does."""
+
+    EVALUATE = "evaluate"
+    """Collect from systems, or take stored runs; score; store an evaluation of each."""
+    COMPARE = "compare"
+    """Compare two stored evaluations."""
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    """It cannot be done: `problems` says why."""
+    CANCELLED = "cancelled"
+
+
+class Trigger(StrEnum):
+    """What asked for a job."""
+
+    API = "api"
+    PAGE = "page"
+    WATCH = "watch"
+    AGENT = "agent"
+    """The MCP server."""
+
+
+class Source(StrEnum):
+    """Where a stored test set or run is from."""
+
+    UPLOAD = "upload"
+    CONFIG = "config"
+    """A file of the operator's config."""
+    BOOK = "book"
+    COLLECTED = "collected"
+    """Answers of a system."""
 
 
 class SetResponse(Answer):
@@ -61,8 +96,6 @@ class SetResponse(Answer):
 
     id: int | None
     """Null: a test set of the config that was not used yet; its counts and digest are not known then."""
-    ref: str
-    """`NAME@ID`, for a request."""
     name: str
     digest: str
     version: str
@@ -75,6 +108,12 @@ class SetResponse(Answer):
     created_at: int | None
     account: str
     """Who uploaded it; empty where no account did."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ref(self) -> str:
+        """`NAME@ID`, for a request."""
+        return self.name if self.id is None else f"{self.name}@{self.id}"
 
 
 class Judgment(Answer):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cranfield.judging.store.rows import checked_name
 from cranfield.service.contents import run_file
+from cranfield.service.responses import Source
 from cranfield.service.store.runs import StoredRuns
-from cranfield.service.store.schema import Source
 from cranfield.service.values import NewRun, RunInfo
 
 if TYPE_CHECKING:

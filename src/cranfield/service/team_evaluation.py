@@ -17,8 +17,8 @@ from cranfield.model import TestSet, convention_named
 from cranfield.project.scales import scales_of
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.responses import Trigger
 from cranfield.service.snapshot import empty_pool
-from cranfield.service.store.schema import Trigger
 from cranfield.stats.consensus import DEFAULT_RULE
 from cranfield.stats.scale import LEVELS, rules_between
 

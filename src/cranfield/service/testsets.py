@@ -12,7 +12,7 @@ from cranfield.database.engine import Clock, Database
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.rows import checked_name
 from cranfield.service.contents import pack_testset, unpack_refresh_dates, unpack_testset
-from cranfield.service.store.schema import Source
+from cranfield.service.responses import Source
 from cranfield.service.store.testsets import StoredSets
 from cranfield.service.values import SetInfo
 
@@ -134,7 +134,7 @@ class TestSets(StoredSets):
         graded = sum(grade >= 0 for grades in testset.grades.values() for grade in grades.values())
         n_judgments = graded + sum(map(len, testset.targets.values()))
         counts = (len(testset.queries), n_judgments)
-        info = SetInfo(None, name, testset.digest, testset.version[:200], source, format_name, *counts, None, by, "")
+        info = _unused(name, testset.digest, testset.version[:200], source, format_name, *counts, by)
         return self._keep(info, pack_testset(testset))
 
     def _of_config(self) -> Mapping[str, str]:
@@ -159,5 +159,27 @@ class TestSets(StoredSets):
         return unpack_testset(self._content(testset_id))
 
 
-def _unused(name: str) -> SetInfo:
-    return SetInfo(None, name, "", "", Source.CONFIG, OWN_FORMAT, None, None, None, None, "")
+def _unused(
+    name: str,
+    digest: str = "",
+    version: str = "",
+    source: Source = Source.CONFIG,
+    format_name: str = OWN_FORMAT,
+    n_queries: int | None = None,
+    n_judgments: int | None = None,
+    account_id: int | None = None,
+) -> SetInfo:
+    """What is not stored yet."""
+    return SetInfo(
+        id=None,
+        name=name,
+        digest=digest,
+        version=version,
+        source=source,
+        format=format_name,
+        n_queries=n_queries,
+        n_judgments=n_judgments,
+        created_at=None,
+        account_id=account_id,
+        account="",
+    )

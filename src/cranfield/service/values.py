@@ -6,65 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import Field
+
 from cranfield.errors import Problem
 from cranfield.service.requests import JobRequest
-from cranfield.service.store.schema import JobKind, JobState, Source, Trigger
+from cranfield.service.responses import JobKind, JobProblemResponse, JobState, RunResponse, SetResponse, Trigger
 
 Json = dict[str, Any]
 ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 
-@dataclass(frozen=True, slots=True)
-class SetInfo:
-    """A version of a test set, without its queries."""
+class SetInfo(SetResponse):
+    """A version of a test set, without its queries; one of the config that was not used yet has no digest and no counts either."""
 
-    id: int | None
-    """None: a test set of the config that was not used yet; it then has no digest and no counts either."""
-    name: str
-    digest: str
-    version: str
-    """Its own, where the file declares one."""
-    source: Source
-    format: str
-    """Name of the format that it was read from."""
-    n_queries: int | None
-    n_judgments: int | None
-    created_at: int | None
-    account_id: int | None
-    account: str
-    """Name of the account that uploaded it; empty where none did."""
-
-    @property
-    def ref(self) -> str:
-        """`NAME@ID`, for a request."""
-        return self.name if self.id is None else f"{self.name}@{self.id}"
+    account_id: int | None = Field(exclude=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+class RunInfo(RunResponse):
     """A stored run, without its answers."""
 
-    id: int
-    name: str
-    digest: str
-    source: Source
-    format: str
-    n_queries: int
-    created_at: int
-    account_id: int | None
-    account: str
+    account_id: int | None = Field(exclude=True)
 
 
-@dataclass(frozen=True, slots=True)
-class JobProblem:
-    """Why a job failed."""
-
-    message: str
-    where: str
-    """File, option or system; empty where there is none."""
-    hint: str
-    code: str
-    """A `ProblemCode`."""
+class JobProblem(JobProblemResponse):
+    """Why a job failed; `code` is a `ProblemCode`."""
 
     @property
     def problem(self) -> Problem:
@@ -257,17 +222,6 @@ class QueryCount:
     """A production query and how often it came."""
 
     text: str
-    n: int
-    first_day: str
-    last_day: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySource:
-    """What was taken in of a source of production queries."""
-
-    source: str
-    n_texts: int
     n: int
     first_day: str
     last_day: str

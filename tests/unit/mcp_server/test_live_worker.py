@@ -14,8 +14,8 @@ from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
 from cranfield.mcp_server.evidence import Evidence
 from cranfield.mcp_server.server import make_server
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.service import Service, open_service
-from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.worker import working
 
 from .conftest import connected, content, problem

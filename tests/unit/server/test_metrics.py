@@ -15,8 +15,8 @@ from cranfield.server.options import ServerOptions
 from cranfield.service.metrics.observed import Subject
 from cranfield.service.metrics.scrape import Scraper, observation
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.responses import Trigger
 from cranfield.service.service import open_service
-from cranfield.service.store.schema import Trigger
 
 DAY_MS = 86_400_000
 

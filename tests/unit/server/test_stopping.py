@@ -18,8 +18,8 @@ import pytest
 
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
+from cranfield.service.responses import JobState
 from cranfield.service.service import open_service
-from cranfield.service.store.schema import JobState
 
 pytestmark = pytest.mark.slow
 CONFIG = """\

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -19,7 +19,6 @@ from cranfield.config.jobs import LimitsConfig
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
-from cranfield.service.store.schema import JobKind, JobState, Source, Trigger
 from cranfield.service.work import work_here
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -79,16 +78,6 @@ def test_an_evaluation_has_the_shape_of_the_specification_and_says_first_whether
     assert found["result"]["schema_version"] == 1
     void = api("read").get(f"/v1/evaluations/{api.bench.ids['void']}/summary").json()
     assert void["void"] == ["every query returned the same results"]
-
-
-def test_names_of_states_are_those_of_the_tables() -> None:
-    pairs = (
-        (responses.JobState, JobState),
-        (responses.JobKind, JobKind),
-        (responses.Trigger, Trigger),
-        (responses.Source, Source),
-    )
-    assert [set(get_args(literal)) for literal, _ in pairs] == [{str(each) for each in kind} for _, kind in pairs]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.results import Comparisons
-from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.work import work_here
 
 STATIC = re.compile(r'(?:href|src|action)="(https?:|//)')

@@ -10,8 +10,8 @@ from cranfield.config.workbench import Workbench
 from cranfield.judging.store.schema import Action
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, SaveRequest
+from cranfield.service.responses import JobState
 from cranfield.service.service import Service, open_service
-from cranfield.service.store.schema import JobState
 from cranfield.service.values import JobInfo
 from cranfield.service.work import work_here
 

@@ -19,10 +19,10 @@ from cranfield.project.loading import load
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.service.service import open_service
 from cranfield.service.store.jobs import ProblemCode
-from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.values import EvaluationInfo, JobInfo
 from cranfield.service.work import work_here
 

@@ -9,9 +9,9 @@ import pytest
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.model import Query, TestSet
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import JobState, Source, Trigger
 from cranfield.service.service import Service
 from cranfield.service.store.jobs import KeyConflictError, ProblemCode, QueueFullError
-from cranfield.service.store.schema import JobState, Source, Trigger
 from cranfield.service.values import Claim, EvaluationFigures, JobInfo, JobProblem, NewEvaluation, NewRun
 
 REQUEST = EvaluateRequest(testset="help")
@@ -26,7 +26,7 @@ FIGURES = EvaluationFigures(
     None,
     "RR",
 )
-PROBLEM = JobProblem("no such file", "help.yaml", "name another", ProblemCode.INPUT)
+PROBLEM = JobProblem(message="no such file", where="help.yaml", hint="name another", code=ProblemCode.INPUT)
 
 
 def add(service: Service, **given: object) -> JobInfo:

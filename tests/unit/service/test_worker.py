@@ -21,9 +21,9 @@ from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
 from cranfield.service import work
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.responses import JobState
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode
-from cranfield.service.store.schema import JobState
 from cranfield.service.values import Claim, JobInfo
 from cranfield.service.worker import Worker, _Stop, _Watched, working
 

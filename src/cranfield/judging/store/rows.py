@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
@@ -29,7 +29,8 @@ def as_value(value: type[Value], /, *rows: object, **more: object) -> Value:
 def _places(value: Any, tables: tuple[type, ...]) -> tuple[tuple[str, int], ...]:
     """Field to the place of the first table that has it; those that no table has are left out."""
     names = {name: place for place, table in reversed(list(enumerate(tables))) for name in dir(table)}
-    return tuple((field.name, names[field.name]) for field in fields(value) if field.name in names)
+    known = [field.name for field in fields(value)] if is_dataclass(value) else value.model_fields
+    return tuple((name, names[name]) for name in known if name in names)
 
 
 def checked_name(name: str, refused: str = "") -> str:

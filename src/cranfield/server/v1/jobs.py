@@ -41,10 +41,8 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> Page[JobResponse]:
     """List the jobs, the latest first."""
-    from cranfield.service.store.schema import JobState as State
-
     by = caller.account.id if of == "me" else None
-    found = service_of(request).jobs.all(State(state) if state else None, limit + 1, cursor, by=by)
+    found = service_of(request).jobs.all(state, limit + 1, cursor, by=by)
     return page_of(request, found, limit)
 
 

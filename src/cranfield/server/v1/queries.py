@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from cranfield.server.v1.common import RESULTS, Evaluating, Route, service_of
 from cranfield.service.intake.intake import SOURCE_PATTERN, Taking
 from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery
-from cranfield.service.responses import IntakeResponse, QuerySourceInfo, QuerySources
+from cranfield.service.responses import IntakeResponse, QuerySources
 
 router = APIRouter(route_class=Route)
 MOST_QUERIES = 10_000
@@ -67,5 +67,4 @@ def take_in(request: Request, caller: Evaluating, batch: QueryBatch, key: KeyHea
 @router.get("/queries", dependencies=[RESULTS])
 def sources(request: Request) -> QuerySources:
     """List the sources of production queries with their numbers and days."""
-    found = service_of(request).queries.counts()
-    return QuerySources(sources=[QuerySourceInfo.model_validate(each) for each in found])
+    return QuerySources(sources=list(service_of(request).queries.counts()))

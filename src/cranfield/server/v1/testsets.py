@@ -123,9 +123,7 @@ def list_runs(
     cursor: Cursor = None,
 ) -> Page[RunResponse]:
     """List the runs, the latest first."""
-    from cranfield.service.store.schema import Source as Origin
-
-    found = service_of(request).runs.all(limit + 1, cursor, source=Origin(source) if source else None)
+    found = service_of(request).runs.all(limit + 1, cursor, source=source)
     return page_of(request, found, limit)
 
 

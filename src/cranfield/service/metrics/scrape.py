@@ -14,7 +14,7 @@ from cranfield.errors import CranfieldError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import naming_of
 from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject, with_earlier
-from cranfield.service.store.schema import JobState
+from cranfield.service.responses import JobState
 from cranfield.service.watch.scheduler import Scheduler
 from cranfield.service.watch.status import last_run
 from cranfield.service.watch.times import Schedule, moment

@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.rows import as_value, checked_name
+from cranfield.service.responses import Source, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
 from cranfield.service.store.runs import keep_run
-from cranfield.service.store.schema import Blob, ComparisonPage, Job, Source, StoredEvaluation, StoredSet, Trigger
+from cranfield.service.store.schema import Blob, ComparisonPage, Job, StoredEvaluation, StoredSet
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
 
 MOST_TAGS = 50

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from pydantic import BaseModel
@@ -22,10 +22,11 @@ from cranfield.database.engine import Clock, Database
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.responses import JobKind, JobState, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name
 from cranfield.service.store.comparisons import add_comparison
 from cranfield.service.store.evaluations import add_evaluation
-from cranfield.service.store.schema import Job, JobKind, JobState, StoredComparison, StoredEvaluation, Trigger
+from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import Claim, JobInfo, JobProblem, NewComparison, NewEvaluation, Result
 
 MOST_ATTEMPTS = 3
@@ -264,7 +265,7 @@ class StoredJobs(ServicePart):
     def _set_end(self, row: Job, state: JobState, problems: Sequence[JobProblem] = ()) -> None:
         row.state, row.lease_until = state, None
         row.finished_at = row.changed_at = self._clock()
-        row.problems = [asdict(problem) for problem in problems] or None
+        row.problems = [problem.model_dump() for problem in problems] or None
 
     def _change(self, claim: Claim, **values: object) -> bool:
         with self._database.write() as session:
@@ -362,10 +363,10 @@ def _died(row: Job) -> JobProblem:
 
 
 def _problem(stored: dict[str, object]) -> JobProblem:
-    return JobProblem(*(str(stored.get(name, "")) for name in ("message", "where", "hint", "code")))
+    return JobProblem.model_validate({name: str(stored.get(name, "")) for name in JobProblem.model_fields})
 
 
 def job_problem(problem: Problem, code: ProblemCode) -> JobProblem:
     """A problem as a job keeps it."""
     message = replace(problem, path=None).sentence()
-    return JobProblem(message, problem.where, problem.hint_sentence(), code)
+    return JobProblem(message=message, where=problem.where, hint=problem.hint_sentence(), code=code)

@@ -10,9 +10,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from cranfield.service.responses import QuerySourceInfo
 from cranfield.service.store.blobs import ServicePart
 from cranfield.service.store.schema import IntakeBatch, ProductionQuery
-from cranfield.service.values import QueryCount, QuerySource
+from cranfield.service.values import QueryCount
 
 ROWS = 500
 """Rows of one statement."""
@@ -110,7 +111,7 @@ class Queries(ServicePart):
         with self._database.read() as session:
             return tuple(QueryCount(text, int(n), begun, ended) for text, n, begun, ended in session.execute(statement))
 
-    def counts(self) -> tuple[QuerySource, ...]:
+    def counts(self) -> tuple[QuerySourceInfo, ...]:
         """What is stored of each source, by name."""
         statement = (
             select(
@@ -125,7 +126,7 @@ class Queries(ServicePart):
         )
         with self._database.read() as session:
             return tuple(
-                QuerySource(source, n_texts, int(n), first, last)
+                QuerySourceInfo(source=source, n_texts=n_texts, n=int(n), first_day=first, last_day=last)
                 for source, n_texts, n, first, last in session.execute(statement)
             )
 

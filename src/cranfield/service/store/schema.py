@@ -6,53 +6,11 @@ server that shares the database. Large contents are in `blob`, once each.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from cranfield.database.base import Base
-
-
-class JobKind(StrEnum):
-    """What a job does."""
-
-    EVALUATE = "evaluate"
-    """Collect from systems, or take stored runs; score; store an evaluation of each."""
-    COMPARE = "compare"
-    """Compare two stored evaluations."""
-
-
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    """It cannot be done: `problems` says why."""
-    CANCELLED = "cancelled"
-
-
-class Trigger(StrEnum):
-    """What asked for a job."""
-
-    API = "api"
-    PAGE = "page"
-    WATCH = "watch"
-    AGENT = "agent"
-    """The MCP server."""
-
-
-class Source(StrEnum):
-    """Where a stored test set or run is from."""
-
-    UPLOAD = "upload"
-    CONFIG = "config"
-    """A file of the operator's config."""
-    BOOK = "book"
-    COLLECTED = "collected"
-    """Answers of a system."""
+from cranfield.service.responses import JobState
 
 
 class Blob(Base):

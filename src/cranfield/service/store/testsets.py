@@ -7,8 +7,9 @@ from sqlalchemy.orm import Session
 
 from cranfield.errors import UnknownNameError
 from cranfield.judging.store.rows import as_value
+from cranfield.service.responses import Source
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob
-from cranfield.service.store.schema import Source, StoredSet
+from cranfield.service.store.schema import StoredSet
 from cranfield.service.values import SetInfo
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from cranfield.errors import CranfieldError, UnknownNameError
 from cranfield.service.intake.intake import purge
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.store.jobs import KeyConflictError
-from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.values import EvaluationFilter
 from cranfield.service.watch.times import Schedule, moment
 from cranfield.words import n_of

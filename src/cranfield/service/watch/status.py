@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cranfield.config.watch import zone_of
 from cranfield.errors import CranfieldError, Problem, unknown_name
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.service.store.schema import JobState
+from cranfield.service.responses import JobState
 from cranfield.service.watch.scheduler import JOBS_LOOKED_AT, Scheduler, Uncompared, overdue_note
 from cranfield.service.watch.times import Schedule
 from cranfield.words import n_of

@@ -21,8 +21,8 @@ from tests.unit.service.conftest import write_project
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.service import Service, open_service
-from cranfield.service.store.schema import JobState, Trigger
 from cranfield.service.values import JobInfo
 from cranfield.service.watch.scheduler import Scheduler
 
