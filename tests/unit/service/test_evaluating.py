@@ -259,7 +259,7 @@ def test_the_usual_measures_are_those_that_the_test_set_allows_also_where_they_a
     patterns.write_text(
         "cranfield_testset: 1\nname: patterns\nqueries:\n  - {id: q1, text: open, patterns: [{regex: ^p, credit: every}]}\n"
     )
-    project.service.testsets.add("patterns", patterns)
+    project.service.testsets.keep("patterns", load(patterns))
     (some,) = evaluate(project, testset="patterns", runs=[usual.run_id])
     assert {"RR", "RR@10"} <= set(some.figures.measures) < set(USUAL_MEASURES)
     assert any("no query of the test set allows nDCG@10" in text for text in some.figures.warnings)
