@@ -17,6 +17,7 @@ from cranfield.client.errors import ApiError, ApiUnavailableError, JobFailedErro
 from cranfield.client.events import events_of
 from cranfield.concurrency.retry import retry_after_s
 from cranfield.errors import UsageError
+from cranfield.service.catalogue_responses import MeasureList, SystemList
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import (
     ComparisonResponse,
@@ -24,12 +25,10 @@ from cranfield.service.responses import (
     EvaluationResponse,
     EvaluationSummary,
     JobResponse,
-    MeasureList,
     Page,
     QueryRow,
     RunResponse,
     SetResponse,
-    SystemList,
 )
 
 if TYPE_CHECKING:

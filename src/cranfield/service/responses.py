@@ -347,62 +347,6 @@ class ComparisonResponse(ComparisonSummary):
     """The JSON that `cranfield compare --format json` prints."""
 
 
-class SystemResponse(Answer):
-    """A system that the operator's config allows."""
-
-    name: str
-    components: list[str]
-    """Names for `components`; empty: it has none."""
-    variants: list[str]
-
-
-class SystemList(Answer):
-    """The systems of the config."""
-
-    systems: list[SystemResponse]
-
-
-class ParameterInfo(Answer):
-    """A parameter of a measure."""
-
-    name: str
-    default: Any
-    sentence: str
-    choices: list[str] = []
-    minimum: Number = None
-
-
-class MeasureInfo(Answer):
-    """A row of the catalogue of measures."""
-
-    name: str
-    key: str
-    """How `metrics` of an evaluation begins it: `recall` of `recall_at_10`."""
-    title: str
-    sentence: str
-    """What it says, for people."""
-    formula: str
-    family: str
-    cutoff: Literal["required", "optional", "none"]
-    """Whether `@k` must, may or may not follow the name."""
-    parameters: list[ParameterInfo]
-    aliases: list[str]
-    """Other names that are understood."""
-    range: tuple[Number, Number]
-    """Null: no bound."""
-    higher_is_better: bool
-    defined_for: str
-    source: str
-
-
-class MeasureList(Answer):
-    """The catalogue."""
-
-    default: list[str]
-    """What is computed where a request and the config name none."""
-    measures: list[MeasureInfo]
-
-
 class IntakeResponse(Answer):
     """What an intake of production queries came to: each record that was read is kept or dropped."""
 
