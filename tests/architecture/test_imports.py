@@ -77,7 +77,7 @@ TABLE: dict[str, set[str]] = {
     "project": EVERYTHING_BELOW_CLI,
     "service": {*EVERYTHING_BELOW_CLI, "project"},
     "server": {*EVERYTHING_BELOW_CLI, "project", "service"},
-    "client": {"concurrency", "service.requests", "service.responses"},
+    "client": {"concurrency", "service.requests", "service.catalogue_responses", "service.responses"},
     "mcp_server": {*EVERYTHING_BELOW_CLI, "project", "service", "server"},
     "cli": {*EVERYTHING_BELOW_CLI, "project", "service", "server", "mcp_server"},
     "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},
