@@ -193,8 +193,8 @@ class QueryData:
         values = [by_measure.get(measure, {}).get(query_id) for by_measure in self._values]
         record: dict[str, Any] = {"measure": str(measure), "values": values}
         if self.pair is not None:
-            known = None not in values
-            delta = _rounded(values[1] - values[0]) if known else None  # type: ignore[operator]  # both are known
+            before, after = values
+            delta = None if before is None or after is None else _rounded(after - before)
             record |= {"delta": delta, "tone": "" if self.is_void else tone_of(delta, measure)}
         reasons = [each.unscored.get(measure, {}).get(query_id, "") for each in self.evaluations]
         return record | ({"unscored": reasons} if any(reasons) else {})
