@@ -5,7 +5,7 @@ The queries of a class are selected from an existing ranking; nothing is ranked 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 from cranfield.evaluation.class_values import WITHOUT
 from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evaluate import clipped, difference_range, summarise
+from cranfield.evaluation.strata import StratumSummary, strata_of
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation, Summary
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
@@ -109,6 +110,28 @@ def by_class(evaluation: Evaluation) -> tuple[ClassResult, ...]:
         _class_result(query_class, evaluation, query_ids)
         for query_class, query_ids in _queries_by_class(evaluation.ranking)
     )
+
+
+def class_measures_by_stratum(
+    evaluation: Evaluation, always: Collection[str] = ()
+) -> dict[Measure, tuple[StratumSummary, ...]]:
+    """Measures of a query class that were not computed for all queries, within each stratum whose queries are all of that class.
+
+    Args:
+        evaluation: one system.
+        always: keys of strata, as in `strata_of`.
+    """
+    classes = by_class(evaluation) if evaluation.ranking.classes else ()
+    computed = {measure.canonical for measure in evaluation.measures}
+    found: dict[Measure, tuple[StratumSummary, ...]] = {}
+    for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids, always) if classes else ():
+        own = next((each.measures for each in classes if set(query_ids) <= set(each.query_ids)), ())
+        for each in own:
+            if each.measure.canonical not in computed:
+                values = np.array([each.values[q] for q in query_ids if q in each.values], dtype=np.float64)
+                summary = StratumSummary(key, value, summarise(values, measure=each.measure))
+                found[each.measure] = (*found.get(each.measure, ()), summary)
+    return found
 
 
 def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.strata import StrataContrast
+    from cranfield.measures import Measure
 
 SCHEMA_VERSION = 1
 LINES_AT_ONCE = 512
@@ -206,6 +207,15 @@ def _sensitivity(sensitivity: Sensitivity | None) -> dict[str, Any]:
     return {"sensitivity": record_of(sensitivity, FIELDS)}
 
 
+def _of_classes(evaluation: Evaluation) -> dict[Measure, tuple[StratumSummary, ...]]:
+    """Measures of classes within their strata; nothing where no query has a class, so that nothing more is imported."""
+    if not evaluation.ranking.classes:
+        return {}
+    from cranfield.evaluation.classes import class_measures_by_stratum
+
+    return class_measures_by_stratum(evaluation)
+
+
 def _classes(result: Evaluation | Comparison) -> dict[str, Any]:
     """The classes of question; nothing where no query has one, so that nothing more is imported."""
     evaluation = result.baseline if isinstance(result, Comparison) else result
@@ -242,7 +252,7 @@ def _system(evaluation: Evaluation) -> dict[str, Any]:
             | record_of(stratum.summary, IN_STRATUM)
             for stratum in strata
         ],
-        **_by_stratum({each.canonical: found for each, found in by_measure.items()}),
+        **_by_stratum({each.canonical: found for each, found in (by_measure | _of_classes(evaluation)).items()}),
         **_classes(evaluation),
         **_confusion(evaluation),
         "n_failed": len(failures),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -104,7 +105,8 @@ def _strata(info: EvaluationInfo) -> Iterator[Section]:
     """A heat map and a table for each key of strata."""
     blocks: list[Block] = []
     for place, (key, values) in enumerate(info.figures.strata.items()):
-        names = [name for name in info.figures.measures if any(name in found for found in values.values())]
+        names = list(dict.fromkeys(chain(info.figures.measures, *values.values())))
+        names = [name for name in names if any(name in found for found in values.values())]
         if names:
             blocks += _stratum_blocks(place, key, values, names)
     if blocks:

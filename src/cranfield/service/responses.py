@@ -246,7 +246,7 @@ class EvaluationSummary(Answer):
     measures: dict[str, Figure]
     """Spelling to mean and interval."""
     strata: dict[str, dict[str, dict[str, Figure]]]
-    """Stratum to value to spelling to the same."""
+    """Stratum to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
     n_queries: int
     n_unscored: int
     """Queries without a value of the primary measure."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from cranfield.evaluation.classes import class_measures_by_stratum
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import latency_summary
@@ -147,9 +148,10 @@ def _summary(summary: Summary) -> Json:
 
 
 def _strata(evaluation: Evaluation, measures: Sequence[Measure]) -> dict[str, dict[str, dict[str, Json]]]:
+    by_measure = {measure: summaries_by_stratum(evaluation, measure, QUERY_TYPES) for measure in measures}
     found: dict[str, dict[str, dict[str, Json]]] = {}
-    for measure in measures:
-        for stratum in summaries_by_stratum(evaluation, measure, QUERY_TYPES):
+    for measure, strata in (by_measure | class_measures_by_stratum(evaluation, QUERY_TYPES)).items():
+        for stratum in strata:
             values = found.setdefault(stratum.key, {}).setdefault(stratum.value, {})
             values[measure.canonical] = _summary(stratum.summary)
     return found

@@ -95,7 +95,7 @@ class EvaluationFigures:
     measures: Mapping[str, Json]
     """Spelling of a measure to `mean`, `n`, `ci_low`, `ci_high`; the primary one first. Null: no query has a value."""
     strata: Mapping[str, Mapping[str, Mapping[str, Json]]]
-    """Key of strata to value to spelling to the same."""
+    """Key of strata to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
     n_queries: int
     n_unscored: int
     """Queries without a value of the primary measure."""

@@ -1,10 +1,12 @@
 """Each class of question in its own terms, for one system and for two."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cranfield.errors import MeasureError, UnknownNameError
-from cranfield.evaluation.classes import by_class, compare_classes, smallest_n
+from cranfield.evaluation.classes import by_class, class_measures_by_stratum, compare_classes, smallest_n
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse
 from cranfield.model import QUERY_CLASSES, Answer, Hit, Legacy, Negative, Outcome, Pattern, Query, Run, Source, TestSet
@@ -67,6 +69,34 @@ def test_the_mean_of_a_class_is_over_its_queries_alone(sides):
     assert quiet.measures[0].summary.mean == pytest.approx(3 / 4)  # a failure is no silence
     assert quiet.measures[0].summary.n == 4
     assert quiet.failed == ("n3",)
+
+
+def test_a_stratum_of_one_class_has_the_measures_of_that_class(sides):
+    found = class_measures_by_stratum(sides[1])
+    [silence] = [strata for measure, strata in found.items() if measure.canonical == "Silence"]
+    assert [(each.key, each.value, each.summary.n, each.summary.mean) for each in silence] == [
+        ("class", "negative", 4, pytest.approx(3 / 4))
+    ]
+
+
+def test_a_stratum_of_several_classes_has_the_measures_of_none(sides):
+    hard = {"n0", "n1", "e1"}
+    queries = (
+        replace(query, strata={"level": "hard"} if query.id in hard else {"level": "none"} if query.id in QUIET else {})
+        for query in SET.queries
+    )
+    found = class_measures_by_stratum(evaluate(replace(SET, queries=tuple(queries)), Run("better", answers(BETTER))))
+    levels = {
+        str(measure): {each.value: each.summary.n for each in strata if each.key == "level"}
+        for measure, strata in found.items()
+    }
+    assert levels["Silence"] == {"none": 2}
+    assert not any("hard" in values for values in levels.values())
+
+
+def test_a_measure_that_all_queries_have_is_not_computed_again(sides):
+    requested = evaluate(SET, Run("better", answers(BETTER)), measures=["Silence", "P@5", "P@10"])
+    assert {str(measure) for measure in class_measures_by_stratum(requested)} == {"ModernFirst"}
 
 
 def test_the_forms_of_one_system_are_counted_and_tested(sides):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
@@ -135,7 +136,7 @@ def comparison_response(service: Service, comparison_id: int) -> ComparisonRespo
     return ComparisonResponse(**comparison_values(info), result=service.comparisons.payload(comparison_id))
 
 
-def metric_keys(spellings: Mapping[str, Any]) -> dict[str, str]:
+def metric_keys(spellings: Iterable[str]) -> dict[str, str]:
     """Spelling of each measure to its key in `metrics`; to the spelling itself where two have one key."""
     from cranfield.measures import parse
     from cranfield.measures.keys import measure_key
@@ -150,13 +151,13 @@ def metric_keys(spellings: Mapping[str, Any]) -> dict[str, str]:
 def summary_values(info: EvaluationInfo) -> dict[str, Any]:
     """The fields of an evaluation without its queries."""
     figures = info.figures
-    keys = metric_keys(figures.measures)
     types = next((figures.strata[name] for name in QUERY_TYPES if name in figures.strata), {})
+    keys = metric_keys(dict.fromkeys(chain(figures.measures, *types.values())))
     return {
         "void": info.void,
         "metrics": {keys[spelling]: figure["mean"] for spelling, figure in figures.measures.items()},
         "per_query_type": {
-            value: {keys.get(spelling, spelling): figure["mean"] for spelling, figure in found.items()}
+            value: {keys[spelling]: figure["mean"] for spelling, figure in found.items()}
             for value, found in types.items()
         },
         "testset": f"{info.testset_name}@{info.testset_id}",

@@ -117,7 +117,7 @@ def with_earlier(last: Measured, earlier: Measured) -> Measured:
     for key, values in earlier.strata.items():
         for value, measures in values.items():
             kept = {spelling: numbers for spelling, numbers in measures.items() if spelling in more}
-            strata.setdefault(key, {})[value] = {**strata.get(key, {}).get(value, {}), **kept}
+            strata.setdefault(key, {})[value] = {**kept, **strata.get(key, {}).get(value, {})}
     times = {spelling: earlier.at for spelling in more if earlier.at is not None}
     return replace(last, measures={**last.measures, **more}, strata=strata, times={**times, **last.times})
 

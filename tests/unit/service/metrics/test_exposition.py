@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.service.metrics.observations import HOUSE, measured, observed, written
+from tests.unit.service.metrics.observations import HOUSE, measured, numbers, observed, written
 
 from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import FAMILIES, RESULTS, naming_of
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject
+from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject, with_earlier
 from cranfield.service.watch.status import Result
 
 WHO = 'system="fusion",testset="clinical"'
@@ -31,6 +31,14 @@ def test_every_measure_is_written_by_stratum_with_its_interval() -> None:
     assert f'cranfield_measure_ci_low{{k="10",measure="R",stratum="all",{WHO}}} 0.77' in lines
     assert f'cranfield_measure_queries{{k="10",measure="R",stratum="query_type=paraphrase",{WHO}}} 20.0' in lines
     assert f'cranfield_measure{{measure="RR",stratum="all",{WHO}}} 0.85' in lines
+
+
+def test_the_last_value_of_a_measure_of_a_class_is_written_also_where_an_earlier_evaluation_has_it_for_all() -> None:
+    quiet = {"class": {"N": {"Silence": numbers(0.9, 18)}}}
+    earlier = measured(measures={"Silence": numbers(0.2)}, strata={"class": {"N": {"Silence": numbers(0.1, 18)}}})
+    lines = written(observed(with_earlier(measured(strata=quiet), earlier)))
+    assert f'cranfield_measure{{measure="Silence",stratum="class=N",{WHO}}} 0.9' in lines
+    assert f'cranfield_measure{{measure="Silence",stratum="all",{WHO}}} 0.2' in lines
 
 
 @pytest.mark.parametrize(
