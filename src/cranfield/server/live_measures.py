@@ -103,17 +103,28 @@ def freeze(
 
 @router.post("/evaluations/{evaluation_id:int}/compare-graded")
 def compare_graded(
-    request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[int, Form(ge=1)]
+    request: Request,
+    caller: Evaluator,
+    evaluation_id: int,
+    baseline: Annotated[int, Form(ge=1)],
+    *,
+    partial: Annotated[bool, Form()] = False,
 ) -> Response:
     """Compare it with another evaluation of its book, by the grades as they are now."""
     service = service_of(request)
     candidate = service.evaluations.get(evaluation_id)
-    return recomputed(service, service.evaluations.get(baseline), candidate, caller)
+    try:
+        return recomputed(service, service.evaluations.get(baseline), candidate, caller, partial=partial)
+    except UsageError as error:
+        raise with_labels(error) from None
 
 
-def recomputed(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, caller: Caller) -> Response:
-    """The comparison of two runs on a new version of their test set; the job where it takes longer."""
-    job = compare_again(service, baseline, candidate, caller.account.id, seconds=SECONDS)
+def recomputed(
+    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, caller: Caller, *, partial: bool = True
+) -> Response:
+    """The comparison of two runs by the grades as they are now; the job where it takes longer."""
+    by = caller.account.id
+    job = compare_again(service, baseline, candidate, by, seconds=SECONDS, allow_partial=partial)
     return to_comparison(job, "recomputed", "compare-later")
 
 

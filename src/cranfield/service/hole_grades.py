@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cranfield.judging.settings import Level
     from cranfield.judging.store.values import BookInfo, ItemView
     from cranfield.model import Run, TestSet
+    from cranfield.service.requests import JobRequest
     from cranfield.service.service import Service
     from cranfield.service.values import EvaluationInfo, JobInfo, SetInfo
 
@@ -39,6 +40,8 @@ JUDGED = " (judged)"
 SHARED = " (shared queries)"
 """Ends the name of a version with the queries that two lists have in common."""
 GRADES = ": grades"
+LOOKED_AT = 200
+"""Latest jobs among which one of the same request is looked for."""
 DEEPEST = 1_000
 """Rank down to which the results of a query with targets go along, with the grades of the rule."""
 
@@ -151,7 +154,7 @@ def freeze_onto(
     allow_partial: bool = True,
     other: EvaluationInfo | None = None,
 ) -> SetInfo:
-    """Freeze the book of an evaluation, and store its test set with these grades as a new version.
+    """Freeze the book of an evaluation, and store its test set with these grades: a new version, unless the latest has them.
 
     Args:
         service: of the evaluation.
@@ -171,7 +174,6 @@ def freeze_onto(
     _add_rated(service, book, testset, runs)
     today, contents = _today(service), contents_of(service.store, book.id)
     made = freeze(contents, today=today, allow_partial=allow_partial)
-    record_frozen(service.store, contents, made)
     name, merged = info.testset_name, put_onto(testset, contents, made, today)
     name += JUDGED if service.testsets.config_key(name) is not None else ""
     shared = testset.query_ids
@@ -180,6 +182,10 @@ def freeze_onto(
         shared = tuple(query_id for query_id in shared if query_id in known)
         name += "" if len(shared) == len(testset.queries) else SHARED
     version = merged if len(shared) == len(merged.queries) else only(merged, shared)  # a part loses a stored split
+    latest = {each.name: each for each in service.testsets.names()}.get(name)
+    if latest is not None and latest.digest == version.digest:
+        return latest
+    record_frozen(service.store, contents, made)
     return service.testsets.keep(name, version, source=Source.BOOK, by=by)
 
 
@@ -199,7 +205,7 @@ def _today(service: Service) -> date:
 
 
 def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetInfo, by: int | None) -> JobInfo:
-    """Submit the stored runs of evaluations, to be scored on another version of their test set."""
+    """The job that scores the stored runs of evaluations on another version of their test set."""
     first = infos[0]
     settings = service.evaluations.settings(first.id)
     request = EvaluateRequest(
@@ -210,13 +216,27 @@ def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetI
         convention=settings["convention"],
         note="scored again with new grades: " + ", ".join(f"#{info.id} {info.label}" for info in infos),
     )
+    return _submit_once(service, request, by)
+
+
+def _submit_once(service: Service, request: JobRequest, by: int | None) -> JobInfo:
+    """The latest job of the same request that has results or will have them, else a new one."""
+    for job in service.jobs.all(limit=LOOKED_AT):
+        if job.request == request and (job.results or not job.has_ended):
+            return job
     return service.jobs.submit(request, trigger=Trigger.PAGE, by=by)
 
 
 def compare_again(
-    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, by: int | None, *, seconds: float
+    service: Service,
+    baseline: EvaluationInfo,
+    candidate: EvaluationInfo,
+    by: int | None,
+    *,
+    seconds: float,
+    allow_partial: bool = True,
 ) -> JobInfo:
-    """Freeze the grades, score both runs on the new version, and compare them: the last job that was submitted.
+    """Freeze the grades, score both runs on that version, and compare them: the last job. What did not change is not done again.
 
     Args:
         service: of both.
@@ -224,13 +244,14 @@ def compare_again(
         candidate: another one of the same queries, in the same book or on the same test set.
         by: who asks for it.
         seconds: longest wait for the scoring; after it the job of the scoring is returned, and nothing is compared.
+        allow_partial: whether documents may be without a grade.
 
     Raises:
         UsageError: as of `freeze_onto`.
     """
     infos = (baseline, candidate)
     runs = {f"#{info.id} {info.system}": service.runs.load(info.run_id) for info in infos}
-    version = freeze_onto(service, candidate, runs, by, other=baseline)
+    version = freeze_onto(service, candidate, runs, by, allow_partial=allow_partial, other=baseline)
     return compare_results(service, [score_again(service, infos, version, by)], by, seconds=seconds)
 
 
@@ -250,4 +271,4 @@ def compare_results(service: Service, jobs: Sequence[JobInfo], by: int | None, *
     if len(results) != 2:
         return job
     request = CompareRequest(baseline=results[0], candidate=results[1])
-    return service.jobs.wait(service.jobs.submit(request, trigger=Trigger.PAGE, by=by).id, seconds)
+    return service.jobs.wait(_submit_once(service, request, by).id, seconds)

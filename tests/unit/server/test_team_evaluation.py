@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 
 import pytest
@@ -12,6 +12,7 @@ from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.service.requests import EvaluateRequest
 
 FORM = {
     "name": "shoes",
@@ -152,7 +153,12 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
     assert (info.book_id, info.figures.measures["P@4"]["mean"]) == (None, 1 / 2)
-    assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
+    again = pages.post(f"/evaluations/{number}/freeze", partial="true")
+    assert again.headers["location"].startswith(f"/evaluations/{info.id}?")  # no grade changed
+    stored = pages.shop.service.testsets
+    same = stored.keep("shoes", replace(stored.load("shoes"), version="again"))
+    assert (same.id == info.testset_id, same.digest) == (False, info.testset_digest)
+    pages.shop.service.jobs.submit(EvaluateRequest(testset=same.ref, runs=(info.run_id,)))
     (job,) = pages.shop.work()
     page = pages.get(f"/comparisons?baseline={info.id}&candidate={job.results[0]}")
     assert "A verdict needs the same queries" not in page  # another version, with the same judgments
@@ -164,6 +170,27 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     assert "2 of 3 queries without any judgment" in pages.get("/testsets/shoes")
     pages.shop.grade("shoes", "red shoes", c=(0,))
     assert pages.shop.service.evaluations.get(info.id).figures.measures["P@4"]["mean"] == 1 / 2
+
+
+@pytest.mark.slow
+def test_a_comparison_by_grades_asks_for_half_graded_as_freezing_does_and_is_made_once(pages):
+    first, second = (pages.evaluated(raters="1", book=book) for book in ("", "shoes"))
+    pages.work_at_once()
+    pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
+    refused = pages.post(f"/evaluations/{second}/compare-graded", baseline=first)
+    assert (refused.status_code, "The box “also half graded”" in unescape(refused.text)) == (422, True)
+    assert pages.get(f"/evaluations/{second}").count("also half graded") == 1
+
+    def compared() -> tuple[str, int, int]:
+        answer = pages.post(f"/evaluations/{second}/compare-graded", baseline=first, partial="true")
+        service = pages.shop.service
+        return answer.headers["location"], len(service.evaluations.all()), len(service.testsets.versions("shoes"))
+
+    made = compared()
+    assert made[0].startswith("/comparisons/")
+    assert compared() == made
+    pages.shop.grade("shoes", "red shoes", c=(1,))
+    assert compared()[1:] == (made[1] + 2, made[2] + 1)
 
 
 @pytest.mark.slow
