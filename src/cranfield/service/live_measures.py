@@ -18,6 +18,7 @@ from cranfield.measures import Measure
 from cranfield.model import Run, TestSet
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
+from cranfield.project.scales import scales_of
 from cranfield.ranking import Missing
 from cranfield.ranking.value import State
 from cranfield.testsets.edit import recorded
@@ -135,7 +136,8 @@ def live_measures(evaluation: Evaluation, run: Run, depth: int | None) -> LiveMe
     """What the page of an evaluation shows of it: that of `evaluate_in_book`, of a run, down to a depth."""
     judged = evaluation.testset
     rated = {(q, rating.doc_id) for q, given in judged.ratings.items() for rating in given if _is_graded(rating.grade)}
-    rows = tuple(_row(evaluation, measure, rated, depth) for measure in evaluation.measures)
+    scales = _scales(evaluation)
+    rows = tuple(_row(evaluation, measure, scales.get(measure, ""), rated, depth) for measure in evaluation.measures)
     progress = _progress(judged, SystemResults(run.name, run), depth)
     return LiveMeasures(evaluation, rows, {q.id: q.text for q in judged.queries}, progress)
 
@@ -144,7 +146,19 @@ def _is_graded(grade: float | None) -> bool:
     return grade is not None and grade >= 0
 
 
-def _row(evaluation: Evaluation, measure: Measure, rated: Container[tuple[str, str]], depth: int | None) -> LiveMeasure:
+def _scales(evaluation: Evaluation) -> Mapping[Measure, str]:
+    """The scale of each measure; before the first grade, that on which it will be computed."""
+    is_graded = any(_is_graded(grade) for grades in evaluation.testset.grades.values() for grade in grades.values())
+    if evaluation.scales or is_graded or evaluation.ranking.convention.name != RATED_BY_SLOT:
+        return evaluation.scales
+    own = scales_of(evaluation.measures)
+    first = next((scale for scale in own.values() if scale is not None), "")
+    return {measure: scale or first for measure, scale in own.items()}
+
+
+def _row(
+    evaluation: Evaluation, measure: Measure, scale: str, rated: Container[tuple[str, str]], depth: int | None
+) -> LiveMeasure:
     ranking = evaluation.ranking_for(measure) or evaluation.ranking
     summary, cutoff = evaluation.summaries[measure], measure.depth or depth
     shown = [(q, hit) for q, hits in ranking.top.items() for hit in hits[:cutoff]]
@@ -152,7 +166,7 @@ def _row(evaluation: Evaluation, measure: Measure, rated: Container[tuple[str, s
     by_rater = [(q, hit.id) in rated or (q, f"{hit.id}:{hit.span}") in rated for q, hit in shown]
     return LiveMeasure(
         measure,
-        evaluation.scales.get(measure, ""),
+        scale,
         summary.mean,
         summary.n,
         len(evaluation.testset.queries) - summary.n,

@@ -60,6 +60,24 @@ def test_nothing_graded_is_null_and_not_0(store):
     assert (found["P@4"].n_shown, found["P@4"].n_judged) == (6, 0)
 
 
+@pytest.mark.parametrize("scale", ["binary", "graded", "detail"])
+def test_the_first_grade_changes_the_scale_of_no_measure(store, scale):
+    book = book_of(store, RED, scale=scale, raters=1)
+    take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
+    measures = ["P@4", "AP@4", "nDCG@4", "CG@4", "Judged@4"]
+    before = rows(store, book, RED, RUN, measures)
+    assert (before["P@4"].scale, before["nDCG@4"].scale, before["CG@4"].scale) == ("binary", "graded", "graded")
+    grade(store, book, "red shoes", a=(1,))
+    after = rows(store, book, RED, RUN, measures)
+    assert {name: row.scale for name, row in before.items()} == {name: row.scale for name, row in after.items()}
+
+
+def test_other_conventions_compute_on_the_scale_of_the_grades(store):
+    book = book_of(store, RED, raters=1)
+    take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
+    assert {row.scale for row in rows(store, book, RED, RUN, ["P@4", "nDCG@4"], "trec").values()} == {""}
+
+
 def test_grades_arrive_one_by_one(store):
     book = book_of(store, RED)
     take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
