@@ -181,7 +181,7 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,
         content=blocks(summary_sections(info), evidence_block(info), most_rows=PAGE),
-        meanings=explained(info.figures.measures),
+        meanings=explained(info.figures.measures, info.figures.convention),
         comparisons=service.comparisons.all(evaluation=info.id, limit=10),
         others=[
             each

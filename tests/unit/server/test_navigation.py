@@ -7,8 +7,9 @@ import re
 import pytest
 
 from cranfield.measures import CATALOGUE, parse
+from cranfield.model.convention import CONVENTIONS
 from cranfield.server.access import declared_access
-from cranfield.server.guide import CHOICES, explained, plain_words
+from cranfield.server.guide import CHOICES, CHOSEN, explained, plain_words
 from cranfield.server.navigation import NAVIGATION
 
 
@@ -46,6 +47,29 @@ def test_the_default_measures_have_plain_words_and_a_question(name: str) -> None
     assert spec.question.endswith("?")
     assert spec.plain.endswith(".")
     assert spec.plain != spec.sentence
+
+
+@pytest.mark.parametrize(
+    ("spelling", "convention", "said", "wrong"),
+    [
+        ("P@5", "searchtweak", "without a grade is not counted", "cannot reach 1"),
+        ("P@5", "quepid", "0.5 where only 4 were", "cannot reach 1"),
+        ("AP@10", "searchtweak", "not found is not counted", "counts as 0"),
+        ("nDCG@10", "searchtweak", "best order of these same results", "fewer"),
+        ("nDCG@10", "cupertino", "more than 1", "no order would be better"),
+    ],
+)
+def test_plain_words_are_those_of_the_convention(spelling: str, convention: str, said: str, wrong: str) -> None:
+    [(_, _, words)] = explained([spelling], convention)
+    assert said in words
+    assert wrong not in words
+    assert explained([spelling], "trec") == explained([spelling]) != [(spelling, parse(spelling).name, words)]
+
+
+def test_the_choices_that_have_plain_words_are_choices_of_a_convention() -> None:
+    for name, choice, value in CHOSEN:
+        assert name in CATALOGUE
+        assert any(getattr(convention, choice) == value for convention in CONVENTIONS.values())
 
 
 def test_a_measure_without_plain_words_has_its_sentence_and_an_unknown_one_none() -> None:
