@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.server.pages import when
-from cranfield.server.tables import CI
+from cranfield.server.tables import CI, NO_VALUE
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def evidence_block(info: EvaluationInfo) -> VerdictBlock:
     facts = tuple(_facts(info))
     if info.void:
         return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
+    if not figures.has_value:
+        of = f" of {figures.primary}" if figures.primary else ""
+        return VerdictBlock(NO_VALUE, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
     name = "pilot" if figures.pilot else "valid"
     sentence = (
         "A pilot, not for the record." if figures.pilot else "No check found a reason why the figures would not count."

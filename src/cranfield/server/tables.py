@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from cranfield.service.watch.status import LastRun, WatchState
 
 CI = Column("95 % CI", "interval")
+NO_VALUE = "no value"
+"""Where no query has a value of the primary measure, in place of `valid`."""
 MOST_CSV = 10_000
 """Rows of a list as CSV, the latest ones."""
 
@@ -107,7 +109,9 @@ def evidence_cell(info: EvaluationInfo) -> Cell:
     """Whether the figures count."""
     if info.void:
         return TonedCell(VerdictCode.INVALID.text, "void")
-    return "valid" if info.book_id is None else "as collected; its book moves on"
+    if info.book_id is not None:
+        return "as collected; its book moves on"
+    return "valid" if info.figures.has_value else TonedCell(NO_VALUE, "open")
 
 
 def verdict_cell(code: str) -> Cell:

@@ -250,6 +250,8 @@ class EvaluationSummary(Answer):
     n_queries: int
     n_unscored: int
     """Queries without a value of the primary measure."""
+    has_value: bool
+    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
     failures: dict[str, int]
     """Kind of failure to the number of queries."""
     judged: JudgedResponse

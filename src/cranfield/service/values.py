@@ -119,6 +119,11 @@ class EvaluationFigures:
     convention: str = ""
     pilot: bool = False
 
+    @property
+    def has_value(self) -> bool:
+        """Whether a query has a value of the primary measure; none has before the first grade."""
+        return bool(self.measures.get(self.primary or "", {}).get("n"))
+
 
 @dataclass(frozen=True)
 class EvaluationInfo:

@@ -10,9 +10,10 @@ from tests.unit.service.metrics.observations import observed, written
 from cranfield import Query, TestSet, evaluate
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
-from cranfield.reporting.document import Figure
+from cranfield.reporting.document import Figure, TonedCell
 from cranfield.reporting.payload import results_payload
-from cranfield.server.summary import summary_sections
+from cranfield.server.summary import evidence_block, summary_sections
+from cranfield.server.tables import evidence_cell
 from cranfield.server.v1.results import evaluation_summary
 from cranfield.service.metrics.observed import from_results
 from cranfield.service.metrics.scrape import measured
@@ -53,6 +54,19 @@ def test_queries_where_nothing_should_be_found_have_their_measure_in_the_api(inf
     assert found.strata["class"]["A"]["RR@10"].mean == found.per_query_type["A"]["mrr_at_10"] == pytest.approx(5 / 6)
     assert "Silence" not in found.strata["class"]["A"]
     assert list(found.measures) == ["nDCG@10"]
+
+
+def test_without_a_value_of_the_primary_measure_nothing_is_valid(info: EvaluationInfo) -> None:
+    empty = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
+    nothing = replace(info, figures=replace(info.figures, measures={"nDCG@10": empty}))
+    assert (evaluation_summary(info).has_value, evaluation_summary(nothing).has_value) == (True, False)
+    assert evidence_cell(nothing) == TonedCell("no value", "open")
+    assert evidence_cell(info) == "valid"
+    block = evidence_block(nothing)
+    assert (block.name, block.sentence) == ("no value", "No query has a value of nDCG@10 yet.")
+    without = evidence_block(replace(nothing, figures=replace(nothing.figures, measures={}, primary=None)))
+    assert without.sentence == "No query has a value yet."
+    assert evidence_block(replace(nothing, void=("every query failed",))).reasons == ("every query failed",)
 
 
 def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInfo) -> None:

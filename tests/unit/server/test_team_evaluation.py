@@ -120,6 +120,16 @@ def test_measures_of_the_page_follow_the_grades(pages):
     assert pages.get(f"/evaluations/{number}", who="vic")
 
 
+def test_before_the_first_grade_there_is_no_value_and_the_words_are_those_of_the_convention(pages):
+    number = pages.evaluated()
+    page = pages.get(f"/evaluations/{number}")
+    assert "No query has a value of P@4 yet." in page
+    assert "No check found a reason" not in page
+    assert [pages.row(number, name)[-1] for name in ("P@4", "nDCG@4")] == ["binary", "graded"]
+    assert "a result without a grade is not counted" in page
+    assert "cannot reach 1" not in page
+
+
 @pytest.mark.slow
 def test_an_ungraded_result_is_0_for_average_precision_and_not_for_precision(pages):
     number = pages.evaluated(raters="1")
