@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cranfield.errors import CranfieldError, Problem, UsageError
+from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.store.jobs import StoredJobs
@@ -100,12 +100,28 @@ def _check_compare(service: Service, request: CompareRequest) -> Iterator[Proble
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
         yield from _problems(where, partial(_refuse_judged, service, number))
-    if request.baseline == request.candidate:
-        yield Problem("baseline and candidate are one evaluation", path="candidate", expected="two evaluations")
+    yield from _problems("candidate", partial(_check_pair, service, request))
     if (spelling := request.measure) is not None:
         yield from _problems("measure", lambda: parse(spelling))
     if (test := request.test) is not None:
         yield from _problems("test", lambda: CompareOptions(test=test))
+
+
+def _check_pair(service: Service, request: CompareRequest) -> None:
+    """Refuse one evaluation twice, and two of different test sets: their comparison would end in an error."""
+    from cranfield.service.results import check_two
+
+    check_two(request.baseline, request.candidate)
+    try:
+        sides = [service.evaluations.get(number) for number in (request.baseline, request.candidate)]
+    except UnknownNameError:
+        return  # is a problem of its own
+    if sides[0].testset_digest != sides[1].testset_digest:
+        raise UsageError(
+            "the evaluations have different queries or judgments",
+            got=" and ".join(f"#{each.id} on {each.testset_name}@{each.testset_id}" for each in sides),
+            hint="evaluate both on one version of a test set",
+        )
 
 
 def _refuse_judged(service: Service, evaluation_id: int) -> None:

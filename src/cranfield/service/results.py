@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.database.engine import Clock, Database
+from cranfield.errors import UsageError
 from cranfield.service.requests import CompareRequest
 from cranfield.service.store.comparisons import StoredComparisons
 from cranfield.service.store.evaluations import StoredEvaluations
@@ -121,6 +122,16 @@ class Comparisons(StoredComparisons):
         return self.compare(CompareRequest.model_validate(self.get(comparison_id).options["request"]))
 
 
+def check_two(baseline: object, candidate: object) -> None:
+    """Refuse to compare a result with itself.
+
+    Raises:
+        UsageError: both are one.
+    """
+    if baseline == candidate:
+        raise UsageError("baseline and candidate are one evaluation", expected="two evaluations")
+
+
 def compare_evaluations(
     request: CompareRequest, declared: Json, sides: Sequence[Evaluation], labels: Sequence[str]
 ) -> Comparison:
@@ -133,12 +144,13 @@ def compare_evaluations(
         labels: of the two, for names where both are of one system.
 
     Raises:
-        UsageError: the two do not belong together: other queries, judgments or conventions.
+        UsageError: both are one, or the two do not belong together: other queries, judgments or conventions.
     """
     from cranfield.evaluation.compare import compare
     from cranfield.measures import parse
     from cranfield.project.recipe import with_measure
 
+    check_two(*labels)
     options = _options(request, declared)
     spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
     spellings |= {request.measure: None} if request.measure else {}

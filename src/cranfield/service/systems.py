@@ -85,6 +85,8 @@ def _chosen(
     label = name + (f" ({variant})" if variant else "")
     if request.components:
         known = components_of(system)
+        if not known:
+            raise UsageError(f"system {name} has no components", path="components", hint="evaluate it as a whole")
         for component in request.components:
             if component not in known:
                 raise UnknownNameError.among(f"component of {name}", component, known)

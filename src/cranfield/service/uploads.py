@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MEGABYTE = 1_000_000
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+_NOT_IN_REFERENCES = re.compile(r"[@/]")
 NAME_CHARS = 80
 
 
@@ -49,7 +50,7 @@ def save_testset(service: Service, name: str, upload: Upload, by: int) -> SetInf
 
     Args:
         service: where it is stored.
-        name: of the test set; empty: that of the file.
+        name: of the test set; empty: the one that the file declares, else that of the file.
         upload: the file.
         by: id of the account.
 
@@ -61,7 +62,8 @@ def save_testset(service: Service, name: str, upload: Upload, by: int) -> SetInf
 
     with _read(service, "testset", upload) as (path, found):
         testset = unpack_testset(path.read_bytes())
-        return service.testsets.keep(name.strip() or _stem(upload), testset, format_name=found, by=by)
+        declared = _NOT_IN_REFERENCES.sub("-", testset.name).strip()
+        return service.testsets.keep(name.strip() or declared or _stem(upload), testset, format_name=found, by=by)
 
 
 def save_run(service: Service, name: str, upload: Upload, by: int) -> RunInfo:

@@ -203,6 +203,15 @@ def test_a_comparison_by_grades_asks_for_half_graded_as_freezing_does_and_is_mad
     assert compared()[1:] == (made[1] + 2, made[2] + 1)
 
 
+def test_the_plan_of_a_book_says_what_it_asks(pages):
+    ann = pages.team.store.people.get("ann").id
+    pages.evaluated(members=str(ann))
+    page = pages.get("/books/shoes/settings")
+    assert "The plan asks for 3 raters of an item, and only 1 can judge" in page
+    assert "further rater" not in page
+    assert "adjudication from" not in page
+
+
 @pytest.mark.slow
 def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
     pages.shop.answers(red_shoes="abc")

@@ -273,6 +273,8 @@ def test_flags_before_a_comparison(bench) -> None:
     again = page[page.index("Run again") :]
     assert "/evaluations/3#change" in again
     assert "/evaluations/4#change" not in again
+    assert 'action="/comparisons/make"' not in page
+    assert 'action="/comparisons/make"' in bench.page("/comparisons?baseline=1&candidate=2")
     assert "Different" not in bench.page("/comparisons?baseline=1&candidate=2")
     same = bench.page("/comparisons?baseline=1&candidate=1")
     assert "Both sides are the same evaluation" in same

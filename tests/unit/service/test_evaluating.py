@@ -20,6 +20,7 @@ from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobState, Trigger
+from cranfield.service.results import compare_evaluations
 from cranfield.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.service.service import open_service
 from cranfield.service.store.jobs import ProblemCode
@@ -155,8 +156,16 @@ def test_evaluations_of_different_queries_are_not_compared(project) -> None:
     path = project.folder / "help.yaml"
     path.write_text(path.read_text().replace("{p3: 1}", "{p2: 1}"))
     second = evaluate(project, systems=["old"])[0]
-    job = work(project, CompareRequest(baseline=first.id, candidate=second.id))
-    assert (job.state, [problem.code for problem in job.problems]) == (JobState.FAILED, [ProblemCode.USAGE])
+    request = CompareRequest(baseline=first.id, candidate=second.id)
+    with pytest.raises(UsageError, match=f"#1 on help@{first.testset_id} and #2 on help@{second.testset_id}"):
+        project.service.jobs.submit(request)
+    with pytest.raises(UsageError, match="different test sets"):
+        project.service.comparisons.compare(request)
+
+
+def test_a_result_is_not_compared_with_itself() -> None:
+    with pytest.raises(UsageError, match="baseline and candidate are one evaluation"):
+        compare_evaluations(CompareRequest(baseline=1, candidate=1), {}, (), ("a", "a"))
 
 
 def test_unknown_names_are_refused_at_once_all_of_them(project) -> None:

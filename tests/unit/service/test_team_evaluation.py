@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from cranfield.project.loading import load
 from cranfield.service.hole_grades import compare_again, freeze_onto, grade_hole, hole_book, hole_levels, new_grades
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.team_evaluation import NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
+from cranfield.service.uploads import Upload, save_testset
 
 
 @pytest.fixture
@@ -148,6 +150,18 @@ def test_a_name_that_a_book_has(shop):
     shop.service.store.books.close(shop.service.store.books.get("shoes").id)
     with pytest.raises(UsageError, match="closed"):
         started(shop, book="shoes")
+
+
+def test_an_upload_has_the_name_that_its_file_declares(shop):
+    text = "cranfield_testset: 1\nname: {}\nqueries:\n- {{id: q1, text: red, judgments: {{a: 1}}}}\n"
+    for name, declared, kept in (("", "boots", "boots"), ("", "big/boots@2", "big-boots-2"), ("mine", "boots", "mine")):
+        sent = Upload(BytesIO(text.format(declared).encode()), "download-7.yaml")
+        assert save_testset(shop.service, name, sent, shop.lead).name == kept
+
+
+def test_components_of_a_system_that_has_none(shop):
+    with pytest.raises(UsageError, match="system shop has no components"):
+        shop.service.jobs.submit(EvaluateRequest(testset="own", components=("title",)))
 
 
 def test_a_test_set_alone_needs_no_book(shop):

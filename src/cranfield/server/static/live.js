@@ -24,7 +24,7 @@ async function update() {
     shown = Number(fresh.dataset.event);
     document.dispatchEvent(new Event("report:tables")); // tables are sorted, filtered and exported as before
     if (focused) figures.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
-    status.textContent = `Updated at ${new Date().toLocaleTimeString()}.`;
+    status.textContent = `Updated at ${new Date().toISOString().slice(11, 19)} UTC.`;
     if (!fresh.dataset.stream) stream.close(); // nothing changes any more
     else if (latest > shown) schedule();
   } catch {

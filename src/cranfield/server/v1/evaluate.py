@@ -58,7 +58,10 @@ FORM_FIELDS = {
     "testset": {**BINARY, "description": "A file, or a name."},
     "runs": {"type": "array", "items": BINARY, "description": "Files, or ids."},
     "queries": QUERIES,
-    "name": {"type": "string", "description": "Of the uploaded test set; default: that of its file."},
+    "name": {
+        "type": "string",
+        "description": "Of the uploaded test set; default: the one that it declares, else that of its file.",
+    },
     "format": {"type": "string", "description": "Of the uploaded test set, where its content does not tell."},
     "run_format": {"type": "string", "description": "Of the uploaded runs."},
     "systems": {"type": "array", "items": {"type": "string"}},

@@ -42,6 +42,7 @@ FIELDS = {
     "name": {"type": "string", "description": "Default: that of the file."},
     "format": {"type": "string", "description": "Where the content does not tell."},
 }
+SET_NAME = {"type": "string", "description": "Default: the one that the file declares, else that of the file."}
 QUERIES = {**BINARY, "description": "Texts of the queries of qrels."}
 TEXTS = frozenset({"name", "format"})
 
@@ -56,7 +57,12 @@ def list_testsets(request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor
     "/testsets",
     response_model=SetResponse,
     status_code=201,
-    openapi_extra={"requestBody": {"required": True, "content": form_schema("file", {**FIELDS, "queries": QUERIES})}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": form_schema("file", {**FIELDS, "name": SET_NAME, "queries": QUERIES}),
+        }
+    },
 )
 async def upload_testset(request: Request, caller: Uploading) -> Response:
     """Store a test set under a name: a new version where there is one; the same content is stored once.
