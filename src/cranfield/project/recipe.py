@@ -100,16 +100,17 @@ def evaluate_with_options(
 ) -> Evaluation:
     """Score one run; see `evaluate`."""
     requested = [measures] if isinstance(measures, str | Measure) else measures
-    by_slot = convention_named(options.convention).name == RATED_BY_SLOT and testset.ratings
-    if by_slot and not isinstance(run, FileReading):
+    by_slot = convention_named(options.convention).name == RATED_BY_SLOT
+    if by_slot and testset.ratings and not isinstance(run, FileReading):
         from cranfield.project.scales import evaluate_on_scales
 
         spelled = DEFAULT_MEASURES if requested is None else requested
         evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
     else:
         chosen = None if requested is None else parse_all([str(measure) for measure in requested])
-        on_detail = [str(measure) for measure in chosen or () if measure.on_detail]
-        if chosen is not None:  # grades of one scale: there is no other one to be on
+        one_scale = not (by_slot and options.keep_undefined and _is_ungraded(testset))
+        on_detail = [str(measure) for measure in chosen or () if measure.on_detail and one_scale]
+        if chosen is not None and one_scale:  # grades of one scale: there is no other one to be on
             chosen = tuple(dict.fromkeys(replace(measure, on_detail=False) for measure in chosen))
         if convention_named(options.convention).orders == "one" or isinstance(run, FileReading):
             evaluation = score(testset, run, chosen, options)
@@ -125,6 +126,11 @@ def evaluate_with_options(
         tables, missing = confusions_of(evaluation, options.confusion)
         evaluation = replace(evaluation, confusions=tables, warnings=(*evaluation.warnings, *missing))
     return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
+
+
+def _is_ungraded(testset: TestSet) -> bool:
+    """Whether no document has a grade, as in a book before its first grade: there is nothing to be on a scale."""
+    return not testset.targets and all(grade < 0 for judged in testset.grades.values() for grade in judged.values())
 
 
 def _not_on_detail(spellings: Sequence[str], testset: TestSet) -> str:

@@ -72,6 +72,26 @@ def test_the_first_grade_changes_the_scale_of_no_measure(store, scale):
     assert {name: row.scale for name, row in before.items()} == {name: row.scale for name, row in after.items()}
 
 
+@pytest.mark.parametrize("measures", [["CG(d)@4"], ["CG(d)@4", "CG@4"], ["P@4", "DCG(d)@2", "CG@4", "CG(d)@4"]])
+def test_the_first_grade_changes_no_row_of_the_detail_scale(store, measures):
+    book = book_of(store, RED, scale="detail", raters=1)
+    take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
+    before = rows(store, book, RED, RUN, measures)
+    assert list(before) == measures
+    assert {row.scale for name, row in before.items() if "(d)" in name} == {"detail"}
+    assert {row.mean for row in before.values()} == {N}
+    grade(store, book, "red shoes", a=(1,))
+    after = rows(store, book, RED, RUN, measures)
+    assert [(name, row.scale) for name, row in before.items()] == [(name, row.scale) for name, row in after.items()]
+
+
+def test_before_the_first_grade_no_warning_says_that_measures_are_not_on_the_detail_scale(store):
+    book = book_of(store, RED, scale="detail", raters=1)
+    take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
+    evaluation = evaluate_in_book(store, book.id, RED, RUN, ["CG(d)@4"], "searchtweak")
+    assert not [line for line in evaluation.warnings if "detail scale" in line]
+
+
 def test_other_conventions_compute_on_the_scale_of_the_grades(store):
     book = book_of(store, RED, raters=1)
     take_snapshot(store, book.id, RED, {"shop": RUN}, 4)
