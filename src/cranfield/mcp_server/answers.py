@@ -109,9 +109,11 @@ class ResultAnswer(Answer):
     """The base of what is stated about a result."""
 
     counts: bool
-    """False: the figures mean nothing, for the reasons in `void`."""
+    """False: the figures mean nothing, for the reasons in `void`, or as `has_value` is false."""
     void: list[Untrusted]
-    """Why they do not count; empty where they do. It may quote what a system answered."""
+    """Why the figures do not count. It may quote what a system answered."""
+    has_value: bool
+    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
     result: str
     """Give it to `compare`, `worst_queries`, `explain_query` and `get_report`."""
 
@@ -128,8 +130,8 @@ class EvaluationAnswer(ResultAnswer):
     primary: str | None
     measures: dict[str, Figure]
     """The primary measure first."""
-    strata: dict[str, dict[str, Figure]]
-    """Key and value of a stratum to the primary measure in it."""
+    strata: dict[str, dict[str, dict[str, Figure]]]
+    """Key and value of a stratum to the primary measure in it, and the own measures of its query class."""
     n_strata: int
     """All, of which the first are given."""
     n_queries: int

@@ -67,6 +67,13 @@ class Found:
         return list(map(untrusted, dict.fromkeys((*self.void_stored, *found))))
 
     @property
+    def has_value(self) -> bool:
+        """Whether a query has a value of the primary measure now; of a comparison, on both sides."""
+        if isinstance(self.value, Comparison):
+            return self.value.measures[self.value.primary].n > 0
+        return self.primary is not None and self.value.summaries[self.primary].n > 0
+
+    @property
     def evaluation(self) -> Evaluation:
         """Of one system.
 
@@ -77,9 +84,14 @@ class Found:
             raise UsageError(f"{self.ref} is a comparison", expected="an evaluation")
         return self.value
 
-    def known(self) -> dict[str, Any]:
+    def known(self, *, has_value: bool) -> dict[str, Any]:
         """The fields that all answers begin with."""
-        return {"counts": not self.void, "void": self.void, "result": self.ref}
+        return {
+            "counts": has_value and not self.void,
+            "void": self.void,
+            "has_value": has_value,
+            "result": self.ref,
+        }
 
 
 def answer_of(found: Found) -> answers.EvaluationAnswer | answers.ComparisonAnswer:
@@ -97,18 +109,18 @@ def evaluation_answer(found: Found, most_strata: int = MOST_STRATA) -> answers.E
     info = found.info
     if info is None:
         raise InternalError(f"{found.ref} is no evaluation")
-    figures, primary = info.figures, info.figures.primary
+    figures = info.figures
+    others = figures.measures.keys() - {figures.primary}  # measures of a class alone are none of these
     strata = [
-        (key, value, measured[primary])
+        (key, value, {measure: figure for measure, figure in measured.items() if measure not in others})
         for key, values in figures.strata.items()
         for value, measured in values.items()
-        if primary is not None and primary in measured
     ]
     by_key: dict[str, dict[str, Any]] = {}
-    for key, value, figure in strata[:most_strata]:
-        by_key.setdefault(key, {})[value] = figure
+    for key, value, measured in strata[:most_strata]:
+        by_key.setdefault(key, {})[value] = measured
     return answers.EvaluationAnswer.model_validate(
-        found.known()
+        found.known(has_value=figures.has_value)
         | {name: getattr(figures, name) for name in ("primary", "measures", "n_queries", "failures", "judged", "pilot")}
         | {
             "stored": found.is_stored,
@@ -132,7 +144,7 @@ def comparison_answer(found: Found) -> answers.ComparisonAnswer:
     measures = sorted(compared.measures, key=lambda measure: measure != compared.primary)
     warnings = (str(warning) for each in found.evaluations for warning in each.warnings)
     return answers.ComparisonAnswer(
-        **found.known(),
+        **found.known(has_value=found.has_value),
         stored=found.is_stored,
         verdict=compared.verdict.name,
         sentence=untrusted(compared.verdict.sentence),
@@ -182,7 +194,7 @@ def worst_queries(found: Found, spelling: str | None, offset: int, limit: int) -
         for query in ids[offset : offset + limit]
     ]
     return answers.QueryPage(
-        **found.known(),
+        **found.known(has_value=found.has_value),
         measure=str(measure),
         queries=rows,
         n_queries=len(ids),
@@ -215,7 +227,7 @@ def explain_query(found: Found, query: str) -> answers.QueryExplanation:
         raise UnknownNameError.among("query", query, list(known))
     detail = query_detail(found.value, query)
     return answers.QueryExplanation(
-        **found.known(),
+        **found.known(has_value=found.has_value),
         query=query,
         text=untrusted(detail["text"]),
         strata=detail["strata"],
@@ -261,7 +273,7 @@ def report_page(found: Found, offset: int) -> answers.ReportPage:
     if offset + len(part) < len(text) and (end := part.rfind("\n")) > 0:
         part = part[: end + 1]
     return answers.ReportPage(
-        **found.known(),
+        **found.known(has_value=found.has_value),
         report=untrusted(part, REPORT_CHARACTERS),
         n_characters=len(text),
         next_offset=next_offset(len(part), offset, len(text)),

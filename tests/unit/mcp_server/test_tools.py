@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import anyio
 import pytest
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.judging.store.database import open_store
 from cranfield.mcp_server.evidence import KEPT, Evidence, open_evidence
 from cranfield.mcp_server.refusal import tool_error
+from cranfield.mcp_server.results import evaluation_answer, report_page
 from cranfield.mcp_server.server import make_server
 from cranfield.model import Answer, Outcome, Run
 from cranfield.project.loading import load
@@ -201,6 +204,44 @@ def test_void_evidence_comes_first_in_every_answer(evidence_folder: Path, tmp_pa
 
     with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
         ask(evidence, body)
+
+
+def test_a_stratum_of_one_class_has_the_measures_of_that_class(evidence_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cranfield.yaml").write_text((evidence_folder / "cranfield.yaml").read_text())
+    quiet = "".join(f"  - {{id: n{n}, text: nothing {n}, negative: true}}\n" for n in range(4))
+    (tmp_path / "testset.yaml").write_text(set_text() + quiet)
+    (tmp_path / "r.trec").write_text(run_text("r", 4) + "n0 Q0 x 1 1.0 r\n")
+
+    async def body(call) -> None:
+        made = content(await call("evaluate", testset="testset", run="r.trec"))
+        quiet = made["strata"]["class"]["negative"]
+        assert (quiet["Silence"]["mean"], quiet["Silence"]["n"]) == (0.75, 4)
+        assert (quiet["nDCG@5"]["mean"], quiet["nDCG@5"]["n"]) == (None, 0)
+        assert set(quiet) == {"Silence", "nDCG@5"}
+        assert (made["n_strata"], made["counts"], made["has_value"]) == (len(made["strata"]["class"]), True, True)
+
+    with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
+        ask(evidence, body)
+
+
+def test_a_result_without_any_value_does_not_count(evidence: Evidence) -> None:
+    async def body(call) -> None:
+        made = content(await call("evaluate", testset="testset", run="runs/a.trec"))
+        found = evidence.get(made["result"])
+        assert found.info is not None
+        empty = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
+        figures = replace(found.info.figures, measures={"nDCG@5": empty})
+        nothing = evaluation_answer(replace(found, info=replace(found.info, figures=figures)))
+        assert (nothing.counts, nothing.has_value, nothing.void) == (False, False, [])
+        assert list(made)[:3] == ["counts", "void", "has_value"]
+        assert made["counts"] is made["has_value"] is True
+        scored = found.evaluation
+        summaries = {**scored.summaries, scored.measures[0]: replace(scored.summaries[scored.measures[0]], n=0)}
+        unscored = replace(found, load=lambda: replace(scored, summaries=ByMeasure(summaries)))
+        page = report_page(unscored, 0)
+        assert (page.counts, page.has_value) == (False, False)
+
+    ask(evidence, body)
 
 
 def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tmp_path: Path) -> None:
