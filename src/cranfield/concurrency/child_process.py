@@ -312,11 +312,14 @@ def exit_reason(status: int) -> str:
         return f"killed by signal {-status}"
 
 
+async def end_all() -> None:
+    """End every program that still runs; there may be none any more."""
+    if endings := [child.ending() for child in _running]:
+        await asyncio.wait(endings, timeout=_CLOSE_S)
+
+
 @cache
 def _end_all_at_exit() -> None:
-    async def end_all() -> None:
-        await asyncio.wait([child.ending() for child in _running], timeout=_CLOSE_S)
-
     def end_if_any() -> None:
         if _running:
             event_loop().run(end_all())

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process
+from cranfield.concurrency import child_process as child_processes
+from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process, end_all
 from cranfield.concurrency.loop import CallInterruptedError, event_loop
 from cranfield.concurrency.orphan_guard import orphan_guard
 from cranfield.concurrency.orphans import MARK_NAME
@@ -112,6 +113,11 @@ def test_an_interruption_ends_the_program_and_its_children(tmp_path, gone):
     assert finished.error is CallInterruptedError
     assert len(pids(finished)) == 2
     assert all(gone(pid) for pid in pids(finished))
+
+
+def test_the_last_program_may_end_before_all_are_ended(monkeypatch):
+    monkeypatch.setattr(child_processes, "_running", set())
+    event_loop().run(end_all())
 
 
 def test_a_program_runs_in_a_session_of_its_own_so_that_ctrl_c_reaches_only_us(tmp_path):
