@@ -95,6 +95,7 @@ def served(
 
 def check(page: Page, name: str) -> None:
     """Axe finds nothing at desk and phone width, and the page does not scroll sideways."""
+    page.wait_for_load_state("load")  # after a click the text is there before its stylesheets are
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
