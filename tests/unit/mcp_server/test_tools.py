@@ -1,4 +1,7 @@
-"""The tools over a folder and over a database, driven by the official client in this process."""
+"""The tools over a folder and over a database, driven by the official client in this process.
+
+Jobs are done by the threads of the worker here; in processes of their own in `test_live_worker` and `test_transports`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ from cranfield.model import Answer, Outcome, Run
 from cranfield.project.loading import load
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
-from cranfield.service.work import work_here
+from cranfield.service.values import Claim
+from cranfield.service.work import work_here, work_on
+from cranfield.service.worker import Worker
 
 from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text
 
@@ -43,6 +48,14 @@ def ask(evidence: Evidence, body: Callable[[Any], Any]) -> Any:
             return await body(call)
 
     return anyio.run(main)
+
+
+@pytest.fixture(autouse=True)
+def jobs_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(worker: Worker, claim: Claim) -> None:
+        work_on(worker._service, claim, worker.folder / str(claim.job))
+
+    monkeypatch.setattr(Worker, "_work", work)
 
 
 @pytest.fixture
