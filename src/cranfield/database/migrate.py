@@ -68,8 +68,7 @@ def upgrade(database: Database, to: str = REVISION) -> Upgrade:
         found = current_revision(connection)
     if found == to:
         return Upgrade(found)
-    known = revisions()
-    if found is not None and found not in known:
+    if found is not None and found not in (known := revisions()):
         raise UsageError(
             f"the database was made by a newer version of Cranfield: its schema is {found}",
             path=database.where,

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -74,8 +74,7 @@ systems: {fusion: {run: fusion.run}}
 """
 
 
-def gated(folder: Path) -> Path:
-    """The `gate.json` of a gate on two test sets of eight queries, of which one is not answered right."""
+def fill_gated(folder: Path) -> None:
     rows = [f"{{id: q{n}, text: word {n}, judgments: {{d{n}: 1}}}}" for n in range(8)]
     for name in ("hard", "easy"):
         (folder / f"{name}.yaml").write_text("cranfield_testset: 1\nname: own\nqueries: [" + ", ".join(rows) + "]\n")
@@ -86,12 +85,16 @@ def gated(folder: Path) -> Path:
         argv = [sys.executable, "-m", "cranfield", *command, "cranfield.yaml"]
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
-    return folder / "cranfield-gate" / "gate.json"
 
 
-def test_the_state_of_a_gate_is_written_with_its_figures(tmp_path: Path) -> None:
-    path = gated(tmp_path)
-    lines = lines_of(path)
+@pytest.fixture
+def gated(make_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The `gate.json` of a gate on two test sets of eight queries, of which one is not answered right."""
+    return make_once("gated", fill_gated) / "cranfield-gate" / "gate.json"
+
+
+def test_the_state_of_a_gate_is_written_with_its_figures(gated: Path) -> None:
+    lines = lines_of(gated)
     who = 'system="fusion",testset="hard"'
     assert [line for line in lines if "gate_rule_passed" in line and who in line] == [
         f'cranfield_gate_rule_passed{{rule="R@10 is at least 0.75",{who}}} 1.0',
@@ -103,19 +106,19 @@ def test_the_state_of_a_gate_is_written_with_its_figures(tmp_path: Path) -> None
     assert f"cranfield_queries{{{who}}} 8.0" in lines
     assert [line for line in lines if "evaluation_info" in line and 'convention="trec"' in line and who in line]
     with pytest.raises(UsageError, match="--testset names one test set, and the file has 2"):
-        read_observations(path, testset="other")
+        read_observations(gated, testset="other")
 
 
-def test_the_rules_of_a_gate_have_the_names_that_the_alerts_have(tmp_path: Path) -> None:
-    path = gated(tmp_path)
-    of_alerts = {words(rule) for each in gated_systems(planned(tmp_path / "cranfield.yaml")) for rule in each.rules}
-    assert {rule for each in read_observations(path) for rule in each.last.gate or {}} == of_alerts
+def test_the_rules_of_a_gate_have_the_names_that_the_alerts_have(gated: Path) -> None:
+    config = gated.parents[1] / "cranfield.yaml"
+    of_alerts = {words(rule) for each in gated_systems(planned(config)) for rule in each.rules}
+    assert {rule for each in read_observations(gated) for rule in each.last.gate or {}} == of_alerts
 
 
-def test_a_gate_whose_figures_do_not_count_is_void(tmp_path: Path) -> None:
-    path = gated(tmp_path)
-    payload = json.loads(path.read_text())
+def test_a_gate_whose_figures_do_not_count_is_void(gated: Path, tmp_path: Path) -> None:
+    payload = json.loads(gated.read_text())
     payload["gates"][0] |= {"status": "invalid", "sentence": "invalid: 5 of 8 queries failed"}
+    path = tmp_path / "gate.json"
     path.write_text(json.dumps(payload))
     lines = [line for line in lines_of(path) if 'testset="hard"' in line]
     assert 'cranfield_evaluation_void{system="fusion",testset="hard"} 1.0' in lines
