@@ -334,9 +334,31 @@ def pytest_unconfigure(config: pytest.Config) -> None:
             shutil.rmtree(config.stash[key], ignore_errors=True)
 
 
+def _begins_elsewhere(config: pytest.Config) -> None:
+    """Each worker of a whole run collects the folders from another on: what one has compiled, the others only read."""
+    worker: dict[str, object] | None = getattr(config, "workerinput", None)
+    named = [config.invocation_params.dir / name for name in config.args]
+    if worker is None or named != [CHECKOUT / name for name in config.getini("testpaths")]:
+        return
+    left_out = {Path(name).resolve() for name in config.option.ignore or ()}
+    inner = (*named[0].glob("[a-z]*/"), *(named[0] / "unit").glob("[a-z]*/"), *named[0].glob("unit/test_*.py"))
+    folders = [*sorted({*inner} - left_out - {named[0] / "unit"}), *named[1:]]
+    number, count = int(str(worker["workerid"]).removeprefix("gw")), int(str(worker["workercount"]))
+    start = len(folders) * number // count
+    config.args = [str(folder) for folder in (*folders[start:], *folders[:start])]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """One order for all workers, wherever each began."""
+    items.sort(key=lambda item: item.path)
+    return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Keep what collecting the tests makes out of every later search for garbage: millions of objects, and all stay."""
+    _begins_elsewhere(session.config)
     gc.disable()
     try:
         return (yield)
@@ -348,9 +370,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for no examples in the docstrings of the tests: each process of a parallel run would import every helper for it."""
+    """Look for examples only in files that have some, and in no test: each process of a parallel run would import all others."""
     found = yield
-    return [one for one in found if file_path.suffix != ".py" or type(one) is pytest.Module]
+    has_examples = CHECKOUT / "tests" not in file_path.parents and b">>>" in file_path.read_bytes()
+    return [one for one in found if file_path.suffix != ".py" or has_examples or type(one) is pytest.Module]
 
 
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,29 +13,23 @@ from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, save_report
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-WIDTHS = (390, pytest.param(1280, marks=pytest.mark.slow))
-"""What fits on a phone fits on a desk; in the fast run the pages of `test_report_page.py` are shown on one."""
+WIDTHS = (390, 1280)
 LONG = "a-system-with-a-name-that-is-longer-than-any-column-of-any-table-could-be"
 
 
 PAGES = ("five", "fourteen", "varied")
-SHOWN = (pytest.param("five", marks=pytest.mark.slow), "fourteen", "varied")
-"""What is long in the report of five is in that of fourteen too."""
 
 
 @pytest.fixture(scope="module")
-def reports(
-    make_once: Callable[[str, Callable[[Path], object]], Path], request: pytest.FixtureRequest
-) -> dict[str, Path]:
-    """Name to page, of those that a test of this run shows."""
-    shown = {one.callspec.params["name"] for one in request.session.items if one.path == request.path}
-    folder = make_once("pages of many", lambda folder: write_reports(folder, shown))
+def reports(make_once: Callable[[str, Callable[[Path], object]], Path]) -> dict[str, Path]:
+    """Name to page."""
+    folder = make_once("pages of many", write_reports)
     return {name: folder / f"{name}.html" for name in PAGES}
 
 
-def write_reports(folder: Path, shown: Container[str]) -> None:
+def write_reports(folder: Path) -> None:
     """Reports of five systems and of fourteen, and of two with a sensitivity analysis."""
     draw = random.Random(3)
     queries = tuple(
@@ -56,17 +50,16 @@ def write_reports(folder: Path, shown: Container[str]) -> None:
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs, config={"concurrency": 2})))
     comparison = compare(evaluations[2], evaluations[3], margin=0.05, test="t")
     documents = {
-        "five": lambda: comparison_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
-        "fourteen": lambda: comparison_document(compare_many(evaluations, test="t")),
-        "varied": lambda: comparison_document(comparison, sensitivity=sensitivity(comparison)),
+        "five": comparison_document(compare_many(evaluations[:5], baseline=LONG, margin=0.05, test="t")),
+        "fourteen": comparison_document(compare_many(evaluations, test="t")),
+        "varied": comparison_document(comparison, sensitivity=sensitivity(comparison)),
     }
     for name, document in documents.items():
-        if name in shown:
-            save_report(document(), folder / f"{name}.html")
+        save_report(document, folder / f"{name}.html")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", PAGES)
 def test_nothing_runs_over_an_edge(loaded, name: str, width: int) -> None:
     page = loaded(name).show(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

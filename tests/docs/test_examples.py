@@ -9,7 +9,7 @@ What is run, page by page, in a folder of its own, from top to bottom:
   writes to stdout and stderr. A line `...` stands for any lines, `...` inside a line for anything in it.
 - `sh` blocks are not run: they are for setting up. They may not call cranfield.
 
-The folder has a copy of examples/ under that name.
+The folder of a page that names examples/ has a copy of it under that name.
 
 CRANFIELD_UPDATE_EXAMPLES=1 writes what console blocks print into the pages, except where they contain `...`. Read the diff
 before you commit it.
@@ -172,14 +172,14 @@ def matches(expected: str, actual: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    if (CHECKOUT / "examples").is_dir():
-        shutil.copytree(CHECKOUT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns(".cranfield"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def failures(document: Document) -> list[str]:
     found = []
+    if "examples" in document.text and (CHECKOUT / "examples").is_dir():
+        shutil.copytree(CHECKOUT / "examples", "examples", ignore=shutil.ignore_patterns(".cranfield"))
     for example in document.examples():
         place = f"{Path(document.path).name}:{example.line}"
         try:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -37,7 +38,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def generate() -> Iterator[ModuleType]:
     sys.path.insert(0, str(CHECKOUT / "docs"))
-    yield importlib.import_module("generate")
+    module = importlib.import_module("generate")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "help_of", cache(module.help_of))  # two tests ask for the help of every command
+        yield module
     sys.path.remove(str(CHECKOUT / "docs"))
 
 

@@ -220,12 +220,26 @@ def test_spans_that_are_no_lines_are_void(folder: Path) -> None:
     [
         ({"old": ("program", "constant"), "new": ("program", "well")}, {"same-list": "void"}),
         ({"old": ("program", "well"), "new": ("http", "foreign")}, {"nothing-matched": "void"}),
-        ({"old": ("program", "well"), "new": ("program", "case")}, {"nothing-matched": "void", "id-form": "caveat"}),
+        pytest.param(
+            {"old": ("program", "well"), "new": ("program", "case")},
+            {"nothing-matched": "void", "id-form": "caveat"},
+            marks=pytest.mark.slow,
+        ),
         ({"old": ("program", "well"), "new": ("http", "failing")}, {"failed-queries": "void", "empty-answers": "void"}),
-        ({"old": ("program", "broken"), "new": ("http", "well")}, {"failed-queries": "void", "empty-answers": "void"}),
+        pytest.param(
+            {"old": ("program", "broken"), "new": ("http", "well")},
+            {"failed-queries": "void", "empty-answers": "void"},
+            marks=pytest.mark.slow,
+        ),
         ({"old": ("http", "well"), "new": ("program", "short")}, {"short-lists": "caveat"}),
-        ({"old": ("http", "well"), "new": ("http", "chunks")}, {"duplicates": "caveat"}),
-        ({"old": ("program", "well"), "new": ("program", "well")}, {"identical-runs": "caveat"}),
+        pytest.param(
+            {"old": ("http", "well"), "new": ("http", "chunks")}, {"duplicates": "caveat"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"old": ("program", "well"), "new": ("program", "well")},
+            {"identical-runs": "caveat"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_each_is_void_or_has_a_caveat(

@@ -111,9 +111,15 @@ def mcp_port(corpus: Path) -> Iterator[int]:
     yield from served(corpus, sys.executable, "engines.py", "mcp", "fts_plain", "http")
 
 
-def config_of(http_port: int, mcp_port: int) -> dict[str, object]:
-    read = {"json": "results", "id": "id", "score": "score"}
-    arguments = {"query": "{query}", "limit": "{k}"}
+READ = {"json": "results", "id": "id", "score": "score"}
+CALL = {"tool": "search", "arguments": {"query": "{query}", "limit": "{k}"}}
+
+
+def mcp_over_http(port: int) -> dict[str, object]:
+    return {"mcp": {"url": f"http://127.0.0.1:{port}/mcp", **CALL}, "extract": READ}
+
+
+def config_of(http_port: int) -> dict[str, object]:
     return {
         "command": {
             "command": [*PLAIN, "ask", "fts_plain", "{query}", "{k}"],
@@ -124,31 +130,22 @@ def config_of(http_port: int, mcp_port: int) -> dict[str, object]:
         "lines": {"lines": [*PLAIN, "lines", "fts_plain"]},
         "http": {
             "http": {"url": f"http://127.0.0.1:{http_port}/search", "parameters": {"q": "{query}", "size": "{k}"}},
-            "extract": read,
+            "extract": READ,
         },
-        "mcp-stdio": {
-            "mcp": {
-                "command": [sys.executable, "engines.py", "mcp", "fts_plain"],
-                "tool": "search",
-                "arguments": arguments,
-            },
-            "extract": read,
-        },
+        "mcp-stdio": {"mcp": {"command": [sys.executable, "engines.py", "mcp", "fts_plain"], **CALL}, "extract": READ},
         "preset": {
             "preset": "sqlite",
             "with": {"database": "fts.db", "table": "docs", "id_column": "id", "weights": {"title": 1, "body": 1}},
-        },
-        "mcp-http": {
-            "mcp": {"url": f"http://127.0.0.1:{mcp_port}/mcp", "tool": "search", "arguments": arguments},
-            "extract": read,
         },
     }
 
 
 @pytest.fixture(scope="module")
-def answers(corpus: Path, testset: TestSet, http_port: int, mcp_port: int) -> dict[str, Run]:
-    """What every kind of system answers to some of the queries."""
-    systems = config_of(http_port, mcp_port)
+def answers(corpus: Path, testset: TestSet, http_port: int, request: pytest.FixtureRequest) -> dict[str, Run]:
+    """What every kind of system that a test of this run is about answers to some of the queries."""
+    systems = config_of(http_port)
+    if any(one.name.endswith("[mcp-http]") for one in request.session.items):
+        systems["mcp-http"] = mcp_over_http(request.getfixturevalue("mcp_port"))
     (corpus / "cranfield.yaml").write_text(yaml.safe_dump({"testset": "x", "systems": systems}), encoding="utf-8")
     plain = [query for query in testset.queries if _is_plain(query.text.removesuffix(" ."))][:SOME]
     some = TestSet("some", tuple(plain), {query.id: testset.grades[query.id] for query in plain})
@@ -166,7 +163,8 @@ def _is_plain(text: str) -> bool:
     return len(set(words)) == len(words) and all(word.isalpha() for word in words)
 
 
-KINDS = ("function", "coroutine", "lines", "http", "mcp-stdio", "mcp-http", "preset")
+MCP_OVER_HTTP = pytest.param("mcp-http", marks=pytest.mark.slow)
+KINDS = ("function", "coroutine", "lines", "http", "mcp-stdio", MCP_OVER_HTTP, "preset")
 
 
 @pytest.mark.parametrize("kind", KINDS)
