@@ -340,7 +340,7 @@ def freeze(
 
 def with_labels(error: UsageError) -> UsageError:
     """The error with the labels of the page in the place of parameters."""
-    boxes = {"allow_partial": "the box “also half graded”"}
+    boxes = {"allow_partial": "the box “also half graded or undecided”"}
     return UsageError(
         [
             replace(each, hint=each.hint_sentence(lambda name, _: boxes.get(name, name)) or None)

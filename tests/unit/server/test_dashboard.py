@@ -282,7 +282,7 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     refused = team.post("lee", "/books/shop/freeze")
     assert refused.status_code == 422
     assert "not finished" in refused.text
-    assert "The box “also half graded” freezes it as it is" in refused.text
+    assert "The box “also half graded or undecided” freezes it as it is" in refused.text
     assert team.post("lee", "/books/shop/freeze", partial="true").status_code == 303
     assert team.post("lee", "/books/shop/freeze", partial="true", pseudonyms="true").status_code == 303
     assert "Version 1" in team.browser("lee").get("/books/shop").text

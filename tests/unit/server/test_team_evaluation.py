@@ -155,10 +155,10 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     number = pages.evaluated(raters="1")
     answer = pages.post(f"/evaluations/{number}/freeze")
     assert answer.status_code == 422
-    assert "also half graded" in unescape(answer.text) or "holds no grade" in unescape(answer.text)
+    assert "also half graded or undecided" in unescape(answer.text) or "holds no grade" in unescape(answer.text)
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
     pages.team.app.state.service.jobs.wait = lambda job_id, _: pages.shop.service.jobs.get(job_id)
-    assert "also half graded" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
+    assert "also half graded or undecided" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
     assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
@@ -188,8 +188,8 @@ def test_a_comparison_by_grades_asks_for_half_graded_as_freezing_does_and_is_mad
     pages.work_at_once()
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
     refused = pages.post(f"/evaluations/{second}/compare-graded", baseline=first)
-    assert (refused.status_code, "The box “also half graded”" in unescape(refused.text)) == (422, True)
-    assert pages.get(f"/evaluations/{second}").count("also half graded") == 1
+    assert (refused.status_code, "The box “also half graded or undecided”" in unescape(refused.text)) == (422, True)
+    assert pages.get(f"/evaluations/{second}").count("also half graded or undecided") == 1
 
     def compared() -> tuple[str, int, int]:
         answer = pages.post(f"/evaluations/{second}/compare-graded", baseline=first, partial="true")
