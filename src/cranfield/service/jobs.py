@@ -70,7 +70,6 @@ class Jobs(StoredJobs):
 
 def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Problem]:
     """Problems of the names of a request."""
-    from cranfield.measures import parse_all
     from cranfield.model import convention_named
     from cranfield.service.systems import chosen_systems
 
@@ -86,12 +85,31 @@ def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Prob
         "testset": lambda: service.testsets.check(request.testset),
         "systems": lambda: chosen_systems(service, request),
         "book": lambda: service.store.books.get(request.book) if request.book else None,
-        "measures": lambda: parse_all([*(request.measures or ()), *([request.primary] if request.primary else [])]),
+        "measures": lambda: _check_measures(service, request),
         "convention": lambda: None if request.convention is None else convention_named(request.convention),
         **{f"runs[{place}]": partial(service.runs.get, run) for place, run in enumerate(request.runs)},
     }
     for where, check in checks.items():
         yield from _problems(where, check)
+
+
+def _check_measures(service: Service, request: EvaluateRequest) -> None:
+    """Refuse what is no measure, and in a book a measure that its scale has no map for."""
+    from cranfield.measures import parse_all
+    from cranfield.model import DEFAULT_CONVENTION
+    from cranfield.service.live_measures import without_map
+
+    measures = parse_all([*(request.measures or ()), *([request.primary] if request.primary else [])])
+    if not request.book:
+        return
+    try:
+        scale = service.store.books.get(request.book).settings.scale
+    except UnknownNameError:
+        return  # is a problem of its own
+    config = service.config()
+    convention = request.convention or (DEFAULT_CONVENTION if config is None else config.convention)
+    if problems := list(without_map(measures, scale.grades, convention)):
+        raise UsageError(problems)
 
 
 def _check_compare(service: Service, request: CompareRequest) -> Iterator[Problem]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation, Limits
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.freeze import Freezing
@@ -21,6 +22,7 @@ from cranfield.project.recipe import evaluate_with_options
 from cranfield.project.scales import scales_of
 from cranfield.ranking import Missing
 from cranfield.ranking.value import State
+from cranfield.stats.scale import LEVELS, rules_between
 from cranfield.testsets.edit import recorded
 
 _NO_DAY = date(2000, 1, 1)
@@ -72,6 +74,32 @@ class LiveMeasures:
     def why_null(self, query_id: str) -> str:
         """Why a query has no value of a measure; empty where it has one of each."""
         return next((found[query_id] for found in self.evaluation.unscored.values() if query_id in found), "")
+
+
+def without_map(measures: Sequence[Measure], grades: Sequence[int], convention: str) -> Iterator[Problem]:
+    """Measures whose own scale the grades of a book cannot be mapped to, so that the first grade would end their evaluation."""
+    if convention != RATED_BY_SLOT:
+        return
+    book_scale = next((name for name, levels in LEVELS.items() if levels == tuple(grades)), None)
+    if book_scale is None:
+        yield Problem(
+            f"{RATED_BY_SLOT} has no map from the grades {', '.join(map(str, grades))}",
+            path="convention",
+            expected=f"one of the scales {', '.join(LEVELS)}",
+            hint="choose another convention",
+        )
+        return
+    for measure, own in scales_of(measures).items():
+        try:
+            rules_between(book_scale, own or book_scale)
+        except UsageError:
+            yield Problem(
+                f"{measure} is on the scale {own}, to which there is no map from {book_scale}",
+                path="measures",
+                expected=f"a book that is judged on the scale {own}",
+                got=f"one on the scale {book_scale}",
+                hint="leave it out, or judge on that scale",
+            )
 
 
 def judged_so_far(testset: TestSet, contents: BookContents) -> TestSet:

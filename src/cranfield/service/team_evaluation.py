@@ -14,13 +14,12 @@ from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.judging.store.schema import BookState
 from cranfield.measures import Measure, parse_all
 from cranfield.model import TestSet, convention_named
-from cranfield.project.scales import scales_of
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
+from cranfield.service.live_measures import without_map
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.snapshot import empty_pool
 from cranfield.stats.consensus import DEFAULT_RULE
-from cranfield.stats.scale import LEVELS, rules_between
 
 if TYPE_CHECKING:
     from cranfield.judging.store.values import BookInfo
@@ -82,7 +81,7 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
     problems += _problems(service, wanted, keywords, measures)
     settings = _tried(problems, lambda: _settings(service, wanted, testset)) if wanted.book != NO_BOOK else None
     if settings is not None:
-        problems += _without_map(measures, settings.scale, wanted.convention)
+        problems += without_map(measures, settings.scale.grades, wanted.convention)
     if problems or testset is None:
         raise UsageError(problems)
     ref = wanted.testset
@@ -181,30 +180,6 @@ def _scale(name: str, testset: TestSet | None) -> GradeScale:
     if name not in SCALES:
         raise UsageError(f"there is no scale {name}", path="scale", expected=", ".join(SCALES))
     return SCALES[name]
-
-
-def _without_map(measures: Sequence[Measure], scale: GradeScale, convention: str) -> Iterator[Problem]:
-    """Measures whose own scale the grades of a book cannot be mapped to."""
-    if convention != RATED_BY_SLOT:
-        return
-    named = next((name for name, levels in LEVELS.items() if levels == scale.grades), None)
-    for measure, own in scales_of(measures).items():
-        if named is None:
-            yield Problem(
-                f"{RATED_BY_SLOT} has no map from the grades {', '.join(map(str, scale.grades))}",
-                path="convention",
-                expected=f"one of the scales {', '.join(LEVELS)}",
-                hint="choose another convention",
-            )
-            return
-        try:
-            rules_between(named, own or named)
-        except UsageError:
-            yield Problem(
-                f"{measure} is on the scale {own}, to which there is no map from {named}",
-                path="measures",
-                hint="leave it out, or judge on that scale",
-            )
 
 
 def _book(service: Service, wanted: TeamRequest, testset: TestSet, settings: BookSettings, by: int) -> str:

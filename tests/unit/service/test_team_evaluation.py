@@ -143,6 +143,27 @@ def test_what_cannot_be_evaluated_stores_nothing(shop, changes, messages):
     assert shop.service.jobs.all() == ()
 
 
+@pytest.mark.parametrize("scale", ["binary", "graded"])
+def test_a_measure_that_the_scale_of_its_book_has_no_map_for_is_refused_before_the_first_grade(shop, scale):
+    started(shop, scale=scale)
+    request = EvaluateRequest(testset="own", measures=("P@4", "CG(d)@4"), convention="searchtweak", book="shoes")
+    with pytest.raises(UsageError) as caught:
+        shop.service.jobs.submit(request)
+    (problem,) = caught.value.problems
+    assert problem.message == f"CG(d)@4 is on the scale detail, to which there is no map from {scale}"
+    assert (problem.path, problem.expected, problem.got) == (
+        *("measures", "a book that is judged on the scale detail", f"one on the scale {scale}"),
+    )
+    assert problem.hint == "leave it out, or judge on that scale"
+    shop.service.jobs.submit(request.model_copy(update={"convention": "trec"}))  # on the grades as they are
+
+
+def test_a_measure_of_the_detail_scale_is_taken_in_a_book_on_that_scale(shop):
+    started(shop, scale="detail", measures="CG(d)@4")
+    request = EvaluateRequest(testset="own", measures=("P@4", "CG(d)@4"), convention="searchtweak", book="shoes")
+    assert shop.service.jobs.submit(request).request == request
+
+
 def test_a_name_that_a_book_has(shop):
     started(shop)
     with pytest.raises(UsageError, match="there is a book shoes already"):
