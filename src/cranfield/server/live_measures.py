@@ -30,8 +30,6 @@ SECONDS = 15.0
 MOST_QUERIES = 200
 """Queries that are listed."""
 MOST_OTHERS = 50
-MOST_LOOKED_AT = 300
-"""Evaluations among which those of the same book are looked for."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,8 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
         return None
     service = service_of(request)
     book = service.store.books.get(info.book_id)
-    others = [
-        each
-        for each in service.evaluations.all(EvaluationFilter(limit=MOST_LOOKED_AT))
-        if each.book_id == info.book_id and each.id != info.id
-    ][:MOST_OTHERS]
+    in_book = service.evaluations.all(EvaluationFilter(book=book.id, limit=MOST_OTHERS + 1))
+    others = [each for each in in_book if each.id != info.id][:MOST_OTHERS]
     event = service.store.reading.last_event_id(book.id)
     kept: Kept = request.app.state.results
     try:  # measured again only after an event of the book, once for all who look

@@ -178,6 +178,8 @@ class EvaluationFilter:
     components: str | None = None
     tag: str | None = None
     pinned: bool | None = None
+    book: int | None = None
+    """Id of the book that its results are judged in."""
     since: int | None = None
     """Made at this time or later."""
     limit: int = 100

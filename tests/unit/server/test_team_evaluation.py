@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 import pytest
+from sqlalchemy import insert
 from tests.unit.server.conftest import Team
 from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.store.schema import StoredEvaluation
 
 FORM = {
     "name": "shoes",
@@ -245,6 +247,17 @@ def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
     after = pages.shop.service.comparisons.get(int(re.search(r"\d+", answer.headers["location"])[0]))
     assert [side.figures.measures["P@2"]["mean"] for side in (after.baseline, after.candidate)] == [1 / 2, 1 / 2]
     assert pages.shop.service.comparisons.get(comparison.id) == comparison
+
+
+def test_the_evaluation_of_a_book_is_found_behind_many_later_ones(pages):
+    first, second = (pages.evaluated(**more) for more in ({}, {"book": "shoes"}))
+    with pages.shop.service.store.database.write() as session:
+        row = session.get_one(StoredEvaluation, second)
+        values = {each.key: getattr(row, each.key) for each in row.__table__.columns if each.key != "id"}
+        session.execute(insert(StoredEvaluation), [values | {"book_id": None, "job_id": None}] * 501)
+    found = pages.team.browser("lee").get("/v1/books/shoes/measures")
+    assert (found.status_code, found.json()["evaluation"]) == (200, second)
+    assert f'<option value="{first}">' in pages.get(f"/evaluations/{second}")
 
 
 def test_failures_are_named_before_the_measures(pages):

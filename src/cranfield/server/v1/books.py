@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -53,8 +52,6 @@ def book_name(book: BookName) -> str:
 
 router = APIRouter(prefix="/books", route_class=Route)
 of_book = APIRouter(prefix="/{book}", route_class=Route, dependencies=[Depends(book_name)])
-MOST_SEARCHED = 500
-"""Evaluations among which that of a book is looked for."""
 
 
 def book_response(info: BookInfo) -> BookResponse:
@@ -129,12 +126,11 @@ def _judged_in(request: Request, book_id: int, evaluation: int | None) -> Evalua
     from cranfield.service.values import EvaluationFilter
 
     evaluations = service_of(request).evaluations
-    known: Sequence[EvaluationInfo]
-    known = (
-        evaluations.all(EvaluationFilter(limit=MOST_SEARCHED)) if evaluation is None else [evaluations.get(evaluation)]
-    )
-    found = next((each for each in known if each.book_id == book_id), None)
-    if found is None:
+    if evaluation is None:
+        found = next(iter(evaluations.all(EvaluationFilter(book=book_id, limit=1))), None)
+    else:
+        found = evaluations.get(evaluation)
+    if found is None or found.book_id != book_id:
         raise not_found("evaluation whose results are judged in this book")
     return found
 

@@ -160,6 +160,8 @@ def _selected(chosen: EvaluationFilter) -> Select[StoredEvaluation]:
         query = query.where(sql_cast(row.tags, Text).contains(json.dumps(chosen.tag), autoescape=True))
     if chosen.pinned is not None:
         query = query.where(row.pinned.is_(chosen.pinned))
+    if chosen.book is not None:
+        query = query.where(row.book_id == chosen.book)
     if chosen.since is not None:
         query = query.where(row.at >= chosen.since)
     return query if chosen.before is None else query.where(row.id < chosen.before)
