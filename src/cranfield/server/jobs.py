@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -18,9 +18,6 @@ from cranfield.server.v1.jobs import found_job
 from cranfield.service.requests import CompareRequest
 from cranfield.service.responses import JobState
 from cranfield.service.watch.status import watch_states
-
-if TYPE_CHECKING:
-    from cranfield.service.service import Service
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -41,7 +38,7 @@ def jobs(
     service, state = service_of(request), chosen or None
     if form == "csv":
         return csv_response(job_table(service.jobs.all(state, limit=MOST_CSV), ""), "jobs")
-    event = last_change(service)  # before the jobs are read: a later change is shown by the script
+    event = service.jobs.last_change()  # before the jobs are read: a later change is shown by the script
     found = service.jobs.all(state, limit=PAGE + 1, before=before)
     caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
     table = schedule_table(watch_states(service))
@@ -63,14 +60,9 @@ def jobs(
 @router.get("/jobs/live", response_class=EventSourceResponse)
 async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
     """Tell the page when a job has changed."""
-    service = service_of(request)
-    async for event in events(request, caller, Access.RESULTS, lambda: last_change(service), number_event):
+    jobs = service_of(request).jobs
+    async for event in events(request, caller, Access.RESULTS, jobs.last_change, number_event):
         yield event
-
-
-def last_change(service: Service) -> int:
-    """When a job changed last; 0 without jobs."""
-    return max((each.changed_at for each in service.jobs.all(limit=PAGE)), default=0)
 
 
 @router.get("/jobs/{job_id:int}")

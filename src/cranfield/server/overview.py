@@ -60,6 +60,7 @@ def overview(service: Service, since: int) -> Overview:
     failed = tuple(each for each in service.jobs.all(JobState.FAILED, limit=MOST) if (each.finished_at or 0) >= since)
     testsets = service.testsets.names()
     due = [(info, refresh) for info in testsets if (refresh := refresh_of(service, info)) and refresh.overdue]
+    n_jobs = service.jobs.counts()
     n_verdicts = Counter(each.verdict for each in comparisons)
     return Overview(
         evaluations=evaluations,
@@ -68,8 +69,7 @@ def overview(service: Service, since: int) -> Overview:
         comparisons=comparisons,
         verdicts=tuple((code.text, n_verdicts[code.value]) for code in VerdictCode if n_verdicts[code.value]),
         failed=failed,
-        n_running=len(service.jobs.all(JobState.RUNNING, limit=MOST))
-        + len(service.jobs.all(JobState.QUEUED, limit=MOST)),
+        n_running=n_jobs[JobState.RUNNING] + n_jobs[JobState.QUEUED],
         overdue=tuple(due),
         is_new=not evaluations and not service.evaluations.all(EvaluationFilter(limit=1)),
         testsets=testsets,

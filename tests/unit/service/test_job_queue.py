@@ -64,6 +64,16 @@ def test_a_key_with_the_same_request_is_one_job_and_with_another_an_error(bare: 
     assert len(bare.jobs.all()) == 1
 
 
+def test_the_last_change_is_that_of_any_job(bare: Service, clock) -> None:
+    assert bare.jobs.last_change() == 0
+    first = add(bare).id
+    for _ in range(50):
+        add(bare)
+    before = bare.jobs.last_change()
+    clock.pass_seconds(1)
+    assert bare.jobs.cancel(first).changed_at == bare.jobs.last_change() > before
+
+
 def test_an_account_has_a_limit_of_queued_jobs(bare: Service) -> None:
     account = bare.store.people.local().id
     add(bare, by=account, most_queued=1)

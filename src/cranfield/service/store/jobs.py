@@ -143,6 +143,11 @@ class StoredJobs(ServicePart):
             found = dict(session.execute(query).all())
         return {state: found.get(state, 0) for state in JobState}
 
+    def last_change(self) -> int:
+        """When a job changed last; 0 without jobs."""
+        with self._database.read() as session:
+            return session.scalar(select(func.max(Job.changed_at))) or 0
+
     def cancel(self, job_id: int) -> JobInfo:
         """Stop a job: at once where it is queued; a running one ends a moment later. One that is ended stays as it is."""
         with self._database.write() as session:
