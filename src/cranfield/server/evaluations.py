@@ -170,14 +170,14 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
     """Show an evaluation: whether it counts, then its figures."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
-    baseline = pinned_baseline(service, info)
+    baseline = service.evaluations.baseline(info.testset_name)
     return render_page(
         request,
         "evaluation.html",
         caller,
         info=info,
         followed=info.configured and info.trigger in service.workbench.metrics.triggers,
-        baseline=baseline,
+        baseline=None if baseline is None or baseline.id == info.id else baseline,
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,
         content=blocks(summary_sections(info), evidence_block(info), most_rows=PAGE),
@@ -189,12 +189,6 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
             if each.id != info.id
         ],
     )
-
-
-def pinned_baseline(service: Service, info: EvaluationInfo) -> EvaluationInfo | None:
-    """The baseline of its test set; None where none is pinned, or it is that one."""
-    found = service.evaluations.all(EvaluationFilter(testset=info.testset_name, pinned=True, limit=1))
-    return found[0] if found and found[0].id != info.id else None
 
 
 @router.post("/evaluations/{evaluation_id:int}/notes")

@@ -14,7 +14,6 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import STATES
 from cranfield.gate.rules import RULES, compared_measures, in_classes, rules_of, words
 from cranfield.project.recipe import with_measure
-from cranfield.service.values import EvaluationFilter
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
@@ -70,7 +69,7 @@ def _pinned(
     service: Service, testset: str, k: int, evaluation: Evaluation, measures: Sequence[str]
 ) -> tuple[Baseline | None, str]:
     """The pinned evaluation of a test set as a baseline; or why there is none."""
-    info = next(iter(service.evaluations.all(EvaluationFilter(testset=testset, pinned=True, limit=1))), None)
+    info = service.evaluations.baseline(testset)
     if info is None:
         return None, f"no evaluation is pinned as the baseline of {testset}"
     name = f"pinned evaluation {info.id}"

@@ -53,6 +53,10 @@ class StoredEvaluations(ServicePart):
             found = session.scalars(select(row).where(row.id.in_(last)).order_by(*group, row.id.desc()))
             return tuple(evaluation_info(session, each) for each in found)
 
+    def baseline(self, testset: str) -> EvaluationInfo | None:
+        """The pinned evaluation of a test set; None where none is."""
+        return next(iter(self.all(EvaluationFilter(testset=testset, pinned=True, limit=1))), None)
+
     def latest(self) -> tuple[EvaluationInfo, ...]:
         """The last evaluation of each test set, system, variant and components; pilots do not count."""
         row = StoredEvaluation
