@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import zlib
 from hashlib import sha256
+from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from cranfield.database.base import Base
 from cranfield.database.engine import Part
-from cranfield.errors import InternalError
+from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Account
 from cranfield.service.store.schema import Blob
 
+Row = TypeVar("Row", bound=Base)
 LARGEST = 2**31
 """Bytes of a content, when it is no longer compressed."""
 
@@ -47,6 +50,18 @@ def blob_content(session: Session, digest: str) -> bytes:
     if reader.unconsumed_tail or content_digest(content) != digest:
         raise InternalError(f"the content {digest} is damaged")
     return content
+
+
+def row_of(session: Session, table: type[Row], number: int, what: str, *, lock: bool = False) -> Row:
+    """A row by its number; locked until the transaction ends.
+
+    Raises:
+        UnknownNameError: there is none of this number.
+    """
+    row = session.get(table, number, with_for_update=lock or None)
+    if row is None:
+        raise UnknownNameError(f"there is no {what} {number}")
+    return row
 
 
 def account_name(session: Session, account_id: int | None) -> str:

@@ -7,9 +7,8 @@ import json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from cranfield.errors import UnknownNameError
 from cranfield.judging.store.rows import as_value
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
 from cranfield.service.store.evaluations import evaluation_info, evaluation_row
 from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
@@ -73,10 +72,7 @@ class StoredComparisons(ServicePart):
 
 
 def _row(session: Session, comparison_id: int) -> StoredComparison:
-    row = session.get(StoredComparison, comparison_id)
-    if row is None:
-        raise UnknownNameError(f"there is no comparison {comparison_id}")
-    return row
+    return row_of(session, StoredComparison, comparison_id, "comparison")
 
 
 def _info(session: Session, row: StoredComparison) -> ComparisonInfo:

@@ -11,10 +11,10 @@ from sqlalchemy import Select, Text, func, select, update
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.errors import UsageError
 from cranfield.judging.store.rows import as_value, checked_name
 from cranfield.service.responses import Source, Trigger
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
 from cranfield.service.store.schema import Blob, ComparisonPage, Job, StoredEvaluation, StoredSet
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
@@ -191,10 +191,7 @@ def evaluation_row(session: Session, evaluation_id: int, *, lock: bool = False) 
     Raises:
         UnknownNameError: there is none of this number.
     """
-    row = session.get(StoredEvaluation, evaluation_id, with_for_update=lock or None)
-    if row is None:
-        raise UnknownNameError(f"there is no evaluation {evaluation_id}")
-    return row
+    return row_of(session, StoredEvaluation, evaluation_id, "evaluation", lock=lock)
 
 
 def evaluation_info(session: Session, row: StoredEvaluation) -> EvaluationInfo:

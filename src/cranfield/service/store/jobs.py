@@ -19,11 +19,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Clock, Database
-from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.errors import Problem, UsageError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobKind, JobState, Trigger
-from cranfield.service.store.blobs import ServicePart, account_name
+from cranfield.service.store.blobs import ServicePart, account_name, row_of
 from cranfield.service.store.comparisons import add_comparison
 from cranfield.service.store.evaluations import add_evaluation
 from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
@@ -332,11 +332,7 @@ def _turns(session: Session, now: int = 0) -> list[int]:
 
 
 def _row(session: Session, job_id: int, *, lock: bool = False) -> Job:
-    query = select(Job).where(Job.id == job_id)
-    row = session.scalar(query.with_for_update() if lock else query)
-    if row is None:
-        raise UnknownNameError(f"there is no job {job_id}")
-    return row
+    return row_of(session, Job, job_id, "job", lock=lock)
 
 
 def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from cranfield.errors import UnknownNameError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.responses import Source
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
 from cranfield.service.store.schema import StoredRun
 from cranfield.service.values import NewRun, RunInfo
 
@@ -70,7 +69,4 @@ def run_info(session: Session, row: StoredRun) -> RunInfo:
 
 
 def _row(session: Session, run_id: int) -> StoredRun:
-    row = session.get(StoredRun, run_id)
-    if row is None:
-        raise UnknownNameError(f"there is no run {run_id}")
-    return row
+    return row_of(session, StoredRun, run_id, "run")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cranfield.errors import UnknownNameError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.responses import Source
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob
+from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredSet
 from cranfield.service.values import SetInfo
 
@@ -67,10 +66,7 @@ class StoredSets(ServicePart):
 
 
 def _row(session: Session, testset_id: int) -> StoredSet:
-    row = session.get(StoredSet, testset_id)
-    if row is None:
-        raise UnknownNameError(f"there is no test set {testset_id}")
-    return row
+    return row_of(session, StoredSet, testset_id, "test set")
 
 
 def _info(session: Session, row: StoredSet) -> SetInfo:
