@@ -50,11 +50,11 @@ def comparisons(
 ) -> Response:
     """Choose two evaluations; list the comparisons that were made."""
     service = service_of(request)
+    if form == "csv":
+        return csv_response(comparison_table(service.comparisons.all(limit=MOST_CSV), ""), "comparisons")
     found = service.comparisons.all(limit=PAGE + 1, before=before)
     caption = list_caption("Comparisons", whole=before is None and len(found) <= PAGE)
     table = comparison_table(found[:PAGE], caption)
-    if form == "csv":
-        return csv_response(comparison_table(service.comparisons.all(limit=MOST_CSV), ""), "comparisons")
     chosen = [service.evaluations.get(int(side)) if side.isdecimal() else None for side in (baseline, candidate)]
     latest = service.evaluations.all(EvaluationFilter(limit=MOST_CHOICES))
     pinned = service.evaluations.all(EvaluationFilter(pinned=True, limit=MOST_CHOICES))

@@ -94,10 +94,10 @@ def evaluations(
 ) -> Response:
     """List evaluations, the latest first; with a test set chosen, their history too."""
     service = service_of(request)
-    found = service.evaluations.all(chosen.filter(PAGE + 1))
-    shown = found[:PAGE]
     if form == "csv":
         return csv_response(evaluation_table(service.evaluations.all(chosen.filter(MOST_CSV)), ""), "evaluations")
+    found = service.evaluations.all(chosen.filter(PAGE + 1))
+    shown = found[:PAGE]
     caption = list_caption("Evaluations", whole=chosen.before is None and len(found) <= PAGE)
     values: dict[str, Any] = {
         "chosen": chosen,
