@@ -70,6 +70,9 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+
+
 class Trigger(StrEnum):
     """What asked for a job."""
 
@@ -199,7 +202,7 @@ class JobResponse(Answer):
     @property
     def has_ended(self) -> bool:
         """Whether nothing more will happen: done, failed or cancelled."""
-        return self.state in {"done", "failed", "cancelled"}
+        return self.state in ENDED
 
 
 class Figure(Answer):

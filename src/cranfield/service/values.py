@@ -10,10 +10,9 @@ from pydantic import Field
 
 from cranfield.errors import Problem
 from cranfield.service.requests import JobRequest
-from cranfield.service.responses import JobKind, JobProblemResponse, JobState, RunResponse, SetResponse, Trigger
+from cranfield.service.responses import ENDED, JobKind, JobProblemResponse, JobState, RunResponse, SetResponse, Trigger
 
 Json = dict[str, Any]
-ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 
 class SetInfo(SetResponse):

@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from cranfield.errors import Problem
 from cranfield.server.refusal import RefusedError, error_response
 from cranfield.server.v1.common import RETRY_S, answer, service_of
+from cranfield.service.jobs import LOOKS_S
 from cranfield.service.responses import (
     ComparedRow,
     ComparisonResponse,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 WAIT_S = 10.0
 """How long a request waits for its job, where `Prefer` does not say."""
 MOST_WAIT_S = 120.0
-LOOKS_S = (0.02, 0.05, 0.1, 0.25)
-"""Seconds between two looks at a job that is waited for; the last one is repeated."""
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,18})\"?\s*(?:$|[,;])")
 SYSTEM_FAILED = 424
 JOB_LINKS: dict[str, Any] = {
