@@ -28,7 +28,7 @@ from cranfield.service.evaluating import compared, evaluated
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode, job_problem
-from cranfield.service.values import Claim, JobInfo, JobProblem, Json, Result
+from cranfield.service.values import Claim, JobProblem, Json, Result
 from cranfield.systems.collect.progress import Silent
 
 if TYPE_CHECKING:
@@ -187,14 +187,6 @@ def problems_of(error: CranfieldError) -> list[JobProblem]:
     }
     code = next((code for kind, code in kinds.items() if isinstance(error, kind)), ProblemCode.USAGE)
     return [job_problem(problem, code) for problem in error.problems]
-
-
-def work_here(service: Service, job_id: int, folder: Path) -> JobInfo:
-    """Claim a job and do it in this process; the job as it is then. For tests and notebooks: a server uses processes."""
-    claim = service.jobs.claim("here", job_id)
-    if claim is not None and not service.jobs.get(job_id).has_ended:
-        work_on(service, claim, folder)
-    return service.jobs.get(job_id)
 
 
 def main() -> Status:

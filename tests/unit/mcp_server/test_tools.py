@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.unit.service.shop import work_here
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.values import ByMeasure
@@ -28,7 +29,7 @@ from cranfield.project.loading import load
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
 from cranfield.service.values import Claim
-from cranfield.service.work import work_here, work_on
+from cranfield.service.work import work_on
 from cranfield.service.worker import Worker
 
 from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.unit.service.shop import work_here
 
 from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
 from cranfield.config.jobs import LimitsConfig
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
-from cranfield.service.work import work_here
 
 ADDRESS = "http://127.0.0.1:8000"
 TYPES = ("exact_term", "paraphrase")

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 
 import pytest
+from tests.unit.service.shop import work_here
 
 from cranfield.config.workbench import Workbench
 from cranfield.model.judging import Judging, JudgingGuideline
@@ -26,7 +27,6 @@ from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import JobState, Trigger
 from cranfield.service.results import Comparisons
-from cranfield.service.work import work_here
 
 STATIC = re.compile(r'(?:href|src|action)="(https?:|//)')
 

@@ -13,7 +13,7 @@ from cranfield.judging.store.values import BookInfo, SaveRequest
 from cranfield.service.responses import JobState
 from cranfield.service.service import Service, open_service
 from cranfield.service.values import JobInfo
-from cranfield.service.work import work_here
+from cranfield.service.work import work_on
 
 SEARCH = """\
 test -e "$1/$2" || exit 0
@@ -43,6 +43,14 @@ class Shop:
     def grade(self, book: str, query: str, **slots: tuple[float | None, ...]) -> None:
         """Grades of the raters ann, bob, cas of documents; None: not graded."""
         grade(self.service.store, self.service.store.books.get(book), query, **slots)
+
+
+def work_here(service: Service, job_id: int, folder: Path) -> JobInfo:
+    """Claim a job and do it in this process; the job as it is then."""
+    claim = service.jobs.claim("here", job_id)
+    if claim is not None and not service.jobs.get(job_id).has_ended:
+        work_on(service, claim, folder)
+    return service.jobs.get(job_id)
 
 
 def grade(store: Store, book: BookInfo, query: str, **slots: tuple[float | None, ...]) -> None:

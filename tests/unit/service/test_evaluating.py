@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.service.shop import work_here
 
 from cranfield.database.migrate import back_up
 from cranfield.errors import UnknownNameError, UsageError
@@ -25,7 +26,6 @@ from cranfield.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.service.service import open_service
 from cranfield.service.store.jobs import ProblemCode
 from cranfield.service.values import EvaluationInfo, JobInfo
-from cranfield.service.work import work_here
 
 
 def work(project, request: JobRequest, **given: object) -> JobInfo:

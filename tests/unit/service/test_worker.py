@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.unit.service.shop import work_here
 
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
@@ -170,7 +171,7 @@ def test_nothing_tells_of_a_job_while_it_ends(place: Place, monkeypatch: pytest.
 
     place.go()
     monkeypatch.setattr(place.service.jobs, "finish", finished)
-    assert work.work_here(place.service, place.submit().id, place.folder / "jobs").state == JobState.DONE
+    assert work_here(place.service, place.submit().id, place.folder / "jobs").state == JobState.DONE
     assert telling == [False]
 
 
