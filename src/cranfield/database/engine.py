@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -26,6 +27,11 @@ _WRITES = "cranfield_writes"
 def now_ms() -> int:
     """The time of this machine."""
     return time.time_ns() // 1_000_000
+
+
+def day_of(ms: int) -> date:
+    """The day of a time, UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).date()
 
 
 def database_url(place: str | Path) -> URL:

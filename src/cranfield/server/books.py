@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from cranfield.database.engine import day_of
 from cranfield.errors import UsageError
 from cranfield.judging.preference import book_preference
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
@@ -328,7 +328,7 @@ def freeze(
     from cranfield.judging.book.freeze import record_frozen
 
     book, store = book_of(caller), request.app.state.store
-    today = datetime.fromtimestamp(store.clock() / 1000, UTC).date()
+    today = day_of(store.clock())
     contents = contents_of(store, book.id)
     try:
         made = frozen_book(contents, today=today, allow_partial=partial, pseudonyms=pseudonyms)

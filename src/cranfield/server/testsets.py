@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
+from cranfield.database.engine import day_of
 from cranfield.formats.convert import written_formats
 from cranfield.model.query import class_of
 from cranfield.reporting.document import Cell, Column, Link, Section, Table, cell_value
@@ -58,8 +58,7 @@ def refresh_of(service: Service, info: SetInfo) -> Refresh | None:
     if info.id is None:
         return None
     meta = service.testsets.refresh_dates(info.id)
-    today = datetime.fromtimestamp(service.clock() / 1000, UTC).date()
-    return Refresh(meta.made, meta.refresh_days, meta.days_overdue(today)) if meta.made else None
+    return Refresh(meta.made, meta.refresh_days, meta.days_overdue(day_of(service.clock()))) if meta.made else None
 
 
 @router.get("/testsets")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cranfield.config import Config
+from cranfield.database.engine import day_of
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.gate.baseline import Baseline, baseline_of, misfits
@@ -84,7 +84,7 @@ def _pinned(
     baseline = baseline_of(
         pinned,
         k=service.evaluations.settings(info.id)["k"],
-        accepted=datetime.fromtimestamp(info.at / 1000, UTC).date().isoformat(),
+        accepted=day_of(info.at).isoformat(),
         commit="",
         reason=name,
         config_digest=info.config_digest,

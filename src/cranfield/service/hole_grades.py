@@ -7,10 +7,10 @@ stored runs are scored again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from cranfield.database.engine import day_of
 from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import freeze, record_frozen
@@ -172,7 +172,7 @@ def freeze_onto(
         raise UsageError("nothing is graded yet", hint="grade a result that is not judged")
     testset = service.testsets.load_id(info.testset_id)
     _add_rated(service, book, testset, runs)
-    today, contents = _today(service), contents_of(service.store, book.id)
+    today, contents = day_of(service.clock()), contents_of(service.store, book.id)
     made = freeze(contents, today=today, allow_partial=allow_partial)
     name, merged = info.testset_name, put_onto(testset, contents, made, today)
     name += JUDGED if service.testsets.config_key(name) is not None else ""
@@ -198,10 +198,6 @@ def _add_rated(service: Service, book: BookInfo, testset: TestSet, runs: Mapping
         if rated:
             changed = {"method": "holes", "complete_to": 0, "items": rated}
             service.store.books.add_pool(book.id, pool.model_copy(update=changed))
-
-
-def _today(service: Service) -> date:
-    return datetime.fromtimestamp(service.clock() / 1000, UTC).date()
 
 
 def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetInfo, by: int | None) -> JobInfo:

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from hashlib import pbkdf2_hmac, sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from cranfield.config.intake import Intake
-from cranfield.database.engine import Clock
+from cranfield.database.engine import Clock, day_of
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
 from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
@@ -53,11 +53,6 @@ class IntakeCounts:
     def n_read(self) -> int:
         """Records that were read, and not known."""
         return self.n_kept + self.dropped.total()
-
-
-def day_of(now_ms: int) -> date:
-    """The day of a time, UTC."""
-    return datetime.fromtimestamp(now_ms / 1000, UTC).date()
 
 
 @dataclass(kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING
 
+from cranfield.database.engine import day_of
 from cranfield.errors import CranfieldError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import naming_of
@@ -70,7 +70,7 @@ class Scraper:
         return replace(state, ended=last.job.finished_at / 1000, result=last.result, n_failed=n_failed)
 
     def _overdue(self, now: int) -> dict[str, int]:
-        testsets, today = self._service.testsets, datetime.fromtimestamp(now / 1000, UTC).date()
+        testsets, today = self._service.testsets, day_of(now)
         try:
             stored = [info for info in testsets.names() if info.id is not None]
             return {info.name: testsets.refresh_dates(info.id or 0).days_overdue(today) for info in stored}
