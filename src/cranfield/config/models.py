@@ -127,6 +127,10 @@ class SetConfig(Strict):
     options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """Options of this set; default, one by one: those of the config."""
 
+    def stored_name(self, key: str) -> str:
+        """Its name in a service and its metrics: that in the config, or of its file where the config gives it none."""
+        return key or Path(self.path).stem or "testset"
+
 
 class GridConfig(Strict):
     """Settings of a system to combine, and the held-out queries on which the best combination is evaluated."""

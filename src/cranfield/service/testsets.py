@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.config import Config
@@ -142,7 +141,7 @@ class TestSets(StoredSets):
         config = self._config()
         if config is None:
             return {}
-        return {key or Path(chosen.path).stem or "testset": key for key, chosen in config.sets.items()}
+        return {chosen.stored_name(key): key for key, chosen in config.sets.items()}
 
     def _require(self, name: str) -> str | None:
         """The key in the config.

@@ -10,11 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from cranfield.config import SetConfig
 from cranfield.config.amount import Amount
 from cranfield.config.gate import Failures, Floor, JudgedShare, LatencyCeiling, Rule
 from cranfield.errors import UsageError
@@ -131,14 +129,9 @@ def gated_systems(plan: Plan) -> list[GatedSystem]:
         primary = parse(settings.primary).canonical if settings.primary else measures[0]
         rules = [rule for _, rule in rules_of(plan.gate, key)]
         depth = parse(primary).depth or JUDGED_DEPTH
-        name = testset_name(key, settings)
+        name = settings.stored_name(key)
         found.append(GatedSystem(name, plan.systems[key], rules, frozenset([*measures, primary]), depth))
     return found
-
-
-def testset_name(key: str, settings: SetConfig) -> str:
-    """Name of a test set of a config in the service and its metrics: that of its file where the config gives it none."""
-    return key or Path(settings.path).stem or "testset"
 
 
 def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: str, url: str = "") -> list[AlertRule]:
