@@ -1,14 +1,13 @@
 """One query to a system, in a program of its own: what hangs is ended, and what breaks breaks nothing else.
 
-`python -m cranfield.service.probe` reads what to ask from standard input, and prints each exchange as JSON.
+`python -m cranfield.service.probe` reads what to ask from a line of standard input, and prints each exchange as JSON.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.concurrency.loop import event_loop
 from cranfield.config import load_config
 from cranfield.config.workbench import Workbench
 from cranfield.errors import CranfieldError, Problem
@@ -75,8 +76,7 @@ def probe_in_child(
         tuned_config(config, workbench, system, each)
     tunable = {} if workbench is None else workbench.model_dump(include={"tunable"}, exclude_unset=True)
     order = {"config": str(config_path), "workbench": tunable, "system": system, "query": query, "k": k}
-    sent = json.dumps(order | {"settings": list(map(dict, settings))}).encode()
-    output, problem = _run_child(sent, limit_s)
+    output, problem = _run_child(json.dumps(order | {"settings": list(map(dict, settings))}), limit_s)
     try:
         answers = json.loads(output)
     except ValueError:
@@ -85,24 +85,29 @@ def probe_in_child(
     return tuple(_probed(each, answer) for each, answer in zip(settings, answers, strict=True))
 
 
-def _run_child(sent: bytes, limit_s: float) -> tuple[bytes, str]:
+def _run_child(order: str, limit_s: float) -> tuple[bytes, str]:
     """What the program of a probe printed, and why that may be nothing."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "cranfield.service.probe"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
     try:
-        output, _ = child.communicate(sent, timeout=limit_s)
-    except subprocess.TimeoutExpired:
+        status, output = event_loop().run(_output_of_child(order, limit_s))
+    except TimeoutError:
         return b"", f"no answer within {limit_s:g} s"
+    except TooMuchOutputError:
+        return b"", "the answer is too large"
+    except NotStartedError as error:
+        return b"", f"the probe could not be started: {error}"
+    return output, f"the probe ended with exit code {status}"
+
+
+async def _output_of_child(order: str, limit_s: float) -> tuple[int, bytes]:
+    argv = [sys.executable, "-m", "cranfield.service.probe"]
+    child = await ChildProcess.start(argv, cwd=Path.cwd(), env=os.environ, stdin=True)
+    try:
+        async with asyncio.timeout(limit_s):
+            with suppress(OSError):  # it has ended already: its exit status says so
+                await child.write_line(order)
+            return await child.run(), bytes(child.stdout)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-    return output, f"the probe ended with exit code {child.returncode}"
+        await child.end()
 
 
 def _probed(settings: Mapping[str, Scalar], answer: Mapping[str, Any]) -> Probed:
@@ -131,7 +136,7 @@ def _ask(order: Mapping[str, Any], settings: Mapping[str, Scalar]) -> dict[str, 
 
 def main() -> None:
     """Read what to ask, ask, and print the answers."""
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
     answers = [_ask(order, settings) for settings in order["settings"]]
     sys.stdout.write(json.dumps(answers, default=str))
 
