@@ -303,8 +303,8 @@ def test_the_policy_stops_a_script_that_got_in(fresh) -> None:
     assert "Content Security Policy" in messages[0]
 
 
-def test_paper_gets_what_is_folded_away_and_no_navigation(fresh) -> None:
-    page = fresh("comparison", 780)
+def test_paper_gets_what_is_folded_away_and_no_navigation(loaded) -> None:
+    page = loaded("comparison").show(780)
     folded = page.locator("details:not([open]) table").first
     assert not folded.is_visible()
     page.emulate_media(media="print")

@@ -70,8 +70,8 @@ evidence: {identical-runs: off, kept-answers: 3}
         pytest.param(PLAIN, ("old", "new", "other"), (), marks=pytest.mark.slow),
         (PLAIN + "baseline: other\n", ("old", "new", "other"), ()),
         (SETTINGS, ("old", "new"), ("--seed", "7", "--out", "my out")),
-        (SETTINGS, ("old", "new", "other"), ()),
-        (SETTINGS, ("old",), ()),
+        pytest.param(SETTINGS, ("old", "new", "other"), (), marks=pytest.mark.slow),
+        pytest.param(SETTINGS, ("old",), (), marks=pytest.mark.slow),
     ],
     ids=["two", "one", "three", "baseline", "settings", "settings of three", "settings of one"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import krippendorff
 import numpy as np
@@ -39,13 +40,19 @@ def ours(matrix):
     return agreement(table, n_draws=2)
 
 
+@cache
+def agreed(seed, *, missing):
+    """Of a random table, which several tests look at."""
+    return ours(drawn(seed, missing=missing))
+
+
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_krippendorffs_alpha(level, missing):
     compared = 0
     for seed in SEEDS:
         matrix = drawn(seed, missing=missing)
-        found = ours(matrix).coefficients[f"alpha-{level}"].value
+        found = agreed(seed, missing=missing).coefficients[f"alpha-{level}"].value
         if found is None:
             continue
         theirs = krippendorff.alpha(reliability_data=matrix.T, level_of_measurement=level)
@@ -57,7 +64,7 @@ def test_krippendorffs_alpha(level, missing):
 def test_fleiss_kappa():
     for seed in SEEDS:
         matrix = drawn(seed, missing=False)
-        found = ours(matrix).coefficients["fleiss"].value
+        found = agreed(seed, missing=False).coefficients["fleiss"].value
         assert found == pytest.approx(fleiss_kappa(aggregate_raters(matrix.astype(int))[0]), abs=CLOSE)
 
 
@@ -136,22 +143,22 @@ def test_confusion_matrices_and_kappa_at_a_threshold():
             assert found == pytest.approx(theirs, abs=CLOSE)
 
 
-def book_ratings(seed):
-    """A book with the ratings of a random table: queries of five documents, a rater a column."""
+@cache
+def of_a_book(seed):
+    """A random table, and the agreement of a book with its ratings: queries of five documents, a rater a column."""
     matrix = drawn(seed, missing=True)
     docs: dict[str, dict[str, dict[str, float]]] = {}
     for place, row in enumerate(matrix):
         given = {f"rater{column}": grade for column, grade in enumerate(row.tolist()) if not np.isnan(grade)}
         docs.setdefault(f"q{place // 5}", {})[f"d{place}"] = given
-    return matrix, persons_table(book(docs))
+    return matrix, agreement(persons_table(book(docs)), n_draws=2)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_the_ratings_of_a_book(level):
     compared = 0
     for seed in SEEDS:
-        matrix, table = book_ratings(seed)
-        found = agreement(table, n_draws=2)
+        matrix, found = of_a_book(seed)
         alpha = found.coefficients[f"alpha-{level}"].value
         if alpha is None:
             continue
@@ -164,8 +171,8 @@ def test_the_ratings_of_a_book(level):
 def test_each_pair_of_raters_of_a_book():
     compared = 0
     for seed in SEEDS:
-        matrix, table = book_ratings(seed)
-        for pair in agreement(table, n_draws=2).pairs:
+        matrix, found = of_a_book(seed)
+        for pair in found.pairs:
             both = matrix[:, [int(name.removeprefix("rater")) for name in (pair.first, pair.second)]]
             both = both[~np.isnan(both).any(axis=1)].astype(int)
             kappa = pair.coefficients[1].value

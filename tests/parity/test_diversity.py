@@ -83,7 +83,13 @@ def check(rows, run, rel, alpha, beta, tolerance):
             if math.isnan(expected):  # 0 / 0: nothing is relevant
                 assert (name, query_id, found[query_id]) == ("nNRBP", query_id, 0.0)
             else:
-                assert found[query_id] == pytest.approx(expected, rel=0, abs=tolerance), (their_name, query_id)
+                value = found[query_id]
+                assert math.isclose(value, expected, rel_tol=0, abs_tol=tolerance), (
+                    their_name,
+                    query_id,
+                    value,
+                    expected,
+                )
 
 
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 6))])
