@@ -31,7 +31,7 @@ fi
 .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --require-hashes -r requirements/uv.txt
 .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes requirements/dev.txt
 # Compiled once here, and not by each test process; tests of other packages, and clients' models that nobody imports, are not.
-.venv/bin/python -m compileall -q -j 0 -x '/tests?/|/openai/' .venv/lib
+.venv/bin/python -m compileall -q -j 0 -x '/tests?/|/openai/' .venv/lib src
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 reason=$(.venv/bin/python -c 'from cranfield.ranking import c_reader; print(c_reader.why_not())')
 [ -z "$reason" ] || say "run files will be read in Python, which takes several times as long: $reason"

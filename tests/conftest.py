@@ -368,14 +368,6 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for examples only in files that have some, and in no test: each process of a parallel run would import all others."""
-    found = yield
-    has_examples = CHECKOUT / "tests" not in file_path.parents and b">>>" in file_path.read_bytes()
-    return [one for one in found if file_path.suffix != ".py" or has_examples or type(one) is pytest.Module]
-
-
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:
     """Name and reason of every test that was skipped or expected to fail."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
