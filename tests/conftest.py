@@ -368,6 +368,15 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems() -> Generator[None, object, object]:
+    """Let one process at a time collect the sources' constants for Hypothesis: it takes six seconds, and the next finds them."""
+    folder, _, _ = os.environ["PATH"].partition(os.pathsep)
+    with Path(folder, "constants.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
+
+
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:
     """Name and reason of every test that was skipped or expected to fail."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
