@@ -350,9 +350,12 @@ def _begins_elsewhere(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """One order for all workers, wherever each began."""
+    """One order for all workers, wherever each began; Hypothesis reads the sources in one of them, and the others what it kept."""
     items.sort(key=lambda item: item.path)
-    return (yield)
+    folder, _, _ = os.environ["PATH"].partition(os.pathsep)
+    with Path(folder, "collection.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -366,15 +369,6 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.freeze()
         atexit.register(gc.unfreeze)  # extension modules report what is never freed
         gc.enable()
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems() -> Generator[None, object, object]:
-    """Let one process at a time collect the sources' constants for Hypothesis: it takes six seconds, and the next finds them."""
-    folder, _, _ = os.environ["PATH"].partition(os.pathsep)
-    with Path(folder, "constants.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return (yield)
 
 
 def _not_run(config: pytest.Config) -> list[tuple[str, str]]:
