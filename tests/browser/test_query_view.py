@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
 from cranfield.model import CallLog
@@ -213,9 +213,9 @@ def test_of_many_systems_the_list_is_query_by_system_and_two_can_be_chosen(opene
     assert [head.split()[0] for head in heads] == ["query", "text", "A", "B", "C", "outcome"]
     page.locator("#query-view tbody a").first.click()
     panel = page.locator(PANEL)
-    assert panel.locator(".answer-title").all_inner_texts() == ["A old", "B new"]
+    expect(panel.locator(".answer-title")).to_have_text(["A old", "B new"])
     panel.get_by_label("Right").select_option(label="C third")
-    assert panel.locator(".answer-title").all_inner_texts() == ["A old", "C third"]
+    expect(panel.locator(".answer-title")).to_have_text(["A old", "C third"])
 
 
 def test_of_one_system_there_is_one_list(opened) -> None:

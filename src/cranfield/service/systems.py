@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cranfield.config import Config, SystemConfig
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.errors import UnknownNameError, UsageError, unknown_name
 from cranfield.model import Scalar
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.tuning import label as label_of
@@ -89,7 +89,8 @@ def _chosen(
             raise UsageError(f"system {name} has no components", path="components", hint="evaluate it as a whole")
         for component in request.components:
             if component not in known:
-                raise UnknownNameError.among(f"component of {name}", component, known)
+                problem = unknown_name(f"component of {name}", component, known)
+                raise UnknownNameError(replace(problem, path="components"))
         system = with_only(system, request.components)
         label += f" [{','.join(request.components)}]"
     return ChosenSystem(name, system, label, variant)

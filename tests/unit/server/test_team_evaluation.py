@@ -333,6 +333,25 @@ def test_another_value_is_compared_with_the_config(pages):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ('{"id": "a"}\n{"id": "b", "title": "Boots"}', ["<code>a</code>", "<code>b</code>"]),
+        ('{"id": "a", "title": "Boots"}', ["Boots"]),
+        ("", ['<dd class="figure">empty</dd>']),
+        ("no JSON", ['<dd class="figure">']),
+    ],
+)
+@pytest.mark.parametrize("changed", [{}, {"set:params.boost": "2"}], ids=["as-in-the-config", "changed"])
+def test_a_probe_shows_whatever_a_system_gives(pages, answer, shown, changed):
+    (pages.shop.folder / "answers" / "red shoes").write_text(answer)
+    found = pages.post("/systems/shop/probe", query="red shoes", k=3, **changed)
+    assert found.status_code == 200
+    for text in shown:
+        assert text in found.text
+
+
+@pytest.mark.slow
 def test_a_probe_shows_request_and_answer_side_by_side(pages):
     page = unescape(pages.post("/systems/shop/probe", query="red shoes", k=3, **{"set:params.boost": "2"}).text)
     assert "search.sh" in page

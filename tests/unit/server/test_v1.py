@@ -159,6 +159,10 @@ def test_entity_tags_save_a_read_and_guard_a_change(api: Api) -> None:
     assert (late.status_code, late.json()["errors"][0]["code"]) == (412, "changed")
     now = changed.headers["etag"]
     assert api().patch(path, json={"pinned": True}, headers={"if-match": now}).json()["pinned"] is True
+    for read in (path, f"{path}/summary"):
+        tag = {"if-match": api().get(read).headers["etag"]}
+        assert api().patch(path, json={"note": f"read at {read}"}, headers=tag).status_code == 200
+        assert api().patch(path, json={"note": "late"}, headers=tag).status_code == 412
     assert [each["id"] for each in api().get("/v1/evaluations?pinned=true").json()["items"]] == [api.bench.ids["new"]]
 
 

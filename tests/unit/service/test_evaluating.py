@@ -176,8 +176,9 @@ def test_unknown_names_are_refused_at_once_all_of_them(project) -> None:
         *("k", "testset", "systems", "measures", "convention", "runs[0]")
     ]
     assert raised.value.problems[1].hint == "did you mean help?"
-    with pytest.raises(UsageError, match="component of search"):
+    with pytest.raises(UsageError, match="component of search") as raised:
         project.service.jobs.submit(EvaluateRequest(testset="help", components=["bm25"]))
+    assert [problem.path for problem in raised.value.problems] == ["components"]
     with pytest.raises(UsageError, match="there is no evaluation 1"):
         project.service.jobs.submit(CompareRequest(baseline=1, candidate=2, test="t-tset"))
 

@@ -202,14 +202,18 @@ def has_tag(header: str, tag: str) -> bool:
     return tag in tags or "*" in tags
 
 
-def check_unchanged(request: Request, now: BaseModel) -> None:
+def check_unchanged(request: Request, *now: BaseModel) -> None:
     """Refuse a change of something that is no longer as the caller read it.
+
+    Args:
+        request: its `If-Match` may name the entity tag of any of the answers.
+        now: the answers that have the thing, as they would be given now.
 
     Raises:
         RefusedError: 412.
     """
     expected = request.headers.get("if-match")
-    if expected and not has_tag(expected, tag_of(now.model_dump_json().encode())):
+    if expected and not any(has_tag(expected, tag_of(each.model_dump_json().encode())) for each in now):
         raise RefusedError(
             412, "it has changed since it was read", "read it again, and send the change again", "changed"
         )

@@ -28,6 +28,7 @@ from cranfield.server.v1.results import (
     evaluation_response,
     evaluation_summary,
     query_rows,
+    summary_values,
 )
 from cranfield.service.responses import (
     ComparedRow,
@@ -112,18 +113,21 @@ def get_evaluation(request: Request, evaluation_id: EvaluationId) -> EvaluationR
 
 @router.get("/evaluations/{evaluation_id}/summary", dependencies=[RESULTS])
 def get_evaluation_summary(request: Request, evaluation_id: EvaluationId) -> EvaluationSummary:
-    """Give an evaluation without its queries; its entity tag is the one that a change may name."""
+    """Give an evaluation without its queries; a change may name its entity tag, or that of the whole evaluation."""
     return evaluation_summary(service_of(request).evaluations.get(evaluation_id))
 
 
 @router.patch("/evaluations/{evaluation_id}", dependencies=[EVALUATE])
 def change_evaluation(request: Request, evaluation_id: EvaluationId, change: EvaluationChange) -> EvaluationSummary:
-    """Change tags, note or pin; with `If-Match` only while its summary is as it was read."""
+    """Change tags, note or pin; with `If-Match` only while the evaluation, or its summary, is as it was read."""
+    evaluations = service_of(request).evaluations
+    result = evaluations.payload(evaluation_id) if "if-match" in request.headers else {}  # it never changes
 
     def check(now: EvaluationInfo) -> None:
-        check_unchanged(request, evaluation_summary(now))
+        whole = EvaluationResponse(**summary_values(now), result=result)
+        check_unchanged(request, evaluation_summary(now), whole)
 
-    return evaluation_summary(service_of(request).evaluations.change(evaluation_id, **change.model_dump(), check=check))
+    return evaluation_summary(evaluations.change(evaluation_id, **change.model_dump(), check=check))
 
 
 @router.get("/evaluations/{evaluation_id}/queries", dependencies=[RESULTS])
