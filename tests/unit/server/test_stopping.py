@@ -14,14 +14,12 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.service.responses import JobState
 from cranfield.service.service import open_service
 
-pytestmark = pytest.mark.slow
 CONFIG = """\
 testset: set.yaml
 systems:
