@@ -1,4 +1,4 @@
-"""Load on a real server: pages, reads of the API and metrics, by wrk on loopback with a token. `server_load.py [SECONDS]`.
+"""Load on a real server with an evaluation: reads of the API, metrics and the page to sign in, by wrk on loopback with a token. `server_load.py [SECONDS]`.
 
 Each address is asked for SECONDS, 60 unless told. Its row: requests a second, percentiles of the latency, answers that are no 2xx,
 errors of connections, and the memory of the server at the start, in the middle and at the end. Ends with status 1 after any error.
@@ -23,7 +23,9 @@ import httpx2
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.project.loading import load
+from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
+from cranfield.service.work import Status, work_on
 
 TEXT_PATHS = (
     "/healthz",
@@ -31,6 +33,7 @@ TEXT_PATHS = (
     "/v1/measures",
     "/v1/testsets",
     "/v1/evaluations",
+    "/v1/evaluations/1",
     "/v1/jobs",
     "/metrics",
     "/sign-in",
@@ -42,7 +45,7 @@ MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
 def fill(path: Path) -> str:
-    """Fill a database with a test set, a run and an administrator; a token."""
+    """Fill a database with a test set, a run, its evaluation and an administrator; a token."""
     folder = path.parent
     queries = "\n".join(f"  - {{id: q{n}, text: query {n}, judgments: {{d{n}: 1, x: 0}}}}" for n in range(N_QUERIES))
     (folder / "set.yaml").write_text(f"cranfield_testset: 1\nname: load\nqueries:\n{queries}\n")
@@ -50,7 +53,11 @@ def fill(path: Path) -> str:
     with closing(open_store(path)) as store:
         service = open_service(store)
         service.testsets.keep("load", load(folder / "set.yaml"))
-        service.runs.add("run", folder / "run.trec")
+        run = service.runs.add("run", folder / "run.trec")
+        job = service.jobs.submit(EvaluateRequest(testset="load", runs=(run.id,)))
+        claim = service.jobs.claim("bench", job.id)
+        if claim is None or work_on(service, claim, folder / "job") is not Status.ENDED:
+            sys.exit("the run could not be evaluated")
         account = store.people.add("admin", role=Role.ADMIN)
         return store.people.add_token(account.id, "load", "read", 86_400_000)
 
@@ -80,7 +87,7 @@ class Load:
     def row(self) -> str:
         """A row of the table."""
         times = f"{self.per_s:>10.0f}{self.p50_ms:>10.1f}{self.p99_ms:>10.1f}"
-        return f"{self.path:<18}{times}{self.n_refused:>10}{self.n_broken:>10}" + "".join(
+        return f"{self.path:<20}{times}{self.n_refused:>10}{self.n_broken:>10}" + "".join(
             f"{mb:>8.0f}" for mb in self.memory_mb
         )
 
@@ -136,7 +143,7 @@ def main() -> None:
                     if status != 200:
                         print(f"{path}: {status}")
                 print(
-                    f"{'address':<18}{'per s':>10}{'p50 ms':>10}{'p99 ms':>10}{'refused':>10}{'broken':>10}   MB at start, middle, end"
+                    f"{'address':<20}{'per s':>10}{'p50 ms':>10}{'p99 ms':>10}{'refused':>10}{'broken':>10}   MB at start, middle, end"
                 )
                 found = []
                 for path in TEXT_PATHS:
