@@ -76,7 +76,7 @@ def mcp_command(
         raise UsageError("results are stored in the database of a server", expected="--allow-writes with --db")
     allowed = frozenset(systems) if systems else frozenset() if ask_none else None
     try:
-        import mcp  # noqa: F401
+        import mcp  # noqa: F401 - there, or the command cannot work
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the MCP server", "mcp") from None
     try:

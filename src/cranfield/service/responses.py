@@ -112,7 +112,7 @@ class SetResponse(Answer):
     account: str
     """Who uploaded it; empty where no account did."""
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy has no decorated properties
     @property
     def ref(self) -> str:
         """`NAME@ID`, for a request."""
