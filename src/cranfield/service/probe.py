@@ -42,7 +42,9 @@ class Probed:
     @property
     def hits(self) -> Sequence[Mapping[str, Any]]:
         """The results, in the order of the output: id, title, span and score; None where the system gives none."""
-        return [{name: hit.get(name) for name in ("id", "title", "span", "score")} for hit in self.exchange.get("hits", ())]
+        return [
+            {name: hit.get(name) for name in ("id", "title", "span", "score")} for hit in self.exchange.get("hits", ())
+        ]
 
 
 def probe_in_child(
