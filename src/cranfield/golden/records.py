@@ -1,0 +1,205 @@
+"""Records of the steps. What a role writes is a draft; a record is a draft with its identity and provenance.
+
+Every record is a line of JSON. `schema_version` is checked when it is read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = "1.0.0"
+Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
+LineNumber = Annotated[int, Field(ge=1, le=999_999_999)]
+TaskType = Literal["locate", "explain", "debug", "extend", "review", "general"]
+Difficulty = Literal["easy", "medium", "hard"]
+EntityRoleName = Literal["primary", "supporting", "contextual"]
+Confidence = Literal["high", "medium", "low"]
+ClaimType = Literal["entity", "file", "line_range", "must_mention_fact", "must_not_mention_fact"]
+ClaimVerdict = Literal["supported", "partial", "unsupported"]
+NarrativeRating = Literal["equivalent", "minor_divergence", "significant_divergence"]
+
+
+class Strict(BaseModel):
+    """Accepts nothing that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CitedLines(Strict):
+    """Lines of a file, counted from 1, both ends included."""
+
+    file: Filled
+    start: LineNumber
+    end: LineNumber
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if self.end < self.start:
+            raise ValueError("the range ends before it starts")
+        return self
+
+
+class TargetSpan(CitedLines):
+    """Lines that answer a query."""
+
+    grade: Annotated[int, Field(ge=1, le=3)] = 1
+
+
+class CitedFact(Strict):
+    """A statement that can be checked, and the lines that show it, or show it to be false."""
+
+    fact: Filled
+    citations: list[CitedLines] = []
+
+
+class ExpectedEntity(Strict):
+    """An entity of the answer: `path::Qual.name`."""
+
+    entity_id: Filled
+    role: EntityRoleName
+    rationale: str = ""
+
+
+class Evidence(CitedLines):
+    """Lines that were read."""
+
+    read_at_step: Annotated[int, Field(ge=1)]
+
+
+class PromptUsed(Strict):
+    """A prompt: its label, and the digest of its text."""
+
+    label: str
+    digest: str
+
+
+class Cost(Strict):
+    """What the work of a role on a record took. None: not reported, which is not 0."""
+
+    total_tokens: int | None = None
+    requests: int = 0
+    tool_calls: int = 0
+    turns: int = 0
+    wall_clock_s: float = 0.0
+    money: float | None = None
+
+
+class Stamp(Strict):
+    """Identity and provenance."""
+
+    query_id: Filled
+    model: str = ""
+    """`provider:name`; empty where a person or another tool made it."""
+    prompt: PromptUsed | None = None
+    tool_versions: dict[str, str] = {}
+    commit: str = ""
+    cost: Cost | None = None
+    schema_version: str = SCHEMA_VERSION
+
+
+class CandidateDraft(Strict):
+    """What an author writes."""
+
+    query_text: Filled
+    target_entity_ids: list[Filled] = []
+    """`path::Qual.name`, or `path.md::Heading > Heading` of a section of Markdown."""
+    target_files: list[Filled] = []
+    target_spans: Annotated[list[TargetSpan], Field(max_length=3)] = []
+    difficulty_rationale: str = ""
+    """Why the query fits its tier; of medium and hard ones."""
+    classifier_expectation: TaskType | None = None
+    """The task type that a classifier is expected to pick; of general ones."""
+
+
+class QueryCandidate(CandidateDraft, Stamp):
+    """A candidate query: what an author wrote, or a query of an existing set."""
+
+    task_type: TaskType
+    difficulty: Difficulty
+    scope: str = ""
+    """Folder of the repository that it was written from."""
+    focus_area: str = ""
+    authored_by: str
+    created_at: str
+
+    @model_validator(mode="after")
+    def _has_a_target(self) -> Self:
+        if not (self.target_entity_ids or self.target_files or self.target_spans):
+            raise ValueError("names no target: an entity, a file or a span")
+        if self.difficulty != "easy" and not self.difficulty_rationale.strip():
+            raise ValueError("a medium or hard query says in difficulty_rationale why it is one")
+        if (self.task_type == "general") != (self.classifier_expectation is not None):
+            raise ValueError("classifier_expectation stands on general queries, and only there")
+        return self
+
+
+class OracleDraft(Strict):
+    """What an oracle writes."""
+
+    expected_entities: list[ExpectedEntity]
+    expected_files: list[Filled]
+    expected_line_ranges: list[CitedLines]
+    must_mention_facts: list[CitedFact]
+    must_not_mention_facts: list[CitedFact]
+    canonical_narrative: str
+    source_evidence: list[Evidence]
+    confidence: Confidence
+    uncertainty_notes: str | None = None
+    """What was tried and what is unclear; of answers with low confidence."""
+    baseline_answerable: bool | None = None
+    """Whether an agent that only lists, searches and reads files could answer."""
+
+    @model_validator(mode="after")
+    def _says_what_is_unclear(self) -> Self:
+        if self.confidence == "low" and not (self.uncertainty_notes or "").strip():
+            raise ValueError("an answer with low confidence says in uncertainty_notes what is unclear")
+        return self
+
+
+class OracleAnswer(OracleDraft, Stamp):
+    """The canonical answer of a query."""
+
+    task_type: TaskType
+    difficulty: Difficulty
+    authored_by: str
+    created_at: str
+
+
+class ClaimReview(Strict):
+    """Verdict on one claim of the oracle."""
+
+    claim_type: ClaimType
+    claim: Filled
+    """As the oracle wrote it: an id, a path, `path:start-end`, or a fact."""
+    verdict: ClaimVerdict
+    citation: CitedLines | None = None
+    note: str = ""
+
+
+class AdversaryDraft(Strict):
+    """What an adversary writes."""
+
+    claim_verdicts: list[ClaimReview]
+    missing_entities: list[Filled] = []
+    """Entities that a complete answer names, and the oracle's does not."""
+    missing_files: list[Filled] = []
+    overall_verdict: ClaimVerdict
+    blocking_issues: list[Filled] = []
+    findings: str = ""
+    """In prose, for the judge of the narrative."""
+
+
+class AdversaryReport(AdversaryDraft, Stamp):
+    """The attempt to falsify an oracle's answer."""
+
+    reviewed_by: str
+    reviewed_at: str
+
+
+class NarrativeJudgment(Strict):
+    """Whether the oracle's narrative and the adversary's findings agree."""
+
+    rating: NarrativeRating
+    reason: str = ""

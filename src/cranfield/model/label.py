@@ -1,0 +1,65 @@
+"""Labels: what a golden set says of a query besides where its answer lies: facts, roles, a narrative, provenance.
+
+A label is no judgment: search is scored without it. Answers of agents are scored by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a file, counted from 1, both ends included."""
+
+    file: str
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        """`src/index.rs:41-61`."""
+        return f"{self.file}:{self.start}-{self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement about the code that can be checked."""
+
+    text: str
+    citations: tuple[Lines, ...] = ()
+    """Lines that show it; for a statement that an answer must not make, lines that show it to be false."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRole:
+    """What an expected entity is to the answer."""
+
+    entity_id: str
+    role: str = ""
+    """`primary`, `supporting` or `contextual`; empty: not said."""
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a record of a golden set says beyond its query, its strata and its targets."""
+
+    roles: tuple[EntityRole, ...] = ()
+    """Of the expected entities that have a role or a rationale."""
+    line_ranges: tuple[Lines, ...] = ()
+    """All that the record has, in their order."""
+    must_mention: tuple[Fact, ...] = ()
+    must_not_mention: tuple[Fact, ...] = ()
+    narrative: str = ""
+    """The canonical answer in prose."""
+    difficulty_rationale: str = ""
+    classifier_expectation: str = ""
+    """The task type that a classifier is expected to report."""
+    baseline_answerable: bool | None = None
+    """Whether an agent without the tool under test could answer; None: not said."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Who and what made and reviewed the record: models, prompts, tools, commit, reviewers, edits."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Other keys of the record, as they were written."""
