@@ -20,7 +20,7 @@ class Recording:
 
     def __init__(self, backend: Backend, path: Path) -> None:
         self.backend = backend
-        self._file = _open_whole_lines(path)
+        self._file = open_whole_lines(path)
 
     async def ask(self, request: Request) -> Answer:
         """Ask, and record the answer."""
@@ -41,7 +41,7 @@ class Recording:
         self._file.close()
 
 
-def _open_whole_lines(path: Path) -> BinaryIO:
+def open_whole_lines(path: Path) -> BinaryIO:
     """For appending; a last line without an end, of a process that was killed, is removed."""
     path.touch()
     file = path.open("r+b")

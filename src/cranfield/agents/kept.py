@@ -1,0 +1,102 @@
+"""Answers kept in a file as they come, so that a run that was killed goes on without asking for them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
+from cranfield.agents.recording import NOT_AN_ANSWER, open_whole_lines
+from cranfield.errors import InputError, ProblemList, shorten
+
+VERSION = 1
+
+
+class Kept:
+    """A backend that takes an answer of its file, and asks only for what the file does not have.
+
+    A line holds the digest of the request and the answer: the requests of an agent repeat all that was said before, and
+    stand in its transcript. The same request asked twice has two answers.
+    """
+
+    def __init__(self, path: Path, backend: Backend | None = None) -> None:
+        """Open the file.
+
+        Args:
+            path: of the answers; made where it is missing and there is a backend.
+            backend: None: nothing is asked, and nothing is written.
+
+        Raises:
+            InputError: lines of the file are not of this kind.
+        """
+        self.path = path
+        self.backend = backend
+        self.n_kept = 0
+        """Answers that came from the file."""
+        self._file = None if backend is None else open_whole_lines(path)
+        self._answers = _read(path)
+
+    def usages(self) -> list[tuple[str, Usage]]:
+        """Model and usage of every answer of the file that was not taken yet."""
+        found = (line for lines in self._answers.values() for line in lines)
+        return [(str(line["model"]), Usage(**line["answer"]["usage"])) for line in found]
+
+    async def ask(self, request: Request) -> Answer:
+        """The next answer of the file to this request; or ask, and keep the answer."""
+        digest = request.digest
+        if lines := self._answers.get(digest):
+            self.n_kept += 1
+            return self._answer(lines.pop(0), request)
+        if self.backend is None or self._file is None:
+            message = f"{self.path} does not have this request (digest {digest})"
+            failure = Failure(FailureKind.NOT_RECORDED, message)
+            return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
+        answer = await self.backend.ask(request)
+        if answer.failure is None or answer.failure.kind not in NOT_AN_ANSWER:
+            line = {
+                "cranfield_calls": VERSION,
+                "digest": digest,
+                "model": request.model,
+                "answer": answer.record(),
+            }
+            self._file.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+            self._file.flush()
+        return answer
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
+        try:
+            return read_answer(line["answer"], request)
+        except (KeyError, TypeError, ValueError):
+            got = shorten(line["digest"])
+            raise InputError("an answer is damaged", path=str(self.path), got=got) from None
+
+
+def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    problems = ProblemList(InputError)
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"the answers cannot be read: {error.strerror}", path=str(path)) from None
+    for number, text in enumerate(lines, start=1):
+        try:
+            line = _checked(json.loads(text))
+            found.setdefault(line["digest"], []).append(line)
+        except (ValueError, KeyError, TypeError):
+            problems.add("not a line of kept answers", path=str(path), line=number, got=shorten(text))
+    problems.raise_if_any()
+    return found
+
+
+def _checked(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    if line["cranfield_calls"] != VERSION:
+        raise ValueError
+    Usage(**line["answer"]["usage"])
+    return line
