@@ -9,11 +9,12 @@ from itertools import groupby
 
 from cranfield.agents.budget import TYPICAL_BYTES, PriceList, estimate
 from cranfield.agents.connect import Connection
+from cranfield.agents.prompt import Prompt
 from cranfield.agents.protocol import Message, OutputMode, Request, Sampling, Usage
 from cranfield.errors import UsageError
 from cranfield.judging.documents.values import DocumentText
 from cranfield.judging.models.answers import answer_schema
-from cranfield.judging.models.prompt import Prompt, Question, fill
+from cranfield.judging.models.prompt import Question, fill
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, Origin
 from cranfield.judging.store.values import BookInfo, ItemView

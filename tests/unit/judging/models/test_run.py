@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from cranfield.agents.budget import Budget, Price, PriceList, estimate
+from cranfield.agents.prompt import Prompt
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Sampling, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import UsageError
 from cranfield.judging.documents.values import DocumentProblem, DocumentText
 from cranfield.judging.documents.values import FailureKind as DocumentFailure
 from cranfield.judging.models.jobs import RateOptions, Texts, dry_run, make_jobs, select
-from cranfield.judging.models.prompt import Prompt
 from cranfield.judging.models.run import RateOutcome, Stop, rate_book
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
