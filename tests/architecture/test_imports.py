@@ -20,7 +20,7 @@ PACKAGE = Path(cranfield.__file__).parent
 EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
-    *("agents", "database", "judging"),
+    *("agents", "answers", "golden", "calibration", "database", "judging"),
 }
 GROUND = {"certificates", "errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -50,13 +50,19 @@ TABLE: dict[str, set[str]] = {
     "reporting": {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
-        *("stats.confusion", "stats.misfit", "repo.drift", "judging"),
+        *("stats.confusion", "stats.misfit", "repo.drift", "judging", "golden", "calibration", "answers"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
     "demo": {"model", "formats"},
     "forge": {"concurrency"},
-    "agents": {"model", "numbers", "concurrency", "formats", "systems.calls.redact"},
+    "agents": {"model", "numbers", "concurrency", "formats", "repo", "systems.calls.redact"},
+    "answers": {"model", "numbers", "stats", "formats", "matching", "agents"},
+    "golden": {
+        *("model", "numbers", "concurrency", "stats", "formats", "matching", "repo", "testsets", "config", "agents"),
+        "answers",
+    },
+    "calibration": {"model", "numbers", "stats", "formats"},
     "database": set(),
     "judging": {
         *(

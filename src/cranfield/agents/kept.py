@@ -17,8 +17,8 @@ VERSION = 1
 class Kept:
     """A backend that takes an answer of its file, and asks only for what the file does not have.
 
-    A line holds the digest of the request and the answer: the requests of an agent repeat all that was said before, and
-    stand in its transcript. The same request asked twice has two answers.
+    A line holds the digest of the request and the answer: the requests of an agent repeat the whole conversation, which
+    stands in its transcript. The same request sent twice has two answers.
     """
 
     def __init__(self, path: Path, backend: Backend | None = None) -> None:
@@ -26,7 +26,7 @@ class Kept:
 
         Args:
             path: of the answers; made where it is missing and there is a backend.
-            backend: None: nothing is asked, and nothing is written.
+            backend: None: no request is sent, and nothing is written.
 
         Raises:
             InputError: lines of the file are not of this kind.

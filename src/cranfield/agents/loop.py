@@ -76,7 +76,7 @@ class ToolResult:
     text: str
     reads: tuple[Read, ...] = ()
     is_error: bool = False
-    """The call was wrong, or the tool failed; the model is told and may go on."""
+    """The call was wrong, or the tool failed; the model receives the reason, and may go on."""
 
 
 class Toolset(Protocol):
@@ -84,7 +84,7 @@ class Toolset(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """As the model is told of them."""
+        """As the model receives them."""
         ...
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -255,7 +255,7 @@ def _note(transcript: Transcript, answer: Answer) -> None:
 
 
 async def _run_tools(transcript: Transcript, toolset: Toolset, answer: Answer) -> bool:
-    """Run the calls of a turn, those within the limit. False where there was none left: the model was told before.
+    """Run the calls of a turn, as far as the limit allows. False where it allows none: an earlier result reported that.
 
     Every call gets a result, because a provider refuses a call without one.
     """

@@ -38,7 +38,7 @@ class EntityRole:
 
     entity_id: str
     role: str = ""
-    """`primary`, `supporting` or `contextual`; empty: not said."""
+    """`primary`, `supporting` or `contextual`; empty: not known."""
     rationale: str = ""
 
 
@@ -58,7 +58,7 @@ class Label:
     classifier_expectation: str = ""
     """The task type that a classifier is expected to report."""
     baseline_answerable: bool | None = None
-    """Whether an agent without the tool under test could answer; None: not said."""
+    """Whether an agent without the tool under test could answer; None: not known."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Who and what made and reviewed the record: models, prompts, tools, commit, reviewers, edits."""
     more: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Calibration: the confidence that a system reports, against whether it was right."""
