@@ -9,6 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+
 SCHEMA_VERSION = "1.0.0"
 Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 LineNumber = Annotated[int, Field(ge=1, le=999_999_999)]
@@ -204,3 +206,85 @@ class NarrativeJudgment(Strict):
 
     rating: NarrativeRating
     reason: str = ""
+
+
+class ReviewEdit(Strict):
+    """A change by a person. The whole value before and after, so that it can be shown as a difference, and undone."""
+
+    field: Literal["must_mention_facts", "must_not_mention_facts", "canonical_narrative"]
+    before: list[CitedFact] | str
+    after: list[CitedFact] | str
+
+    @model_validator(mode="after")
+    def _of_its_field(self) -> Self:
+        expected = str if self.field == "canonical_narrative" else list
+        if {type(self.before), type(self.after)} != {expected}:
+            raise ValueError(f"an edit of {self.field} holds two values of its kind")
+        return self
+
+
+class ReviewDecision(Strict):
+    """What a person decides of a record."""
+
+    verdict: Verdict
+    disposition: Disposition = Disposition.KEEP
+    failure_mode: FailureMode | None = None
+    reason: str = ""
+    hint: str = ""
+    """For the oracle; of a record that is sent back."""
+    edits: list[ReviewEdit] = []
+
+    @model_validator(mode="after")
+    def _can_stand(self) -> Self:
+        found = decision_problems(
+            self.verdict,
+            self.disposition,
+            has_mode=self.failure_mode is not None,
+            reason=self.reason,
+            hint=self.hint,
+            has_edits=bool(self.edits),
+        )
+        if found:
+            raise ValueError("; ".join(found))
+        return self
+
+
+class Opinion(ReviewDecision):
+    """The decision of one reviewer, made without sight of the others."""
+
+    reviewer: Filled
+    at: str
+
+
+class HumanReview(ReviewDecision):
+    """What people decided of a record; the last line of a record holds.
+
+    Written where the reviewers agree in everything, or a lead has decided.
+    """
+
+    query_id: Filled
+    opinions: list[Opinion]
+    """Of the reviewers, in the order in which they were given."""
+    lead: str = ""
+    """Who decided between them; empty: they agree."""
+    book: str
+    reviewed_at: str
+    schema_version: str = SCHEMA_VERSION
+
+    @property
+    def reviewers(self) -> tuple[str, ...]:
+        """Everybody who has looked at it."""
+        return tuple(dict.fromkeys([*(each.reviewer for each in self.opinions), *([self.lead] if self.lead else [])]))
+
+
+class ReviewFeedback(Strict):
+    """A failure that people found: the next run gives it to author and oracle of the cell, or of the record."""
+
+    query_id: Filled
+    task_type: TaskType
+    difficulty: Difficulty
+    verdict: Verdict
+    failure_mode: FailureMode
+    reason: Filled
+    hint: str = ""
+    schema_version: str = SCHEMA_VERSION

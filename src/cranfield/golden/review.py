@@ -1,0 +1,356 @@
+"""Review by people: which records they see, what their verdicts show of the batch, and which ceilings decide.
+
+The sample is drawn from the records that nobody must see anyway: it says how good those are that enter a set unseen.
+Records that a person must see are reviewed besides, and count in no rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from hashlib import sha256
+
+from cranfield.golden.records import (
+    CitedFact,
+    Difficulty,
+    HumanReview,
+    OracleAnswer,
+    ReviewFeedback,
+    TaskType,
+)
+from cranfield.model.review import Disposition, FailureMode, Verdict
+from cranfield.stats.proportion import exact_interval
+
+Cell = tuple[TaskType, Difficulty]
+LEVEL = 0.95
+RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
+"""Defect rates of the operating characteristic."""
+
+
+class Ceiling(StrEnum):
+    """What may not be reached."""
+
+    SERIOUS = "serious"
+    """Major issue or wrong, as a share of the sample."""
+    MINOR = "minor"
+    WRONG_ON_EASY = "wrong_on_easy"
+    """A number: none is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewProfile:
+    """How much is reviewed, and what must hold."""
+
+    name: str
+    share: Fraction
+    """Of the batch."""
+    one_per_cell: bool
+    serious: Fraction
+    """A share of the sample must be less than this, not equal."""
+    minor: Fraction
+    reviewers: int = 2
+    """Of each record: the second confirms the first without sight of the verdict."""
+    batch: int | None = None
+    """Records of a batch; None: any number."""
+
+    def fails(self, ceiling: Ceiling, count: int, n: int) -> bool:
+        """Whether a count reaches a ceiling in a sample of n."""
+        if ceiling is Ceiling.WRONG_ON_EASY:
+            return count > 0
+        return count > 0 and Fraction(count, n) >= (self.serious if ceiling is Ceiling.SERIOUS else self.minor)
+
+
+PROFILES = {
+    "bootstrap": ReviewProfile("bootstrap", Fraction(15, 100), True, Fraction(5, 100), Fraction(15, 100)),
+    "scale": ReviewProfile("scale", Fraction(5, 100), False, Fraction(3, 100), Fraction(15, 100), batch=40),
+}
+"""By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewable:
+    """A record that would enter the set."""
+
+    query_id: str
+    task_type: TaskType
+    difficulty: Difficulty
+    must_see: tuple[str, ...] = ()
+    """Why a person must see it; empty: it may enter unseen."""
+
+    @property
+    def cell(self) -> Cell:
+        """Its stratum."""
+        return self.task_type, self.difficulty
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What people see of a batch."""
+
+    profile: str
+    seed: int
+    n_batch: int
+    n_unseen: int
+    """Records that nobody must see: the sample is drawn from these."""
+    n_by_share: int
+    """That the share asks for."""
+    n_by_cells: int
+    """That one of each cell asks for; 0 where the profile does not ask for that."""
+    sampled: tuple[str, ...]
+    must_see: Mapping[str, tuple[str, ...]]
+    cells: Mapping[str, Cell]
+    """Of everything to review."""
+
+    @property
+    def to_review(self) -> tuple[str, ...]:
+        """The ids of both, the sample first."""
+        return (*self.sampled, *self.must_see)
+
+
+def _order(seed: int, query_id: str) -> str:
+    return sha256(f"{seed}:{query_id}".encode()).hexdigest()
+
+
+def draw_sample(records: Iterable[Reviewable], profile: ReviewProfile, seed: int) -> Sample:
+    """Draw a stratified sample: at least the share of the batch, and one of each cell, whichever is more.
+
+    One of each cell first, where the profile asks for that; the rest at equal distances along the other records, sorted
+    by cell, so that cells get about their share. The same records and seed give the same sample, in whatever order.
+    """
+    batch = sorted(records, key=lambda each: _order(seed, each.query_id))
+    unseen = [each for each in batch if not each.must_see]
+    first: dict[Cell, Reviewable] = {}
+    for each in unseen:
+        first.setdefault(each.cell, each)
+    chosen = list(first.values()) if profile.one_per_cell else []
+    n_by_share = math.ceil(profile.share * len(batch))
+    taken = {each.query_id for each in chosen}
+    left = sorted((each for each in unseen if each.query_id not in taken), key=lambda each: each.cell)
+    n_more = min(max(n_by_share - len(chosen), 0), len(left))
+    start = Fraction(int(_order(seed, "start"), 16), 16**64)
+    chosen += [left[int((start + place) * len(left) / n_more)] for place in range(n_more)]
+    must_see = {each.query_id: each.must_see for each in batch if each.must_see}
+    return Sample(
+        profile=profile.name,
+        seed=seed,
+        n_batch=len(batch),
+        n_unseen=len(unseen),
+        n_by_share=n_by_share,
+        n_by_cells=len(first) if profile.one_per_cell else 0,
+        sampled=tuple(each.query_id for each in chosen),
+        must_see=must_see,
+        cells={each.query_id: each.cell for each in [*chosen, *batch] if each in chosen or each.must_see},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Verdicts of a sample, counted."""
+
+    n: int
+    """Records of the sample, reviewed or not."""
+    serious: int = 0
+    minor: int = 0
+    wrong_on_easy: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both batches together."""
+        return Tally(
+            self.n + other.n,
+            self.serious + other.serious,
+            self.minor + other.minor,
+            self.wrong_on_easy + other.wrong_on_easy,
+        )
+
+    def count(self, ceiling: Ceiling) -> int:
+        """What a ceiling counts."""
+        return {
+            Ceiling.SERIOUS: self.serious,
+            Ceiling.MINOR: self.minor,
+            Ceiling.WRONG_ON_EASY: self.wrong_on_easy,
+        }[ceiling]
+
+    @property
+    def upper(self) -> float | None:
+        """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record."""
+        return exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1] if self.n else None
+
+
+class ReviewOutcome(StrEnum):
+    """What the review of a batch came to."""
+
+    PASSED = "passed"
+    BREACHED = "breached"
+    """The whole batch is requeued, with the failure modes as feedback."""
+    INCOMPLETE = "incomplete"
+    """Reviews, second reviewers or decisions of a lead are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewReport:
+    """What people found."""
+
+    profile: ReviewProfile
+    outcome: ReviewOutcome
+    tally: Tally
+    """Of the sample alone."""
+    cumulative: Tally
+    """With the earlier batches."""
+    breached: tuple[Ceiling, ...]
+    verdicts: Mapping[Verdict, int]
+    """Of the sample."""
+    verdicts_must_see: Mapping[Verdict, int]
+    dispositions: Mapping[Disposition, int]
+    """Of everything that was reviewed."""
+    n_edited: int
+    unreviewed: tuple[str, ...]
+    """Without a decision that holds."""
+    unconfirmed: tuple[str, ...]
+    """With fewer reviewers than the profile asks for."""
+    feedback: tuple[ReviewFeedback, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def failure_modes(self) -> Mapping[FailureMode, int]:
+        """How often each was found."""
+        return Counter(each.failure_mode for each in self.feedback)
+
+    @property
+    def characteristic(self) -> tuple[tuple[float, float], ...]:
+        """A true rate of serious defects, and the probability that a batch with it passes, in a sample of this size."""
+        return tuple((rate, pass_probability(self.tally.n, rate, self.profile)) for rate in RATES)
+
+
+def most_allowed(n: int, profile: ReviewProfile) -> int:
+    """The largest number of serious defects in a sample of n that passes.
+
+    Example:
+        >>> most_allowed(17, PROFILES["bootstrap"]), most_allowed(41, PROFILES["bootstrap"])
+        (0, 2)
+    """
+    return max(math.ceil(profile.serious * n) - 1, 0)
+
+
+def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
+    """Probability that a sample of n from a process with this rate of serious defects passes their ceiling.
+
+    Example:
+        >>> round(pass_probability(17, 0.05, PROFILES["bootstrap"]), 2)
+        0.42
+    """
+    return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(most_allowed(n, profile) + 1))
+
+
+def latest_reviews(lines: Iterable[HumanReview]) -> dict[str, HumanReview]:
+    """The review of each record that holds: its last line."""
+    return {line.query_id: line for line in lines}
+
+
+def assess(
+    reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = ()
+) -> ReviewReport:
+    """Judge a batch by its reviews. Ceilings are strict, and exact: counts are compared as fractions.
+
+    Args:
+        reviews: lines of `human_reviews.jsonl`; the last of a record holds.
+        sample: of the batch.
+        profile: of the review.
+        earlier: samples of earlier batches, for the cumulative rate.
+    """
+    held = latest_reviews(reviews)
+    wanted = {name: held[name] for name in sample.to_review if name in held}
+    sampled = [wanted[name] for name in sample.sampled if name in wanted]
+    verdicts = Counter(each.verdict for each in sampled)
+    tally = Tally(
+        n=len(sample.sampled),
+        serious=verdicts[Verdict.MAJOR_ISSUE] + verdicts[Verdict.WRONG],
+        minor=verdicts[Verdict.MINOR_ISSUE],
+        wrong_on_easy=sum(
+            each.verdict is Verdict.WRONG and sample.cells[each.query_id][1] == "easy" for each in sampled
+        ),
+    )
+    breached = tuple(each for each in Ceiling if profile.fails(each, tally.count(each), tally.n))
+    unreviewed = tuple(name for name in sample.to_review if name not in wanted)
+    unconfirmed = tuple(name for name, each in wanted.items() if len(each.reviewers) < profile.reviewers)
+    missing = bool(unreviewed or unconfirmed)
+    return ReviewReport(
+        profile=profile,
+        outcome=ReviewOutcome.BREACHED
+        if breached  # the number of the sample is fixed: what is missing cannot make it less
+        else ReviewOutcome.INCOMPLETE
+        if missing
+        else ReviewOutcome.PASSED,
+        tally=tally,
+        cumulative=sum(earlier, tally),
+        breached=breached,
+        verdicts=_counts(verdicts),
+        verdicts_must_see=_counts(Counter(wanted[name].verdict for name in sample.must_see if name in wanted)),
+        dispositions=Counter(each.disposition for each in wanted.values()),
+        n_edited=sum(bool(each.edits) for each in wanted.values()),
+        unreviewed=unreviewed,
+        unconfirmed=unconfirmed,
+        feedback=tuple(_feedback(each, sample.cells[name]) for name, each in wanted.items() if each.failure_mode),
+        notes=tuple(_notes(sample, profile)),
+    )
+
+
+def _counts(found: Counter[Verdict]) -> dict[Verdict, int]:
+    return {verdict: found[verdict] for verdict in Verdict}
+
+
+def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:
+    return ReviewFeedback(
+        query_id=review.query_id,
+        task_type=cell[0],
+        difficulty=cell[1],
+        verdict=review.verdict,
+        failure_mode=review.failure_mode or FailureMode.OTHER,
+        reason=review.reason,
+        hint=review.hint,
+    )
+
+
+def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
+    """What must be said beside the figures."""
+    share = f"{float(profile.share):.0%} of {sample.n_batch} records is {sample.n_by_share}"
+    if profile.one_per_cell:
+        share += f", one of each of {sample.n_by_cells} cells is {sample.n_by_cells}: the larger number holds"
+    yield f"{share}. Drawn from the {sample.n_unseen} records that nobody must see, with seed {sample.seed}."
+    if sample.must_see:
+        yield f"{len(sample.must_see)} more must be seen. They are not part of the sample: rates are of the sample alone."
+    n = len(sample.sampled)
+    if not n:
+        yield "No sample: a person sees every record, and there is no rate to bound."
+        return
+    yield (
+        f"In a sample of {n} the ceiling of serious defects allows {most_allowed(n, profile)}. "
+        "Upper bound and pass probabilities are those of a simple random sample; one of each cell gives small cells more weight."
+    )
+    if profile.batch is not None and sample.n_batch != profile.batch:
+        yield f"The profile {profile.name} is meant for batches of {profile.batch}; this one has {sample.n_batch}."
+
+
+def apply_edits(answer: OracleAnswer, review: HumanReview) -> OracleAnswer:
+    """The answer with the edits of its review.
+
+    Raises:
+        ValueError: an edit is of another text than the answer has.
+    """
+    values: dict[str, list[CitedFact] | str] = {}
+    for edit in review.edits:
+        if getattr(answer, edit.field) != edit.before:
+            raise ValueError(f"{answer.query_id}: the edit of {edit.field} is of another version of the answer")
+        values[edit.field] = edit.after
+    return answer.model_copy(update=values)
+
+
+def by_cell(feedback: Iterable[ReviewFeedback]) -> dict[Cell, tuple[str, ...]]:
+    """What the authors of each cell are told: failure modes with the reasons of the reviewers."""
+    found: dict[Cell, list[str]] = defaultdict(list)
+    for each in feedback:
+        found[each.task_type, each.difficulty].append(f"{each.failure_mode.value.replace('_', ' ')}: {each.reason}")
+    return {cell: tuple(lines) for cell, lines in found.items()}
