@@ -273,7 +273,7 @@ class HumanReview(ReviewDecision):
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Everybody who has looked at it."""
+        """All who have looked at it."""
         return tuple(dict.fromkeys([*(each.reviewer for each in self.opinions), *([self.lead] if self.lead else [])]))
 
 

@@ -1,6 +1,6 @@
 """Review by people: which records they see, what their verdicts show of the batch, and which ceilings decide.
 
-The sample is drawn from the records that nobody must see anyway: it says how good those are that enter a set unseen.
+The sample is drawn from the records without a reason for review: it measures those that enter a set unseen.
 Records that a person must see are reviewed besides, and count in no rate.
 """
 
@@ -95,7 +95,7 @@ class Sample:
     seed: int
     n_batch: int
     n_unseen: int
-    """Records that nobody must see: the sample is drawn from these."""
+    """Records without a reason for review: the sample is drawn from these."""
     n_by_share: int
     """That the share asks for."""
     n_by_cells: int
@@ -261,8 +261,8 @@ def assess(
         profile: of the review.
         earlier: samples of earlier batches, for the cumulative rate.
     """
-    held = latest_reviews(reviews)
-    wanted = {name: held[name] for name in sample.to_review if name in held}
+    latest = latest_reviews(reviews)
+    wanted = {name: latest[name] for name in sample.to_review if name in latest}
     sampled = [wanted[name] for name in sample.sampled if name in wanted]
     verdicts = Counter(each.verdict for each in sampled)
     tally = Tally(
@@ -315,11 +315,11 @@ def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:
 
 
 def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
-    """What must be said beside the figures."""
+    """Statements that go with the figures."""
     share = f"{float(profile.share):.0%} of {sample.n_batch} records is {sample.n_by_share}"
     if profile.one_per_cell:
         share += f", one of each of {sample.n_by_cells} cells is {sample.n_by_cells}: the larger number holds"
-    yield f"{share}. Drawn from the {sample.n_unseen} records that nobody must see, with seed {sample.seed}."
+    yield f"{share}. Drawn from the {sample.n_unseen} records without a reason for review, with seed {sample.seed}."
     if sample.must_see:
         yield f"{len(sample.must_see)} more must be seen. They are not part of the sample: rates are of the sample alone."
     n = len(sample.sampled)
@@ -349,7 +349,7 @@ def apply_edits(answer: OracleAnswer, review: HumanReview) -> OracleAnswer:
 
 
 def by_cell(feedback: Iterable[ReviewFeedback]) -> dict[Cell, tuple[str, ...]]:
-    """What the authors of each cell are told: failure modes with the reasons of the reviewers."""
+    """Feedback for the authors of each cell: failure modes with the reasons of the reviewers."""
     found: dict[Cell, list[str]] = defaultdict(list)
     for each in feedback:
         found[each.task_type, each.difficulty].append(f"{each.failure_mode.value.replace('_', ' ')}: {each.reason}")
