@@ -98,6 +98,8 @@ class Stamp(Strict):
     prompt: PromptUsed | None = None
     tool_versions: dict[str, str] = {}
     commit: str = ""
+    attempt: Annotated[int, Field(ge=1)] = 1
+    """One more for each time that a person sent the record back."""
     cost: Cost | None = None
     schema_version: str = SCHEMA_VERSION
 

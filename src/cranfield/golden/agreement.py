@@ -1,0 +1,264 @@
+"""Whether an adversary's report agrees with an oracle's answer enough to commit the label.
+
+Two conditions: the Jaccard index of entities and that of files is at least 0.8 (what the adversary calls missing is in the
+union), and every vote of the judge of the narrative is `equivalent`. Besides, every claim needs a verdict: silence is no
+consent. Nothing is averaged: what differs goes to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from hashlib import sha256
+
+from cranfield.agents.loop import Read
+from cranfield.golden.records import (
+    AdversaryReport,
+    CitedLines,
+    ClaimReview,
+    ClaimType,
+    ClaimVerdict,
+    NarrativeJudgment,
+    OracleAnswer,
+)
+
+LEAST_JACCARD = Fraction(4, 5)
+STRUCTURAL: frozenset[ClaimType] = frozenset({"entity", "file", "line_range"})
+CITED: frozenset[ClaimType] = frozenset({"entity", "must_mention_fact", "must_not_mention_fact"})
+"""Claims whose supported verdict needs a citation. A file and a range name their place themselves."""
+
+Claim = tuple[ClaimType, str]
+
+
+class Outcome(StrEnum):
+    """What becomes of a label."""
+
+    PASSED = "passed"
+    QUEUED = "queued"
+    """A person decides."""
+    BLOCKED = "blocked"
+    """It cannot be committed as it is; a person sends it back or drops it."""
+
+
+class QueueReason(StrEnum):
+    """Why a label does not pass."""
+
+    UNSUPPORTED_STRUCTURE = "unsupported_structure"
+    UNSUPPORTED_FACT = "unsupported_fact"
+    PARTIAL = "partial"
+    SILENT = "silent"
+    """A claim has no verdict."""
+    NO_CITATION = "no_citation"
+    BAD_CITATION = "bad_citation"
+    """The cited lines do not exist."""
+    UNREAD_CITATION = "unread_citation"
+    """No tool showed the cited lines to the adversary."""
+    BLOCKING_ISSUE = "blocking_issue"
+    OVERALL = "overall"
+    """The overall verdict is worse than those of the claims."""
+    JACCARD_ENTITIES = "jaccard_entities"
+    JACCARD_FILES = "jaccard_files"
+    NARRATIVE = "narrative"
+    NOT_RATED = "not_rated"
+    """No judge compared the narrative."""
+    LOW_CONFIDENCE = "low_confidence"
+
+
+BLOCKING = frozenset(
+    {
+        QueueReason.UNSUPPORTED_STRUCTURE,
+        QueueReason.SILENT,
+        QueueReason.NO_CITATION,
+        QueueReason.BAD_CITATION,
+        QueueReason.UNREAD_CITATION,
+        QueueReason.BLOCKING_ISSUE,
+    }
+)
+"""Reasons with which a label cannot be committed; with the others a person decides."""
+_SEVERITY: Mapping[ClaimVerdict, int] = {"supported": 0, "partial": 1, "unsupported": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A reason, and what it is about."""
+
+    kind: QueueReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The outcome, with every reason against the label."""
+
+    outcome: Outcome
+    disagreements: tuple[Disagreement, ...]
+    jaccard_entities: Fraction
+    jaccard_files: Fraction
+
+    @property
+    def reasons(self) -> tuple[QueueReason, ...]:
+        """Each kind once."""
+        return tuple(dict.fromkeys(each.kind for each in self.disagreements))
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedSource:
+    """What citations are checked against."""
+
+    n_lines: Callable[[str], int | None]
+    """Lines of a file; None where it is not in the snapshot."""
+    reads: Sequence[Read] | None = None
+    """What the adversary's tools showed; None: not known."""
+
+
+def claims_of(answer: OracleAnswer) -> list[Claim]:
+    """Everything in an answer that needs a verdict."""
+    return [
+        *(("entity", each.entity_id) for each in answer.expected_entities),
+        *(("file", file) for file in answer.expected_files),
+        *(("line_range", f"{each.file}:{each.start}-{each.end}") for each in answer.expected_line_ranges),
+        *(("must_mention_fact", each.fact) for each in answer.must_mention_facts),
+        *(("must_not_mention_fact", each.fact) for each in answer.must_not_mention_facts),
+    ]
+
+
+def agree(
+    answer: OracleAnswer,
+    report: AdversaryReport,
+    ratings: Sequence[NarrativeJudgment],
+    source: ReviewedSource,
+) -> Agreement:
+    """Compare an answer with the report about it.
+
+    Args:
+        answer: of the oracle.
+        report: of the adversary.
+        ratings: votes of the judge of the narrative; none where it was not called. Each must be `equivalent`.
+        source: what citations are checked against.
+    """
+    structure = compare_structure(answer, report, source)
+    found = [*structure.disagreements, *_narrative(answer, ratings)]
+    return Agreement(_outcome(found), tuple(found), structure.jaccard_entities, structure.jaccard_files)
+
+
+def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: ReviewedSource) -> Agreement:
+    """Everything but the narrative, which is judged only where this finds nothing that blocks and no low index."""
+    verdicts = _verdicts(report)
+    entities = [each.entity_id for each in answer.expected_entities]
+    by_entity = _jaccard("entity", entities, report.missing_entities, verdicts)
+    by_file = _jaccard("file", answer.expected_files, report.missing_files, verdicts)
+    found = [
+        *(each for claim in dict.fromkeys(claims_of(answer)) for each in _of_claim(claim, verdicts, source)),
+        *(Disagreement(QueueReason.BLOCKING_ISSUE, issue) for issue in report.blocking_issues),
+        *_overall(report),
+    ]
+    for kind, index in ((QueueReason.JACCARD_ENTITIES, by_entity), (QueueReason.JACCARD_FILES, by_file)):
+        if index < LEAST_JACCARD:
+            found.append(
+                Disagreement(kind, f"Jaccard index {float(index):.3f}, at least {float(LEAST_JACCARD)} needed")
+            )
+    return Agreement(_outcome(found), tuple(found), by_entity, by_file)
+
+
+def needs_judge(structure: Agreement) -> bool:
+    """Whether the narrative is worth a vote: a label that differs in structure does not pass whatever it says."""
+    indexes = {QueueReason.JACCARD_ENTITIES, QueueReason.JACCARD_FILES}
+    return structure.outcome is not Outcome.BLOCKED and not indexes & set(structure.reasons)
+
+
+def is_spot_checked(query_id: str, seed: int, share: Fraction) -> bool:
+    """Whether a person checks the judge on this record: a sample that does not depend on the other records."""
+    drawn = int.from_bytes(sha256(f"narrative judge:{seed}:{query_id}".encode()).digest()[:8])
+    return drawn < share * 2**64
+
+
+def _outcome(found: Sequence[Disagreement]) -> Outcome:
+    if any(each.kind in BLOCKING for each in found):
+        return Outcome.BLOCKED
+    return Outcome.QUEUED if found else Outcome.PASSED
+
+
+def _verdicts(report: AdversaryReport) -> dict[Claim, list[ClaimReview]]:
+    found: dict[Claim, list[ClaimReview]] = {}
+    for review in report.claim_verdicts:
+        found.setdefault((review.claim_type, review.claim.strip()), []).append(review)
+    return found
+
+
+def _jaccard(
+    kind: ClaimType, expected: Sequence[str], missing: Sequence[str], verdicts: Mapping[Claim, Sequence[ClaimReview]]
+) -> Fraction:
+    """Of the expected ones, and those that the adversary supports or adds."""
+    supported = {name for name in expected if _worst(verdicts.get((kind, name.strip()), ())) == "supported"}
+    union = set(expected) | set(missing)
+    return Fraction(len(supported), len(union)) if union else Fraction(1)
+
+
+def _worst(reviews: Sequence[ClaimReview]) -> ClaimVerdict | None:
+    return max((each.verdict for each in reviews), key=_SEVERITY.__getitem__, default=None)
+
+
+def _of_claim(
+    claim: Claim, verdicts: Mapping[Claim, Sequence[ClaimReview]], source: ReviewedSource
+) -> Iterator[Disagreement]:
+    kind, text = claim
+    name = f"{kind} {text}"
+    reviews = verdicts.get((kind, text.strip()), ())
+    worst = _worst(reviews)
+    if worst is None:
+        yield Disagreement(QueueReason.SILENT, f"{name}: no verdict")
+        return
+    notes = "; ".join(each.note for each in reviews if each.note)
+    because = f": {notes}" if notes else ""
+    if worst == "unsupported":
+        is_structural = kind in STRUCTURAL
+        reason = QueueReason.UNSUPPORTED_STRUCTURE if is_structural else QueueReason.UNSUPPORTED_FACT
+        yield Disagreement(reason, f"{name}: unsupported{because}")
+        return
+    if worst == "partial":
+        yield Disagreement(QueueReason.PARTIAL, f"{name}: partially supported{because}")
+    citations = [each.citation for each in reviews if each.citation is not None]
+    if not citations and kind in CITED:
+        yield Disagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
+    for citation in citations:
+        yield from _of_citation(name, citation, source)
+
+
+def _of_citation(name: str, citation: CitedLines, source: ReviewedSource) -> Iterator[Disagreement]:
+    place = f"{citation.file}:{citation.start}-{citation.end}"
+    n_lines = source.n_lines(citation.file)
+    if n_lines is None or citation.end > n_lines:
+        got = "no such file" if n_lines is None else f"the file has {n_lines:,} lines"
+        yield Disagreement(QueueReason.BAD_CITATION, f"{name}: cites {place}: {got}")
+    elif source.reads is not None and not _was_read(citation, source.reads):
+        yield Disagreement(QueueReason.UNREAD_CITATION, f"{name}: cites {place}, which was not read")
+
+
+def _was_read(cited: CitedLines, reads: Sequence[Read]) -> bool:
+    """Whether the union of what was shown has every line."""
+    line = cited.start
+    for read in sorted((each for each in reads if each.path == cited.file), key=lambda each: each.start):
+        if read.start <= line <= read.end:
+            line = read.end + 1
+    return line > cited.end
+
+
+def _overall(report: AdversaryReport) -> Iterator[Disagreement]:
+    worst = _worst(report.claim_verdicts) or "supported"
+    if _SEVERITY[report.overall_verdict] > _SEVERITY[worst]:
+        text = f"the overall verdict is {report.overall_verdict}, the worst of a claim {worst}"
+        yield Disagreement(QueueReason.OVERALL, text)
+
+
+def _narrative(answer: OracleAnswer, ratings: Sequence[NarrativeJudgment]) -> Iterator[Disagreement]:
+    if answer.confidence == "low":
+        notes = answer.uncertainty_notes or "no notes"
+        yield Disagreement(QueueReason.LOW_CONFIDENCE, f"the oracle has low confidence: {notes}")
+    if not ratings:
+        yield Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative")
+    for each in ratings:
+        if each.rating != "equivalent":
+            because = f": {each.reason}" if each.reason else ""
+            yield Disagreement(QueueReason.NARRATIVE, f"narrative: {each.rating}{because}")

@@ -1,0 +1,192 @@
+"""Whether a report agrees with an answer: the two conditions, and that silence is no consent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.agents.loop import Read
+from cranfield.golden.agreement import (
+    BLOCKING,
+    Agreement,
+    Outcome,
+    QueueReason,
+    ReviewedSource,
+    agree,
+    claims_of,
+    compare_structure,
+    is_spot_checked,
+    needs_judge,
+)
+from cranfield.golden.records import AdversaryReport, NarrativeJudgment, OracleAnswer
+
+LENGTHS = {"a.py": 100, "b.py": 50}
+SOURCE = ReviewedSource(LENGTHS.get, (Read("a.py", 1, 40), Read("a.py", 41, 100), Read("b.py", 1, 50)))
+EQUIVALENT = NarrativeJudgment(rating="equivalent")
+
+
+def answer(entities: list[str] | None = None, **changes: Any) -> OracleAnswer:
+    fields: dict[str, Any] = {
+        "query_id": "q1",
+        "task_type": "explain",
+        "difficulty": "medium",
+        "authored_by": "agent:oracle",
+        "created_at": "2026-11-23T00:00:00Z",
+        "expected_entities": [{"entity_id": name, "role": "primary"} for name in entities or ["a.py::f", "b.py::g"]],
+        "expected_files": ["a.py", "b.py"],
+        "expected_line_ranges": [{"file": "a.py", "start": 1, "end": 9}],
+        "must_mention_facts": [{"fact": "f calls g.", "citations": [{"file": "a.py", "start": 3, "end": 3}]}],
+        "must_not_mention_facts": [{"fact": "g calls f."}],
+        "canonical_narrative": "f calls g.",
+        "source_evidence": [],
+        "confidence": "high",
+    }
+    return OracleAnswer(**{**fields, **changes})
+
+
+def verdicts(of: OracleAnswer) -> list[dict[str, Any]]:
+    """All supported."""
+    cited = {"file": "a.py", "start": 2, "end": 4}
+    return [
+        {"claim_type": kind, "claim": claim, "verdict": "supported", "citation": cited} for kind, claim in claims_of(of)
+    ]
+
+
+def report(of: OracleAnswer, **changes: Any) -> AdversaryReport:
+    fields = {
+        "query_id": of.query_id,
+        "reviewed_by": "agent:adversary",
+        "reviewed_at": "2026-11-23T00:00:00Z",
+        "claim_verdicts": verdicts(of),
+        "overall_verdict": "supported",
+    }
+    return AdversaryReport(**{**fields, **changes})
+
+
+def with_verdict(number: int, **changes: Any) -> Agreement:
+    """The agreement where one verdict is another."""
+    found = answer()
+    reviews = verdicts(found)
+    reviews[number] |= changes
+    return agree(found, report(found, claim_verdicts=reviews), [EQUIVALENT], SOURCE)
+
+
+def test_what_is_supported_in_everything_passes() -> None:
+    found = agree(answer(), report(answer()), [EQUIVALENT, EQUIVALENT], SOURCE)
+    assert (found.outcome, found.disagreements) == (Outcome.PASSED, ())
+    assert (found.jaccard_entities, found.jaccard_files) == (1, 1)
+
+
+@pytest.mark.parametrize("silent", range(7))
+def test_a_claim_without_a_verdict_is_no_consent(silent: int) -> None:
+    found = answer()
+    reviews = verdicts(found)
+    assert len(reviews) == 7
+    del reviews[silent]
+    result = agree(found, report(found, claim_verdicts=reviews), [EQUIVALENT], SOURCE)
+    assert result.outcome is Outcome.BLOCKED
+    assert QueueReason.SILENT in result.reasons
+    assert claims_of(found)[silent][1] in " ".join(each.message for each in result.disagreements)
+
+
+ENTITY, FILE, RANGE, FACT, FALSE_FACT = 0, 2, 4, 5, 6
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "reason", "outcome"),
+    [
+        (ENTITY, {"verdict": "unsupported"}, QueueReason.UNSUPPORTED_STRUCTURE, Outcome.BLOCKED),
+        (FILE, {"verdict": "unsupported"}, QueueReason.UNSUPPORTED_STRUCTURE, Outcome.BLOCKED),
+        (RANGE, {"verdict": "unsupported"}, QueueReason.UNSUPPORTED_STRUCTURE, Outcome.BLOCKED),
+        (FACT, {"verdict": "unsupported"}, QueueReason.UNSUPPORTED_FACT, Outcome.QUEUED),
+        (FALSE_FACT, {"verdict": "partial"}, QueueReason.PARTIAL, Outcome.QUEUED),
+        (ENTITY, {"citation": None}, QueueReason.NO_CITATION, Outcome.BLOCKED),
+        (FACT, {"citation": {"file": "c.py", "start": 1, "end": 1}}, QueueReason.BAD_CITATION, Outcome.BLOCKED),
+        (FALSE_FACT, {"citation": {"file": "b.py", "start": 50, "end": 51}}, QueueReason.BAD_CITATION, Outcome.BLOCKED),
+        (RANGE, {"citation": {"file": "a.py", "start": 1, "end": 101}}, QueueReason.BAD_CITATION, Outcome.BLOCKED),
+    ],
+)
+def test_a_verdict_decides(number: int, changes: dict[str, Any], reason: QueueReason, outcome: Outcome) -> None:
+    result = with_verdict(number, **changes)
+    assert reason in result.reasons
+    assert result.outcome is outcome
+
+
+def test_a_file_and_a_range_need_no_citation() -> None:
+    assert with_verdict(FILE, citation=None).outcome is Outcome.PASSED
+    assert with_verdict(RANGE, citation=None).outcome is Outcome.PASSED
+
+
+def test_cited_lines_were_read_as_a_union_of_what_was_shown() -> None:
+    across = {"citation": {"file": "a.py", "start": 30, "end": 60}}
+    assert with_verdict(FACT, **across).outcome is Outcome.PASSED
+    found = answer()
+    gap = ReviewedSource(LENGTHS.get, (Read("a.py", 1, 2), Read("a.py", 4, 100)))
+    result = agree(found, report(found), [EQUIVALENT], gap)
+    assert result.reasons == (QueueReason.UNREAD_CITATION,)
+    assert result.outcome is Outcome.BLOCKED
+    assert agree(found, report(found), [EQUIVALENT], ReviewedSource(LENGTHS.get)).outcome is Outcome.PASSED
+
+
+def test_of_two_verdicts_on_one_claim_the_worse_holds() -> None:
+    found = answer()
+    reviews = [*verdicts(found), {**verdicts(found)[ENTITY], "verdict": "unsupported"}]
+    assert agree(found, report(found, claim_verdicts=reviews), [EQUIVALENT], SOURCE).outcome is Outcome.BLOCKED
+
+
+def test_the_index_is_exact_at_its_bound_and_what_is_missing_is_in_the_union() -> None:
+    four = answer([f"a.py::f{n}" for n in range(4)])
+    at = agree(four, report(four, missing_entities=["a.py::g"]), [EQUIVALENT], SOURCE)
+    assert (at.jaccard_entities, at.outcome) == (Fraction(4, 5), Outcome.PASSED)
+    under = agree(four, report(four, missing_entities=["a.py::g", "a.py::h"]), [EQUIVALENT], SOURCE)
+    assert (under.jaccard_entities, under.outcome) == (Fraction(2, 3), Outcome.QUEUED)
+    assert under.reasons == (QueueReason.JACCARD_ENTITIES,)
+    files = agree(four, report(four, missing_files=["c.py"]), [EQUIVALENT], SOURCE)
+    assert files.reasons == (QueueReason.JACCARD_FILES,)
+
+
+@pytest.mark.parametrize("rating", ["minor_divergence", "significant_divergence"])
+def test_only_equivalent_passes_and_votes_are_not_averaged(rating: Any) -> None:
+    votes = [EQUIVALENT, EQUIVALENT, NarrativeJudgment(rating=rating)]
+    result = agree(answer(), report(answer()), votes, SOURCE)
+    assert (result.outcome, result.reasons) == (Outcome.QUEUED, (QueueReason.NARRATIVE,))
+    assert agree(answer(), report(answer()), [], SOURCE).reasons == (QueueReason.NOT_RATED,)
+
+
+def test_low_confidence_ends_with_a_person_and_an_issue_blocks() -> None:
+    low = answer(confidence="low", uncertainty_notes="two callers")
+    assert agree(low, report(low), [EQUIVALENT], SOURCE).outcome is Outcome.QUEUED
+    blocked = agree(low, report(low, blocking_issues=["names h"]), [EQUIVALENT], SOURCE)
+    assert blocked.reasons == (QueueReason.BLOCKING_ISSUE, QueueReason.LOW_CONFIDENCE)
+    assert blocked.outcome is Outcome.BLOCKED
+    assert agree(low, report(low, overall_verdict="partial"), [EQUIVALENT], SOURCE).reasons[0] is QueueReason.OVERALL
+
+
+@given(st.data())
+def test_a_label_passes_only_where_every_verdict_is_support(data: st.DataObject) -> None:
+    found = answer([f"a.py::f{n}" for n in range(data.draw(st.integers(1, 6)))])
+    reviews = verdicts(found)
+    for each in reviews:
+        each["verdict"] = data.draw(st.sampled_from(["supported"] * 9 + ["partial", "unsupported"]))
+    extra = data.draw(st.lists(st.sampled_from(["a.py::x", "a.py::y"]), unique=True))
+    result = agree(found, report(found, claim_verdicts=reviews, missing_entities=extra), [EQUIVALENT], SOURCE)
+    clean = all(each["verdict"] == "supported" for each in reviews)
+    n = len(found.expected_entities)
+    assert (result.outcome is Outcome.PASSED) == (clean and n * 5 >= 4 * (n + len(extra)))
+    assert (result.outcome is Outcome.BLOCKED) == bool(BLOCKING & set(result.reasons))
+    structure = compare_structure(found, report(found, claim_verdicts=reviews, missing_entities=extra), SOURCE)
+    assert needs_judge(structure) or result.outcome is not Outcome.PASSED
+
+
+def test_the_sample_of_the_judge_is_seeded_and_has_its_share() -> None:
+    names = [f"q{n}" for n in range(2000)]
+    drawn = [name for name in names if is_spot_checked(name, 7, Fraction(1, 10))]
+    assert 150 < len(drawn) < 250
+    assert drawn == [name for name in names if is_spot_checked(name, 7, Fraction(1, 10))]
+    assert drawn != [name for name in names if is_spot_checked(name, 8, Fraction(1, 10))]
+    assert not any(is_spot_checked(name, 7, Fraction(0)) for name in names)
+    assert all(is_spot_checked(name, 7, Fraction(1)) for name in names)
