@@ -1,0 +1,199 @@
+"""The files of a snapshot as the gate and the screen need them: symbols, lines, names and words, each read once."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from cranfield.matching.place import ENTITY_MARK
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of, plain_name
+
+MOST_LINES = 200
+"""Lines that are kept of one word: a word that is on more is too frequent to find anything by."""
+_WORD = re.compile(r"\w+")
+_NUMBERED = re.compile(r"#\d+$")
+
+Place = tuple[str, int]
+"""A file, and a line of it."""
+Range = tuple[int, int]
+"""First and last line, counted from 1, both included."""
+
+
+class ParsedSource:
+    """A fresh parse of a snapshot. Files are parsed when they are needed."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._outlines: dict[str, Outline | None] = {}
+        self._lines: dict[str, tuple[str, ...] | None] = {}
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Paths of all files."""
+        return self.snapshot.files
+
+    def lines(self, path: str) -> tuple[str, ...] | None:
+        """The lines of a file; None where it is missing, binary or too large."""
+        if path not in self._lines:
+            text = self.snapshot.text(path)
+            self._lines[path] = None if text is None else tuple(text.removesuffix("\n").split("\n")) if text else ()
+        return self._lines[path]
+
+    def range_problem(self, path: str, start: int, end: int) -> str | None:
+        """Why these lines are none of a file; None where they are."""
+        if path not in self.files:
+            return f"{path}: no such file"
+        lines = self.lines(path)
+        if lines is None:
+            return f"{path}: no text file that can be read"
+        if start < 1:
+            return f"{path}:{start}-{end}: lines count from 1"
+        if end < start:
+            return f"{path}:{start}-{end}: ends before it starts"
+        return f"{path}:{start}-{end}: the file has {len(lines)} lines" if end > len(lines) else None
+
+    def outline(self, path: str) -> Outline | None:
+        """The symbols of a file; None where it is no text. Of a language whose library is missing it is one symbol."""
+        if path not in self._outlines:
+            text = self.snapshot.text(path)
+            self._outlines[path] = None if text is None else outline_of(path, text, needed=False)
+        return self._outlines[path]
+
+    def symbols(self, entity_id: str) -> tuple[Symbol, ...]:
+        """All that is defined under an id `path::Qual.name` or `path.md::Heading > Heading`; none where it does not resolve.
+
+        Raises:
+            MissingExtraError: the library that reads this language is not installed.
+        """
+        path, mark, name = entity_id.partition(ENTITY_MARK)
+        outline = self.outline(path) if mark else None
+        if outline is None:
+            return ()
+        if not outline.language and language_of(path):
+            outline = self._outlines[path] = outline_of(path, self.snapshot.text(path) or "")
+        exact = tuple(symbol for symbol in outline.symbols[1:] if symbol.id == entity_id)
+        if _NUMBERED.search(name):
+            return exact
+        return outline.entities.get(plain_name(name), ())
+
+    def entity_problem(self, entity_id: str) -> str | None:
+        """Why an id does not resolve; None where it does."""
+        if self.symbols(entity_id):
+            return None
+        path, mark, _ = entity_id.partition(ENTITY_MARK)
+        if not mark:
+            return f"{entity_id}: no entity id; expected path::Qual.name"
+        if path not in self.files:
+            return f"{entity_id}: no such file"
+        outline = self.outline(path)
+        trouble = f"; the file is not parsed: {outline.trouble}" if outline and outline.trouble else ""
+        return f"{entity_id}: the file has no such symbol{trouble}"
+
+    def ranges(self, entity_id: str) -> list[Range]:
+        """The lines of an entity; none where it does not resolve."""
+        return [(symbol.start, symbol.end) for symbol in self.symbols(entity_id)]
+
+    @cached_property
+    def named(self) -> Mapping[str, tuple[str, ...]]:
+        """The last name of every symbol of code, to the ids of the entities that have it."""
+        found: dict[str, dict[str, None]] = {}
+        for path in self.files:
+            outline = self.outline(path)
+            if outline is None or outline.language in {"", "markdown"}:
+                continue
+            for name in outline.entities:
+                found.setdefault(name.rpartition(".")[2], {})[f"{path}{ENTITY_MARK}{name}"] = None
+        return {name: tuple(ids) for name, ids in found.items()}
+
+    @cached_property
+    def file_names(self) -> Mapping[str, tuple[str, ...]]:
+        """The last part of every path, to the paths that end in it."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            found.setdefault(posixpath.basename(path), []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
+
+    @cached_property
+    def _lines_of_words(self) -> Mapping[str, list[Place]]:
+        """Word, case folded, to the lines it is on, `MOST_LINES` and one more at most."""
+        found: dict[str, list[Place]] = {}
+        for path in sorted(self.files):
+            for number, line in enumerate(self.lines(path) or (), start=1):
+                for word in set(_WORD.findall(line.casefold())):
+                    places = found.setdefault(word, [])
+                    if len(places) <= MOST_LINES:
+                        places.append((path, number))
+        return found
+
+    def lines_with(self, text: str) -> Sequence[Place] | None:
+        """Lines that `grep -i -F` finds, in the order of paths; None where they are more than `MOST_LINES`.
+
+        Args:
+            text: a word, or several; not blank.
+        """
+        wanted = text.casefold()
+        index = self._lines_of_words
+        words = _WORD.findall(wanted)
+        if not words:
+            return None
+        longest = max(words, key=len)
+        places: set[Place] = set()
+        for word, found in index.items():
+            if longest in word:
+                places.update(found)
+                if len(found) > MOST_LINES:
+                    return self._scan(wanted) if longest != wanted else None
+        if longest != wanted:
+            places = {place for place in places if wanted in self._line(place)}
+        return sorted(places) if len(places) <= MOST_LINES else None
+
+    def _line(self, place: Place) -> str:
+        return (self.lines(place[0]) or ())[place[1] - 1].casefold()
+
+    def _scan(self, wanted: str) -> Sequence[Place] | None:
+        places = [
+            (path, number)
+            for path in sorted(self.files)
+            for number, line in enumerate(self.lines(path) or (), start=1)
+            if wanted in line.casefold()
+        ]
+        return places if len(places) <= MOST_LINES else None
+
+
+class Coverage:
+    """Lines of files, as the union of ranges."""
+
+    def __init__(self, ranges: Iterable[tuple[str, int, int]]) -> None:
+        self._merged: dict[str, list[Range]] = {}
+        for path, start, end in sorted(ranges):
+            merged = self._merged.setdefault(path, [])
+            if merged and start <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+            else:
+                merged.append((start, end))
+
+    def holds(self, path: str, start: int, end: int) -> bool:
+        """Whether every one of these lines is in it."""
+        return any(first <= start and end <= last for first, last in self._merged.get(path, ()))
+
+    def shared(self, path: str, start: int, end: int) -> int:
+        """How many of these lines are in it."""
+        return sum(max(0, min(last, end) - max(first, start) + 1) for first, last in self._merged.get(path, ()))
+
+    def paths(self) -> frozenset[str]:
+        """Files with lines in it."""
+        return frozenset(self._merged)
+
+
+def folder_of(path: str) -> str:
+    """The folder of a file; empty for one at the root."""
+    return posixpath.dirname(path)
+
+
+def lies_in(path: str, place: str) -> bool:
+    """Whether a file is `place`, or in the folder `place`; everything is in the root, which is empty or `.`."""
+    place = place.rstrip("/")
+    return place in {"", "."} or path == place or path.startswith(f"{place}/")
