@@ -18,16 +18,17 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"`([^`\n]{3,})`|\"([^\"\n]{3,})\"|(?<!\w)'([^'\n]{3,})'(?!\w)")
 _SUFFIXES = ("ations", "ation", "ings", "ing", "ions", "ion", "ers", "er", "ors", "or", "ed", "es", "s", "ly", "e")
 _SHORTEST = 3
-STOP_WORDS = frozenset(
-    """a about after all also an and any are as at be because been before being between both but by can could did do does
+_STOP_WORDS = """
+    a about after all also an and any are as at be because been before being between both but by can could did do does
     doing done each else even ever every for from get gets getting go goes got had has have having how i if in inside into is
     it its itself just let like made make makes making many may me might mine more most much must my need needs no nor not of
     off on once one only onto or other our out over own please same see shall she should show so some such take takes tell
     than that the their them then there these they thing things this those through to too under until up upon us use used
     uses using very via want wants was we were what when where whether which while who whom whose why will with within
     without would yes yet you your code function class method file files module explain walk happens happen work works
-    working find look looking place start add new step review audit""".split()
-)
+    working find look looking place start add new step review audit
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say nothing of a subject, and those that the phrasings of a task type are made of."""
 
 
@@ -158,7 +159,7 @@ def _is_selective(places: Sequence[Place], bounds: Bounds) -> bool:
 
 def _has_name(query: str, name: str) -> bool:
     """Whether a query contains a name by the rules of `leaks`."""
-    name = name.strip("_") if name.strip("_") else name
+    name = name.strip("_") or name
     if is_distinctive(name):
         wanted = _run_together(name)
         return any(_run_together(token) == wanted for token in _tokens(query))

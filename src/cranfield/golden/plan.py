@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from fractions import Fraction
+from hashlib import sha256
+from importlib.resources import as_file, files
+from math import ceil
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cranfield.agents.budget import PriceList
 from cranfield.agents.loop import Limits
 from cranfield.agents.protocol import OutputMode, Sampling
-from cranfield.golden.records import Filled, Strict
+from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.formats.io.validation import load_model
+from cranfield.golden.records import Difficulty, Filled, Strict, TaskType
+from cranfield.golden.rules import Bounds
 
+TargetKind = Literal["entities", "files", "spans", "headings"]
+"""What queries aim at: symbols of code, whole files, 1 to 3 graded ranges of lines, or sections of Markdown."""
 _Count = Annotated[int, Field(ge=1)]
 _Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
@@ -53,3 +65,127 @@ class RoleSettings(Strict):
     def agent_limits(self) -> Limits:
         """As an agent has them."""
         return Limits(**self.limits.model_dump())
+
+
+class RoleModels(Strict):
+    """The model of each role."""
+
+    author: RoleSettings
+    oracle: RoleSettings
+    adversary: RoleSettings
+    judge: RoleSettings
+    """Of narratives."""
+    checker: RoleSettings | None = None
+    """Of the rows of an existing set; a plan of new queries needs none."""
+
+
+class Cell(Strict):
+    """How many queries of a task type and difficulty are wanted, and where from."""
+
+    task_type: TaskType
+    difficulty: Difficulty
+    n: _Count
+    scope: tuple[Filled, ...] = ()
+    """Folders and files that the author may write from; empty: those of the plan."""
+    focus: tuple[Filled, ...] = ()
+    """Folders or files, in turn, that the author is to look at first."""
+    targets: TargetKind | None = None
+    """None: that of the plan."""
+
+    @property
+    def key(self) -> tuple[TaskType, Difficulty]:
+        """Task type and difficulty."""
+        return (self.task_type, self.difficulty)
+
+
+class Quota(Strict):
+    """How many queries may, and should, have a target in a folder or a file."""
+
+    path: Filled
+    least: Annotated[int, Field(ge=0)] = 0
+    most: Annotated[int, Field(ge=0)] | None = None
+
+
+class BudgetSettings(Strict):
+    """Of a whole run; None: no limit."""
+
+    tokens: _Count | None = None
+    money: Annotated[float, Field(gt=0)] | None = None
+    """Every model then needs a price."""
+    prices: PriceList = PriceList()
+
+
+class SecretSettings(Strict):
+    """What is not sent besides what looks like a secret, and what is sent nevertheless."""
+
+    patterns: tuple[Filled, ...] = ()
+    exempt: tuple[Filled, ...] = ()
+
+
+class Plan(Strict):
+    """What a golden set is to hold, and how it is made."""
+
+    cranfield_plan: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,59}$")]
+    total: _Count
+    """The cells must sum to it."""
+    cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
+    models: RoleModels
+    allow_same_model: bool = False
+    """Let one model be oracle and adversary."""
+    headroom: Annotated[float, Field(ge=1, le=10)] = 1.5
+    """Candidates that are written for each that is wanted, because some are rejected."""
+    profile: Literal["bootstrap", "scale"] = "bootstrap"
+    """Of the review by people."""
+    scope: tuple[Filled, ...] = ()
+    """Folders and files; empty: the whole repository."""
+    targets: TargetKind = "entities"
+    quotas: tuple[Quota, ...] = ()
+    budget: BudgetSettings = BudgetSettings()
+    bounds: Bounds = Bounds()
+    secrets: SecretSettings = SecretSettings()
+    seed: int = 0
+
+    def scope_of(self, cell: Cell) -> Sequence[str]:
+        """Folders and files that a cell is written from; empty: the whole repository."""
+        return cell.scope or self.scope
+
+    def targets_of(self, cell: Cell) -> TargetKind:
+        """What its queries aim at."""
+        return cell.targets or self.targets
+
+    def emitted(self, cell: Cell) -> int:
+        """Candidates that are written for a cell: `n` x headroom, rounded up."""
+        return ceil(cell.n * Fraction(str(self.headroom)))
+
+    def cell(self, task_type: str, difficulty: str) -> Cell | None:
+        """The cell of a candidate; None where the plan has none."""
+        return next((cell for cell in self.cells if cell.key == (task_type, difficulty)), None)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what it says, however it is written."""
+        return "sha256:" + sha256(self.model_dump_json().encode()).hexdigest()
+
+
+def load_plan(path: Path) -> Plan:
+    """Read a plan, YAML or JSON.
+
+    Raises:
+        ConfigError: with everything that does not fit, each at its line.
+    """
+    return load_model(path, Plan, ConfigError)
+
+
+def shipped_plan(name: str = "phase1") -> Plan:
+    """A plan of the package.
+
+    Raises:
+        UnknownNameError: there is no such plan.
+    """
+    folder = files(__package__) / "plans"
+    known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+    if name not in known:
+        raise UnknownNameError.among("plan", name, known)
+    with as_file(folder / f"{name}.yaml") as path:
+        return load_plan(path)

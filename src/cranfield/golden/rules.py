@@ -92,7 +92,9 @@ RULES: Mapping[tuple[TaskType, Difficulty], Rule] = {
     ("locate", "medium"): Rule(Bound(1, 3), Bound(1, 3), _ANY, "7.2: 2 to 3; 9.1 and q_00042: 1"),
     ("locate", "hard"): Rule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: 2 to 3, across modules"),
     ("explain", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
-    ("explain", "medium"): Rule(Bound(2, 5), Bound(1, 5), _ANY, "7.2: 2 to 3; 9.1: a function and 2 to 4 that it calls"),
+    ("explain", "medium"): Rule(
+        Bound(2, 5), Bound(1, 5), _ANY, "7.2: 2 to 3; 9.1: a function and 2 to 4 that it calls"
+    ),
     ("explain", "hard"): Rule(Bound(3), _SEVERAL, _ANY, "7.2 and 9.1: a flow across modules"),
     ("debug", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
     ("debug", "medium"): Rule(Bound(2, 4), Bound(1, 4), _ANY, "7.2: 2 to 3; 9.1: a chain of 2 to 3 calls"),
