@@ -61,7 +61,8 @@ class ExpectedEntity(Strict):
     """An entity of the answer: `path::Qual.name`."""
 
     entity_id: Filled
-    role: EntityRoleName
+    role: EntityRoleName | None = None
+    """None: an existing set does not say."""
     rationale: str = ""
 
 
@@ -101,6 +102,8 @@ class Stamp(Strict):
     attempt: Annotated[int, Field(ge=1)] = 1
     """One more for each time that a person sent the record back."""
     cost: Cost | None = None
+    imported_from: str = ""
+    """Digest of the existing set that it comes from; empty: a role made it."""
     schema_version: str = SCHEMA_VERSION
 
 
@@ -133,6 +136,8 @@ class QueryCandidate(CandidateDraft, Stamp):
     def _has_a_target(self) -> Self:
         if not (self.target_entity_ids or self.target_files or self.target_spans):
             raise ValueError("names no target: an entity, a file or a span")
+        if self.imported_from:  # what an existing set does not say is missing, not wrong
+            return self
         if self.difficulty != "easy" and not self.difficulty_rationale.strip():
             raise ValueError("a medium or hard query says in difficulty_rationale why it is one")
         if (self.task_type == "general") != (self.classifier_expectation is not None):
@@ -140,8 +145,8 @@ class QueryCandidate(CandidateDraft, Stamp):
         return self
 
 
-class OracleDraft(Strict):
-    """What an oracle writes."""
+class OracleClaims(Strict):
+    """The canonical answer of a query, and what it rests on."""
 
     expected_entities: list[ExpectedEntity]
     expected_files: list[Filled]
@@ -150,26 +155,42 @@ class OracleDraft(Strict):
     must_not_mention_facts: list[CitedFact]
     canonical_narrative: str
     source_evidence: list[Evidence]
-    confidence: Confidence
-    uncertainty_notes: str | None = None
-    """What was tried and what is unclear; of answers with low confidence."""
     baseline_answerable: bool | None = None
     """Whether an agent that only lists, searches and reads files could answer."""
 
+
+class OracleDraft(OracleClaims):
+    """What an oracle writes."""
+
+    confidence: Confidence
+    uncertainty_notes: str | None = None
+    """What was tried and what is unclear; of answers with low confidence."""
+
     @model_validator(mode="after")
-    def _says_what_is_unclear(self) -> Self:
+    def _is_whole(self) -> Self:
         if self.confidence == "low" and not (self.uncertainty_notes or "").strip():
             raise ValueError("an answer with low confidence says in uncertainty_notes what is unclear")
+        if any(entity.role is None for entity in self.expected_entities):
+            raise ValueError("each expected entity has a role")
         return self
 
 
-class OracleAnswer(OracleDraft, Stamp):
-    """The canonical answer of a query."""
+class OracleAnswer(OracleClaims, Stamp):
+    """The canonical answer of a query, with its provenance."""
 
+    confidence: Confidence | None = None
+    """None: an existing set does not say."""
+    uncertainty_notes: str | None = None
     task_type: TaskType
     difficulty: Difficulty
     authored_by: str
     created_at: str
+
+    @model_validator(mode="after")
+    def _says_how_sure(self) -> Self:
+        if self.confidence is None and not self.imported_from:
+            raise ValueError("an answer says how confident it is")
+        return self
 
 
 class ClaimReview(Strict):
