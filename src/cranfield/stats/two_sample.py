@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from cranfield.stats.resampling import key_blocks
 from cranfield.stats.result import TestResult, untested
-from cranfield.stats.vectors import TOLERANCE, Values, as_vector, check_draws
+from cranfield.stats.vectors import FloatN, Values, as_vector, check_draws
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 DRAWS = 10_000
 """Permutations, the observed one included."""
@@ -57,15 +60,22 @@ def stratified_ks(
     check_draws(seed, n_draws)
     values = np.concatenate([as_vector(first), as_vector(second)])
     names = [*(first_strata or [""] * len(first)), *(second_strata or [""] * len(second))]
-    is_first = np.arange(len(values)) < len(first)
     strata = np.unique(names, return_inverse=True)[1] if names else np.zeros(0, dtype=np.int64)
-    n_strata = int(strata.max(initial=-1)) + 1
-    n_first = np.bincount(strata[is_first], minlength=n_strata)
-    n_second = np.bincount(strata[~is_first], minlength=n_strata)
+    is_first = np.arange(len(values)) < len(first)
+    n_first, n_second = (
+        np.bincount(strata[side], minlength=strata.max(initial=0) + 1) for side in (is_first, ~is_first)
+    )
     kept = (n_first * n_second > 0)[strata]
     if not kept.any():
         return untested("no stratum has values of both samples")
-    values, strata, is_first = values[kept], strata[kept], is_first[kept]
+    return _tested(values[kept], strata[kept], is_first[kept], (n_first, n_second), seed, n_draws)
+
+
+def _tested(
+    values: FloatN, strata: Integers, is_first: Booleans, counts: tuple[Integers, Integers], seed: int, n_draws: int
+) -> TestResult:
+    """Of values whose strata have both samples."""
+    n_first, n_second = counts
     weights = n_first * n_second / np.maximum(n_first + n_second, 1)
     weights /= weights.sum()
     # What a value adds to the difference of the distribution functions, as a member of the first sample or of the second.
@@ -74,21 +84,18 @@ def stratified_ks(
     order = np.argsort(values, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(values[order]) > 0), len(values) - 1)
 
-    def distance(members: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def distances(members: Booleans) -> FloatN:
         steps = np.where(members, as_first, as_second)[:, order]
-        return np.asarray(np.abs(np.cumsum(steps, axis=1)[:, ends]).max(axis=1))
+        return np.asarray(np.abs(np.cumsum(steps, axis=1)[:, ends]).max(axis=1).round(12))
 
-    observed = float(distance(is_first[None, :])[0])
-    n_extreme = sum(
-        int((distance(_permuted(keys, strata, is_first)) >= observed - TOLERANCE).sum())
-        for _, keys in key_blocks(seed, n_draws - 1, len(values))
-    )
-    counts = {"n_1": int(is_first.sum()), "n_2": int((~is_first).sum()), "n_draws": n_draws}
-    observed = round(observed, 12)
-    return TestResult(observed, (1 + n_extreme) / n_draws, None, extra=counts)
+    observed = float(distances(is_first[None, :])[0])
+    draws = (distances(_permuted(keys, strata, is_first)) for _, keys in key_blocks(seed, n_draws - 1, len(values)))
+    n_extreme = sum(int((each >= observed).sum()) for each in draws)
+    sizes = {"n_1": int(is_first.sum()), "n_2": int((~is_first).sum()), "n_draws": n_draws}
+    return TestResult(observed, (1 + n_extreme) / n_draws, None, extra=sizes)
 
 
-def _permuted(keys: NDArray[np.uint64], strata: NDArray[np.int64], is_first: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _permuted(keys: NDArray[np.uint64], strata: Integers, is_first: Booleans) -> Booleans:
     """Membership with the values of each stratum in the order of their keys, for each row of keys."""
     members = np.empty(keys.shape, dtype=bool)
     for stratum in np.unique(strata):
