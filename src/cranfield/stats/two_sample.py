@@ -31,8 +31,8 @@ def stratified_ks(
 
         D = max_t | sum_s w_s (F_1s(t) - F_2s(t)) |,  w_s proportional to n_1s n_2s / (n_1s + n_2s)
 
-    Values change their sample within their stratum only, so that samples of another composition are no difference. It
-    needs no continuous values: with ties it is exact up to the number of draws.
+    Values change their sample within their stratum only, so that samples of another composition are no difference. With
+    ties it is exact too, up to the number of draws.
 
     Args:
         first: float64[n_1].
@@ -49,8 +49,7 @@ def stratified_ks(
     Conventions:
         a stratum that only one sample has is not compared · nothing to compare: no p-value, and a note.
 
-    Source: Kolmogorov-Smirnov statistic; without strata equal to `scipy.stats.ks_2samp(first, second).statistic`.
-        Permutation within strata: Good 2005, "Permutation, Parametric and Bootstrap Tests of Hypotheses".
+    Source: Good 2005, "Permutation, Parametric and Bootstrap Tests of Hypotheses"; statistic: `scipy.stats.ks_2samp`.
 
     Example:
         >>> result = stratified_ks([1, 2, 3, 4, 5], [11, 12, 13, 14, 15])
@@ -62,9 +61,8 @@ def stratified_ks(
     names = [*(first_strata or [""] * len(first)), *(second_strata or [""] * len(second))]
     strata = np.unique(names, return_inverse=True)[1] if names else np.zeros(0, dtype=np.int64)
     is_first = np.arange(len(values)) < len(first)
-    n_first, n_second = (
-        np.bincount(strata[side], minlength=strata.max(initial=0) + 1) for side in (is_first, ~is_first)
-    )
+    n_strata = strata.max(initial=0) + 1
+    n_first, n_second = (np.bincount(strata[side], minlength=n_strata) for side in (is_first, ~is_first))
     kept = (n_first * n_second > 0)[strata]
     if not kept.any():
         return untested("no stratum has values of both samples")
