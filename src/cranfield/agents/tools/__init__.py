@@ -1,0 +1,1 @@
+"""Tools that agents call: read-only, over the files of a snapshot."""
