@@ -1,7 +1,7 @@
 """A judge: a model that is asked several times, and the verdict of the majority.
 
 Every vote is a request of its own, with a seed of its own. A request holds the material and nothing of where it came from,
-so that the same statement about the same answer is the same request, whoever gave the answer: where answers of models are
+so that the same statement about the same answer is the same request in any arm of an experiment: where answers of models are
 kept (`agents.kept`), it is asked once for all.
 """
 
@@ -80,11 +80,11 @@ class Judge:
 
     backend: Backend
     settings: JudgeSettings
-    n_asked: int = 0
+    n_calls: int = 0
     """Requests that were sent or taken from kept answers."""
     stopped: Failure | None = None
     """Why no more requests are sent: the budget is used up, or calls keep failing."""
-    _asked: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    _calls: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
     _in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -137,15 +137,15 @@ class Judge:
     async def _answer(self, request: Request) -> Answer:
         """The answer to a request; of one that was sent before, the same."""
         digest = request.digest
-        if (known := self._asked.get(digest)) is None:
-            known = self._asked[digest] = asyncio.ensure_future(self._ask(request))
+        if (known := self._calls.get(digest)) is None:
+            known = self._calls[digest] = asyncio.ensure_future(self._ask(request))
         return await known
 
     async def _ask(self, request: Request) -> Answer:
         async with self._free:
             if self.stopped is not None:
                 return Answer(failure=self.stopped)
-            self.n_asked += 1
+            self.n_calls += 1
             answer = await self.backend.ask(request)
         failure = answer.failure
         if failure is None or failure.kind in OF_THE_VOTE:

@@ -107,7 +107,7 @@ def test_the_majority_decides_and_needs_no_further_votes() -> None:
     assert ballot == Ballot(3, {"absent": 1, "supported": 2})
     by = judge(lambda _: vote("absent"))
     assert scored(ANSWER, by, Label(must_mention=(Fact(CALL),))).correct is False
-    assert by.n_asked == 2  # of three
+    assert by.n_calls == 2  # of three
 
 
 @pytest.mark.parametrize(
