@@ -224,6 +224,16 @@ class AdversaryReport(AdversaryDraft, Stamp):
     reviewed_at: str
 
 
+class RowCheck(Strict):
+    """What a checker writes of a row: a place that a set says answers a query, with its grade."""
+
+    place: CitedLines | None = None
+    """The lines that the row should name, where its file or its range is wrong; null: both are right."""
+    grade: Annotated[int, Field(ge=0, le=3)]
+    """Grade that the lines deserve; 0: they neither answer the query nor help to."""
+    reason: Filled
+
+
 class NarrativeJudgment(Strict):
     """Whether the oracle's narrative and the adversary's findings agree."""
 

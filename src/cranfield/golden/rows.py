@@ -1,0 +1,206 @@
+"""Rows of an existing set: checkers vote on each, independently of each other, and a majority decides.
+
+A row is a place that a set says answers a query, with its grade. What a program can tell comes first: a row whose file or
+lines do not exist is not put to the vote. A place, and a grade, has a majority where more than half of the votes that were
+asked for agree on it exactly; nothing is averaged, and a vote that did not come counts for nothing. What has no majority
+goes to a person.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import RowCheck
+from cranfield.matching.place import ENTITY_MARK
+from cranfield.model import Entity, File, Span, Target, TestSet
+
+Place = tuple[str, int, int]
+Vote = TypeVar("Vote")
+
+
+class RowState(StrEnum):
+    """What the check of a row came to."""
+
+    CONFIRMED = "confirmed"
+    CORRECTED = "corrected"
+    """The majority agrees on other lines, or another grade."""
+    REMOVED = "removed"
+    """The majority finds that it does not belong to the answer."""
+    BROKEN = "broken"
+    """Its file, lines or symbol do not exist; nobody was asked."""
+    NO_MAJORITY = "no_majority"
+    UNANSWERED = "unanswered"
+    """Too few votes came for a majority."""
+    OTHER_PLACE = "other_place"
+    """The majority names other lines for an entity or a file, which only a person can rename."""
+    LAST_ROW = "last_row"
+    """The majority rejects the last row of its query."""
+
+
+FOR_PEOPLE = frozenset(
+    {RowState.BROKEN, RowState.NO_MAJORITY, RowState.UNANSWERED, RowState.OTHER_PLACE, RowState.LAST_ROW}
+)
+"""States on which a person decides."""
+CHANGES = frozenset({RowState.CORRECTED, RowState.REMOVED})
+"""States that change the set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A place that a set says answers a query."""
+
+    query_id: str
+    query_text: str
+    target: Span | Entity | File
+    grades: tuple[float, ...] = ()
+    """All that the set uses, in order."""
+
+    @property
+    def file(self) -> str:
+        """Path of its file."""
+        return self.target.id.partition(ENTITY_MARK)[0] if isinstance(self.target, Entity) else self.target.path
+
+    @property
+    def entity(self) -> str:
+        """Id of its entity; empty where it is none."""
+        return self.target.id if isinstance(self.target, Entity) else ""
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """First and last line; None of a file, and of an entity without lines."""
+        if isinstance(self.target, Span):
+            return self.target.start, self.target.end
+        return self.target.lines[0] if isinstance(self.target, Entity) and self.target.lines else None
+
+    @property
+    def grade(self) -> float:
+        """As the set has it."""
+        return self.target.grade
+
+    @property
+    def place(self) -> Place:
+        """File and lines; 0 for lines that it does not have."""
+        return self.file, *(self.lines or (0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """A row, the votes on it, and what follows."""
+
+    row: Row
+    state: RowState
+    votes: tuple[RowCheck, ...] = ()
+    problem: str = ""
+    """Why a person decides."""
+    target: Target | None = None
+    """The corrected one."""
+
+
+def rows_of(testset: TestSet) -> list[Row]:
+    """Every span, entity and file that a query expects, in the order of the set."""
+    grades = tuple(sorted({target.grade for targets in testset.targets.values() for target in targets}))
+    return [
+        Row(query.id, query.text, target, grades)
+        for query in testset.queries
+        for target in testset.targets.get(query.id, ())
+        if isinstance(target, Span | Entity | File)
+    ]
+
+
+def queries_without_rows(testset: TestSet) -> tuple[str, ...]:
+    """Ids of queries that expect something else, or nothing: they cannot be checked."""
+    with_rows = {row.query_id for row in rows_of(testset)}
+    return tuple(query_id for query_id in testset.query_ids if query_id not in with_rows)
+
+
+def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
+    """What of a row does not exist; None where all of it does."""
+    if row.entity and (problem := source.entity_problem(row.entity)):
+        return problem
+    spans = row.target.spans if isinstance(row.target, Entity) else (row.target,)
+    for span in spans:
+        if isinstance(span, Span) and (problem := source.range_problem(span.path, span.start, span.end)):
+            return problem
+    return None if row.file in source.files else f"{row.file}: no such file"
+
+
+def decide(row: Row, votes: Sequence[RowCheck], n_asked: int, source: ParsedSource) -> CheckedRow:
+    """What the votes on a row come to.
+
+    Args:
+        row: as the set has it.
+        votes: that came.
+        n_asked: votes that were asked for.
+        source: a proposed place that does not exist in it counts as no vote on the place.
+    """
+    given = tuple(votes)
+    need = n_asked // 2 + 1
+    if len(given) < need:
+        return CheckedRow(row, RowState.UNANSWERED, given, f"{len(given)} of {n_asked} votes came, {need} are needed")
+    place = _majority((_place(row, vote, source) for vote in given), need)
+    grade = _majority((vote.grade for vote in given), need)
+    if grade == 0:
+        return CheckedRow(row, RowState.REMOVED, given)
+    if place is None or grade is None:
+        missing = [name for name, found in (("the lines", place), ("the grade", grade)) if found is None]
+        return CheckedRow(row, RowState.NO_MAJORITY, given, f"no majority on {' and '.join(missing)}")
+    if place != row.place and not isinstance(row.target, Span):
+        why = f"the majority names {place[0]}:{place[1]}-{place[2]}"
+        return CheckedRow(row, RowState.OTHER_PLACE, given, why)
+    target = Span(*place, float(grade)) if isinstance(row.target, Span) else replace(row.target, grade=float(grade))
+    is_same = (place, grade) == (row.place, row.grade)
+    return CheckedRow(row, RowState.CONFIRMED if is_same else RowState.CORRECTED, given, target=target)
+
+
+def _place(row: Row, vote: RowCheck, source: ParsedSource) -> Place | None:
+    """The place that a vote names; None where it does not exist."""
+    if vote.place is None:
+        return row.place
+    file, start, end = vote.place.file, vote.place.start, vote.place.end
+    return (file, start, end) if source.range_problem(file, start, end) is None else None
+
+
+def _majority(votes: Iterable[Vote | None], need: int) -> Vote | None:
+    most = Counter(vote for vote in votes if vote is not None).most_common(1)
+    return most[0][0] if most and most[0][1] >= need else None
+
+
+def keep_last_rows(checked: Sequence[CheckedRow]) -> list[CheckedRow]:
+    """The same, but no query loses its last row: whether it is to be dropped is for a person."""
+    left = Counter(each.row.query_id for each in checked if each.state is not RowState.REMOVED)
+    return [
+        replace(each, state=RowState.LAST_ROW, problem="no row of its query would be left")
+        if each.state is RowState.REMOVED and not left[each.row.query_id]
+        else each
+        for each in checked
+    ]
+
+
+def corrected(testset: TestSet, checked: Iterable[CheckedRow]) -> TestSet:
+    """The set with the corrections; a place that a query then has twice keeps its higher grade."""
+    changes: dict[str, dict[Target, Target | None]] = {}
+    for each in checked:
+        if each.state in CHANGES:
+            changes.setdefault(each.row.query_id, {})[each.row.target] = each.target
+    targets = dict(testset.targets)
+    for query_id, changed in changes.items():
+        kept: dict[tuple[type[Target], str], Target] = {}
+        for old in testset.targets[query_id]:
+            target = changed.get(old, old)
+            if target is not None:
+                key = type(target), target.label
+                before = kept.get(key)
+                kept[key] = target if before is None or target.grade > before.grade else before
+        targets[query_id] = tuple(kept.values())
+    return replace(testset, targets=targets)
+
+
+def counts(checked: Iterable[CheckedRow]) -> Mapping[RowState, int]:
+    """Rows in each state; every state is named."""
+    found = Counter(each.state for each in checked)
+    return {state: found[state] for state in RowState}

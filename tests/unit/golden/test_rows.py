@@ -1,0 +1,132 @@
+"""Rows of an existing set, checked by votes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import CitedLines, RowCheck
+from cranfield.golden.rows import (
+    CheckedRow,
+    RowState,
+    corrected,
+    counts,
+    decide,
+    keep_last_rows,
+    mechanical_problem,
+    queries_without_rows,
+    rows_of,
+)
+from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
+from cranfield.repo.snapshot import take
+
+SOURCE = "def load(path):\n    return path\n\n\ndef save(path):\n    return path\n"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> ParsedSource:
+    root = tmp_path_factory.mktemp("repo")
+    (root / "a.py").write_text(SOURCE)
+    return ParsedSource(take(root))
+
+
+def set_of(*targets: Span | Entity | File | Pattern) -> TestSet:
+    return TestSet("rows", (Query("q1", "where are files read"),), targets={"q1": targets})
+
+
+def vote(place: tuple[str, int, int] | None = None, grade: int = 2) -> RowCheck:
+    lines = None if place is None else CitedLines(file=place[0], start=place[1], end=place[2])
+    return RowCheck(place=lines, grade=grade, reason="read it")
+
+
+def state_of(votes: list[RowCheck], source: ParsedSource, n_asked: int = 3) -> tuple[RowState, object]:
+    (row,) = rows_of(set_of(Span("a.py", 1, 2, 2.0)))
+    found = decide(row, votes, n_asked, source)
+    return found.state, found.target
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected", "target"),
+    [
+        ([vote(), vote(), vote(("a.py", 5, 6))], RowState.CONFIRMED, Span("a.py", 1, 2, 2.0)),
+        ([vote(grade=1), vote(grade=1), vote()], RowState.CORRECTED, Span("a.py", 1, 2, 1.0)),
+        ([vote(("a.py", 5, 6))] * 2 + [vote()], RowState.CORRECTED, Span("a.py", 5, 6, 2.0)),
+        ([vote(grade=0), vote(grade=0), vote()], RowState.REMOVED, None),
+        ([vote(("a.py", 5, 6)), vote(("a.py", 4, 6)), vote()], RowState.NO_MAJORITY, None),
+        ([vote(grade=0), vote(grade=1), vote()], RowState.NO_MAJORITY, None),
+        # Three votes for lines that do not exist are no majority for anything.
+        ([vote(("a.py", 90, 91))] * 3, RowState.NO_MAJORITY, None),
+        ([vote()], RowState.UNANSWERED, None),
+    ],
+)
+def test_a_majority_of_the_votes_asked_for_decides(
+    votes: list[RowCheck], expected: RowState, target: Span | None, source: ParsedSource
+) -> None:
+    assert state_of(votes, source) == (expected, target)
+
+
+def test_votes_that_did_not_come_count_for_nothing(source: ParsedSource) -> None:
+    assert state_of([vote(), vote()], source, n_asked=3)[0] is RowState.CONFIRMED
+    assert state_of([vote(), vote()], source, n_asked=4)[0] is RowState.UNANSWERED
+
+
+choices = st.builds(vote, st.sampled_from([None, ("a.py", 5, 6), ("a.py", 2, 2)]), st.integers(0, 3))
+
+
+@given(st.lists(choices, max_size=5), st.randoms())
+def test_the_order_of_the_votes_does_not_matter(source: ParsedSource, votes: list[RowCheck], rng) -> None:
+    assert state_of(votes, source, 5) == state_of(rng.sample(votes, len(votes)), source, 5)
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        (Span("a.py", 1, 2), None),
+        (Span("a.py", 1, 99), "a.py:1-99: the file has 6 lines"),
+        (Span("b.py", 1, 2), "b.py: no such file"),
+        (Entity("a.py::load", lines=((1, 2),)), None),
+        (Entity("a.py::lost"), "a.py::lost: the file has no such symbol"),
+        (Entity("a.py::load", lines=((1, 99),)), "a.py:1-99: the file has 6 lines"),
+        (File("a.py"), None),
+        (File("b.py"), "b.py: no such file"),
+    ],
+)
+def test_what_does_not_exist_is_not_put_to_the_vote(
+    target: Span | Entity | File, problem: str | None, source: ParsedSource
+) -> None:
+    (row,) = rows_of(set_of(target))
+    assert mechanical_problem(row, source) == problem
+
+
+def test_other_lines_of_an_entity_are_for_a_person_and_its_grade_is_not(source: ParsedSource) -> None:
+    (row,) = rows_of(set_of(Entity("a.py::load")))
+    elsewhere = decide(row, [vote(("a.py", 5, 6))] * 3, 3, source)
+    assert (elsewhere.state, elsewhere.problem) == (RowState.OTHER_PLACE, "the majority names a.py:5-6")
+    assert decide(row, [vote(grade=3)] * 3, 3, source).target == Entity("a.py::load", 3.0)
+
+
+def test_corrections_change_the_targets_of_their_query_alone(source: ParsedSource) -> None:
+    first, second, third = Span("a.py", 1, 2, 2), Span("a.py", 5, 6), Span("a.py", 2, 2)
+    rows = rows_of(testset := set_of(first, second, third))
+    checked = [
+        decide(rows[0], [vote(("a.py", 5, 6))] * 3, 3, source),  # becomes the second row, with a higher grade
+        decide(rows[1], [vote(grade=1)] * 3, 3, source),
+        decide(rows[2], [vote(grade=0)] * 3, 3, source),
+    ]
+    assert corrected(testset, checked).targets == {"q1": (Span("a.py", 5, 6, 2.0),)}
+    assert counts(checked)[RowState.REMOVED] == 1
+
+
+def test_no_query_loses_its_last_row(source: ParsedSource) -> None:
+    rows = rows_of(testset := set_of(Span("a.py", 1, 2), Span("a.py", 5, 6)))
+    checked = keep_last_rows([CheckedRow(row, RowState.REMOVED) for row in rows])
+    assert {each.state for each in checked} == {RowState.LAST_ROW}
+    assert corrected(testset, checked) == testset
+    one_left = keep_last_rows([CheckedRow(rows[0], RowState.REMOVED), CheckedRow(rows[1], RowState.NO_MAJORITY)])
+    assert one_left[0].state is RowState.REMOVED
+
+
+def test_queries_that_expect_no_place_are_named() -> None:
+    assert queries_without_rows(set_of(Pattern("a.*"))) == ("q1",)
