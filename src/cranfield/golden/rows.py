@@ -32,7 +32,7 @@ class RowState(StrEnum):
     REMOVED = "removed"
     """The majority finds that it does not belong to the answer."""
     BROKEN = "broken"
-    """Its file, lines or symbol do not exist; nobody was asked."""
+    """Its file, lines or symbol do not exist; it was not put to the vote."""
     NO_MAJORITY = "no_majority"
     UNANSWERED = "unanswered"
     """Too few votes came for a majority."""
@@ -129,19 +129,19 @@ def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
     return None if row.file in source.files else f"{row.file}: no such file"
 
 
-def decide(row: Row, votes: Sequence[RowCheck], n_asked: int, source: ParsedSource) -> CheckedRow:
+def decide(row: Row, votes: Sequence[RowCheck], n_votes: int, source: ParsedSource) -> CheckedRow:
     """What the votes on a row come to.
 
     Args:
         row: as the set has it.
         votes: that came.
-        n_asked: votes that were asked for.
+        n_votes: votes that were asked for.
         source: a proposed place that does not exist in it counts as no vote on the place.
     """
     given = tuple(votes)
-    need = n_asked // 2 + 1
+    need = n_votes // 2 + 1
     if len(given) < need:
-        return CheckedRow(row, RowState.UNANSWERED, given, f"{len(given)} of {n_asked} votes came, {need} are needed")
+        return CheckedRow(row, RowState.UNANSWERED, given, f"{len(given)} of {n_votes} votes came, {need} are needed")
     place = _majority((_place(row, vote, source) for vote in given), need)
     grade = _majority((vote.grade for vote in given), need)
     if grade == 0:

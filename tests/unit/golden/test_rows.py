@@ -41,9 +41,9 @@ def vote(place: tuple[str, int, int] | None = None, grade: int = 2) -> RowCheck:
     return RowCheck(place=lines, grade=grade, reason="read it")
 
 
-def state_of(votes: list[RowCheck], source: ParsedSource, n_asked: int = 3) -> tuple[RowState, object]:
+def state_of(votes: list[RowCheck], source: ParsedSource, n_votes: int = 3) -> tuple[RowState, object]:
     (row,) = rows_of(set_of(Span("a.py", 1, 2, 2.0)))
-    found = decide(row, votes, n_asked, source)
+    found = decide(row, votes, n_votes, source)
     return found.state, found.target
 
 
@@ -68,8 +68,8 @@ def test_a_majority_of_the_votes_asked_for_decides(
 
 
 def test_votes_that_did_not_come_count_for_nothing(source: ParsedSource) -> None:
-    assert state_of([vote(), vote()], source, n_asked=3)[0] is RowState.CONFIRMED
-    assert state_of([vote(), vote()], source, n_asked=4)[0] is RowState.UNANSWERED
+    assert state_of([vote(), vote()], source, n_votes=3)[0] is RowState.CONFIRMED
+    assert state_of([vote(), vote()], source, n_votes=4)[0] is RowState.UNANSWERED
 
 
 choices = st.builds(vote, st.sampled_from([None, ("a.py", 5, 6), ("a.py", 2, 2)]), st.integers(0, 3))
