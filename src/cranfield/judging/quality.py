@@ -116,7 +116,7 @@ def book_quality(store: Store, book: BookInfo) -> Quality:
 
 def _report(store: Store, book: BookInfo) -> tuple[RaterReport | None, tuple[str, ...]]:
     """Agreement as the manifest of a frozen version has it, and the queries without a grade."""
-    if book.settings.mode is Mode.PREFERENCE:
+    if book.settings.mode is not Mode.GRADE:
         return None, ()
     contents = contents_of(store, book.id)
     grades = rated_book(contents).testset.grades

@@ -68,6 +68,14 @@ SCALES: dict[str, GradeScale] = {
     "detail": _scale("detail", *((grade, str(grade), "") for grade in range(1, 11))),
 }
 """The scales that have a name."""
+REVIEW_SCALE = _scale(
+    "review",
+    (1, "correct", "Question, answer and cited lines hold"),
+    (2, "minor issue", "Something small is wrong or missing"),
+    (3, "major issue", "It cannot stay as it is"),
+    (4, "wrong", "The answer is not that of the question"),
+)
+"""Verdicts on a record of a golden set."""
 
 
 def scale_of(grades: Sequence[float]) -> GradeScale:
@@ -104,6 +112,8 @@ class Mode(StrEnum):
     """The grade of one document."""
     PREFERENCE = "preference"
     """Which of two result lists of a query is better."""
+    REVIEW = "review"
+    """What becomes of a record of a golden set: the scale is `REVIEW_SCALE`."""
 
 
 class BookSettings(BaseModel):

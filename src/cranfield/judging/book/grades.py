@@ -78,10 +78,13 @@ def rated_book(
 
     Raises:
         UnknownNameError: there is no such rule.
-        UsageError: a book of preferences, which have no grades.
+        UsageError: a book of preferences or reviews, which have no grades of documents.
     """
-    if contents.info.settings.mode is Mode.PREFERENCE:
-        raise UsageError(f"book {contents.info.name!r} holds preferences between lists", expected="a book of grades")
+    if contents.info.settings.mode is not Mode.GRADE:
+        content = (
+            "preferences between lists" if contents.info.settings.mode is Mode.PREFERENCE else "reviews of records"
+        )
+        raise UsageError(f"book {contents.info.name!r} holds {content}", expected="a book of grades")
     pooled = [item for item in contents.items if item.origin is not Origin.CALIBRATION]
     ratings: dict[str, list[Rating]] = {}
     sources: dict[tuple[str, str], str] = {}

@@ -82,10 +82,12 @@ def select(items: Iterable[ItemView], book: BookInfo, account_id: int | None, op
     """The items that the model has not rated yet: those it rated of an earlier text or guideline are rated again.
 
     Raises:
-        UsageError: the book compares lists.
+        UsageError: the book compares lists, or reviews records.
     """
-    if book.settings.mode is Mode.PREFERENCE:
-        raise UsageError(f"book {book.name} asks for preferences", expected="a book whose documents are graded")
+    if book.settings.mode is not Mode.GRADE:
+        raise UsageError(
+            f"book {book.name} asks for {book.settings.mode}s", expected="a book whose documents are graded"
+        )
     wanted = [item for item in items if item.origin is not Origin.REPEAT]
     if options.sample is not None:
         ordered = sorted(wanted, key=lambda item: _shuffled(options.seed, item.query, item.doc))

@@ -136,6 +136,7 @@ class EventRecord(Record):
     method: Annotated[str, Field(max_length=20)]
     doc_digest: Key | None = None
     subject: str | None = None
+    data: Json | None = None
 
 
 class JudgmentRecord(Record):

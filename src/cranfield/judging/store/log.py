@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, aliased
 
 from cranfield.database.engine import Part
 from cranfield.errors import Problem, ProblemList, UsageError, shorten
+from cranfield.judging.review import review_problems
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.rows import account_row, as_value, book_row, guideline_version, item_row, settings_of
 from cranfield.judging.store.schema import (
@@ -29,6 +30,7 @@ from cranfield.judging.store.values import (
     BookClosedError,
     EventRow,
     ImportedJudgment,
+    Json,
     NotAllowedError,
     Saved,
     SaveRequest,
@@ -71,7 +73,7 @@ class Log(Part):
             item = item_row(session, request.item_id, book.id)
             if request.action not in RATER_ACTIONS:
                 raise UsageError(f"action {request.action} is not one that is saved")
-            _check(request, settings)
+            _check(request, settings, item.fields)
             if book.state == BookState.CLOSED:
                 raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
             if item.doc_digest is None:
@@ -81,7 +83,15 @@ class Log(Part):
             return Saved(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
 
     def adjudicate(
-        self, item_id: int, account_id: int, grade: float, reason: str, client_key: str, *, seen: int | None = ANY
+        self,
+        item_id: int,
+        account_id: int,
+        grade: float,
+        reason: str,
+        client_key: str,
+        *,
+        seen: int | None = ANY,
+        data: Json | None = None,
     ) -> Saved:
         """Set the final grade of an item; the raters' grades are kept. A closed book can be adjudicated.
 
@@ -92,6 +102,7 @@ class Log(Part):
             reason: for it.
             client_key: of this decision.
             seen: `ItemView.final_at` when the account looked; another decision in between refuses this one.
+            data: in a book of reviews, the whole decision.
 
         Raises:
             NotAllowedError: the account has graded the item, or another account has decided it since.
@@ -104,9 +115,12 @@ class Log(Part):
             item, settings = item_row(session, item_id), settings_of(book)
             account_row(session, account_id)
             request = SaveRequest(
-                book.id, item_id, account_id, Action.ADJUDICATE, client_key, grade, reason=reason.strip(), method="lead"
+                *(book.id, item_id, account_id, Action.ADJUDICATE, client_key, grade),
+                reason=reason.strip(),
+                method="lead",
+                data=data,
             )
-            _check(request, settings)
+            _check(request, settings, item.fields)
             refuse_own(session.get(Judgment, (item_id, account_id)))
             if seen not in {ANY, _decided_at(session, item)}:
                 raise NotAllowedError("the final grade of this item was changed meanwhile")
@@ -181,7 +195,7 @@ def _first(session: Session, account_id: int, client_key: str, item_id: int) -> 
     return Saved(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
 
 
-def _check(request: SaveRequest, settings: BookSettings) -> None:
+def _check(request: SaveRequest, settings: BookSettings, fields: Json) -> None:
     problems = ProblemList(UsageError)
     if not 0 < len(request.client_key) <= Event.client_key.type.length:
         problems.add("the key of a save has 1 to 80 characters", path="client_key", got=str(len(request.client_key)))
@@ -190,6 +204,8 @@ def _check(request: SaveRequest, settings: BookSettings) -> None:
         problems.add("a skip needs a reason", path="skip_reason", expected=", ".join(SkipReason))
     if request.action is Action.ADJUDICATE and not request.reason:
         problems.add("a final grade needs a reason", path="reason")
+    if settings.mode is Mode.REVIEW and request.grade in grades_of(settings):
+        problems.problems += review_problems(fields, request.grade, request.reason, request.data)
     problems.raise_if_any()
 
 
@@ -210,6 +226,8 @@ def _import_problems(
     found = _grade_problems(row.action, row.grade, settings)
     if row.item_id not in items:
         found.append(Problem(f"the book has no item {row.item_id}"))
+    elif settings.mode is Mode.REVIEW and not found and row.grade is not None:
+        found += review_problems(items[row.item_id].fields, row.grade, row.reason, row.data)
     if row.account_id not in raters:
         found.append(Problem(f"there is no account {row.account_id}"))
     return found

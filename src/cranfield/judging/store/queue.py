@@ -352,4 +352,5 @@ def _assignment(
         grade=None if judgment is None else judgment.grade,
         skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),
         reason="" if event is None else event.reason,
+        data=None if event is None else event.data,
     )

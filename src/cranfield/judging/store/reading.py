@@ -236,6 +236,7 @@ def _view(
         final_by=by,
         final_reason="" if event is None else event.reason,
         final_at=None if event is None else event.at,
+        final_data=None if event is None else event.data,
         n_slots=n_slots,
         ratings=ratings,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from cranfield.database.base import Base
@@ -309,6 +309,8 @@ class Event(Base):
     doc_digest: Mapped[str | None] = mapped_column(String(80))
     subject_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
     """Whose judgment a `reopen` withdraws; None: that of no rater, only the final grade."""
+    data: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    """In a book of reviews a `ReviewData`: what becomes of the record, and the edits; None: it is kept as it is."""
 
 
 class Judgment(Base):

@@ -78,7 +78,9 @@ def flags(session: Session, item_ids: Sequence[int]) -> set[tuple[int, int]]:
     return {(item_id, account_id) for item_id, account_id in session.execute(query)}
 
 
-def outcome(settings: BookSettings, wanted: int, grades: Sequence[float], experts: int) -> tuple[ItemState, int]:
+def outcome(
+    settings: BookSettings, wanted: int, grades: Sequence[float], experts: int, *, differs: bool = False
+) -> tuple[ItemState, int]:
     """State of an item that no lead has decided, and the number of grades that it waits for beyond those it has.
 
     Agreement: done. A range under `escalate_from`: done, by the consensus rule. Otherwise, and after a rater who says that
@@ -89,10 +91,11 @@ def outcome(settings: BookSettings, wanted: int, grades: Sequence[float], expert
         wanted: persons to judge it by the plan.
         grades: by persons.
         experts: persons who skipped it since it needs an expert.
+        differs: what persons decided differs in more than the grade: other edits of a record, for example.
     """
     least = wanted + bool(experts)
     most = max(settings.most_raters, wanted)
-    if len(grades) >= least and _range(settings, grades) < settings.escalate_from:
+    if len(grades) >= least and _range(settings, grades) < settings.escalate_from and not differs:
         return ItemState.DONE, 0
     could_ask = most - len(grades) - experts
     if could_ask <= 0:
@@ -126,16 +129,18 @@ def _update_states(
 ) -> None:
     session.flush()
     rows = session.execute(
-        select(Judgment.item_id, Judgment.action, Judgment.grade, Event.skip_reason)
+        select(Judgment.item_id, Judgment.action, Judgment.grade, Event.skip_reason, Event.data)
         .join(Event, Event.id == Judgment.event_id)
         .join(Account, Account.id == Judgment.account_id)
         .where(Judgment.item_id.in_([item.id for item in items]), Account.kind == RaterKind.PERSON)
     ).all()
     grades: defaultdict[int, list[float]] = defaultdict(list)
+    decided: defaultdict[int, list[object]] = defaultdict(list)
     experts: Counter[int] = Counter()
-    for item_id, action, grade, skip_reason in rows:
+    for item_id, action, grade, skip_reason, data in rows:
         if action == Action.GRADE and grade is not None:
             grades[item_id].append(grade)
+            decided[item_id].append(decision_key(data))
         experts[item_id] += action == Action.SKIP and skip_reason == SkipReason.EXPERT
     for item in items:
         if _is_without_slots(item):
@@ -143,8 +148,15 @@ def _update_states(
         elif item.final is not None:
             item.state, missing = ItemState.ADJUDICATED, 0
         else:
-            item.state, missing = outcome(settings, item.wanted, grades[item.id], experts[item.id])
+            differs = any(each != decided[item.id][0] for each in decided[item.id])
+            item.state, missing = outcome(settings, item.wanted, grades[item.id], experts[item.id], differs=differs)
         _offer(session, item, slots[item.id], missing, now)
+
+
+def decision_key(data: Mapping[str, object] | None) -> object:
+    """What reviewers must agree in beside the verdict: what becomes of the record, and its text. Reasons and hints may differ."""
+    given = data or {}
+    return given.get("disposition", "keep"), given.get("edits", [])
 
 
 def _is_without_slots(item: Item) -> bool:

@@ -98,6 +98,7 @@ class Assignment:
     grade: float | None = None
     skip_reason: SkipReason | None = None
     reason: str = ""
+    data: Json | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,8 @@ class Given:
     """None: the current one."""
     doc_digest: str | None = None
     """Of the text that was shown."""
+    data: Json | None = None
+    """In a book of reviews: a `ReviewData`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,8 @@ class EventRow:
     doc_digest: str | None
     subject: str | None
     """Whose judgment a `reopen` withdraws."""
+    data: Json | None
+    """In a book of reviews: a `ReviewData`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +285,8 @@ class RatingRow:
     """The item that this one repeats, for the agreement of a rater with himself or herself."""
     doc_digest: str | None
     event_id: int
+    data: Json | None = None
+    """In a book of reviews: a `ReviewData`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +324,8 @@ class ItemView:
     repeat_for: int | None
     ratings: tuple[RatingRow, ...]
     """Of all raters, skips included, in the order in which they were given."""
+    final_data: Json | None = None
+    """In a book of reviews: the `ReviewData` of the lead who decided."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.review import review_settings
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, ItemState, RaterKind, Role, SkipReason
 from cranfield.judging.store.standing import outcome
@@ -358,3 +359,87 @@ def test_an_import_is_all_or_none(desk_of) -> None:
         desk.store.log.import_many(desk.book.id, rows)
     assert len(caught.value.problems) == 3
     assert desk.store.log.events(desk.book.id) == ()
+
+
+RECORD = {
+    "task_type": "locate",
+    "difficulty": "easy",
+    "must_mention_facts": [{"fact": "It returns 1.", "citations": []}],
+    "canonical_narrative": "It lives in a.py.",
+}
+EDIT = {"field": "canonical_narrative", "before": "It lives in a.py.", "after": "It lives in b.py."}
+EDITED = {"disposition": "keep", "failure_mode": "narrative", "edits": [EDIT]}
+
+
+def review_desk(desk_of, reviewers: int = 2, **fields: object) -> tuple[Desk, int]:
+    settings = review_settings(reviewers, 0).model_dump()
+    desk = desk_of(pool_of(1, 1, q0a={"fields": RECORD | fields}), **settings)
+    return desk, desk.item("q0", "a").id
+
+
+def test_two_reviewers_who_agree_finish_a_record_and_its_edits_are_kept(desk_of) -> None:
+    desk, item = review_desk(desk_of)
+    desk.grade("ann", item, 2, reason="Wrong file.", data=EDITED)
+    assert desk.state(item) == OPEN
+    desk.grade("bob", item, 2, reason="Another file.", data=EDITED | {"failure_mode": "other"})
+    assert desk.state(item) == DONE
+    assert [row.data["edits"] for row in desk.store.reading.item(item).ratings] == [[EDIT], [EDIT]]
+    assert desk.store.log.events(desk.book.id)[0].data == EDITED
+    assert desk.store.queue.own(desk.book.id, desk.rater("ann"), item).data == EDITED
+    assert desk.store.reading.item(item).fields == RECORD
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"grade": 1},
+        {"grade": 2, "reason": "It stays.", "data": {"failure_mode": "narrative"}},
+        {"grade": 2, "reason": "No.", "data": {"disposition": "drop", "failure_mode": "narrative"}},
+    ],
+    ids=["verdict", "edits", "disposition"],
+)
+def test_reviewers_who_differ_in_anything_leave_the_record_to_a_lead(desk_of, lead, second) -> None:
+    desk, item = review_desk(desk_of)
+    desk.grade("ann", item, 2, reason="Wrong file.", data=EDITED)
+    desk.grade("bob", item, **second)
+    assert desk.state(item) == ADJUDICATE
+    desk.store.log.adjudicate(item, lead, 2, "Ann is right.", "k", data=EDITED)
+    found = desk.store.reading.item(item)
+    assert (found.state, found.final, found.final_data) == (ItemState.ADJUDICATED, 2, EDITED)
+
+
+@pytest.mark.parametrize(
+    ("decision", "problem"),
+    [
+        ({"grade": 2}, "failure mode and a reason"),
+        ({"grade": 1, "data": EDITED}, "is not correct"),
+        ({"grade": 4, "reason": "r", "data": {"failure_mode": "other"}}, "sent back or dropped"),
+        ({"grade": 3, "reason": "r", "data": {"failure_mode": "other", "disposition": "send_back"}}, "with a hint"),
+        ({"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT, EDIT]}}, "edited twice"),
+        ({"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"before": "x"}]}}, "of another text"),
+        (
+            {"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"after": EDIT["before"]}]}},
+            "changes nothing",
+        ),
+        ({"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"after": []}]}}, "another kind"),
+        ({"grade": 2, "reason": "r", "data": {"nothing": 1}}, "Extra inputs"),
+    ],
+)
+def test_a_review_that_cannot_stand_is_not_saved(desk_of, decision, problem) -> None:
+    desk, item = review_desk(desk_of)
+    with pytest.raises(UsageError, match=problem):
+        desk.grade("ann", item, **decision)
+    assert desk.store.log.events(desk.book.id) == ()
+    account = desk.rater("ann")
+    with pytest.raises(UsageError, match=problem):
+        desk.store.log.import_many(
+            desk.book.id, [ImportedJudgment(item, account, "k", action=Action.GRADE, **decision)]
+        )
+
+
+def test_a_record_that_a_step_refuses_is_not_kept(desk_of) -> None:
+    desk, item = review_desk(desk_of, 1, may_keep=False)
+    with pytest.raises(UsageError, match="send it back or drop it"):
+        desk.grade("ann", item, 1)
+    desk.grade("ann", item, 4, reason="r", data={"failure_mode": "other", "disposition": "drop"})
+    assert desk.state(item) == DONE
