@@ -14,7 +14,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, Origin, RaterKind
-from cranfield.judging.store.values import ItemView, RatingRow
+from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
 from cranfield.testsets.consensus import on_other_scale, with_consensus
 
@@ -55,6 +55,17 @@ class RatedBook:
     """Calibration items that are not in the pool."""
 
 
+def require_grades(book: BookInfo) -> None:
+    """Refuse a book of preferences or reviews.
+
+    Raises:
+        UsageError: its judgments are no grades of documents.
+    """
+    contents = {Mode.PREFERENCE: "preferences between lists", Mode.REVIEW: "reviews of records"}
+    if book.settings.mode in contents:
+        raise UsageError(f"book {book.name!r} holds {contents[book.settings.mode]}", expected="a book of grades")
+
+
 def rated_book(
     contents: BookContents,
     *,
@@ -80,11 +91,7 @@ def rated_book(
         UnknownNameError: there is no such rule.
         UsageError: a book of preferences or reviews, which have no grades of documents.
     """
-    if contents.info.settings.mode is not Mode.GRADE:
-        content = (
-            "preferences between lists" if contents.info.settings.mode is Mode.PREFERENCE else "reviews of records"
-        )
-        raise UsageError(f"book {contents.info.name!r} holds {content}", expected="a book of grades")
+    require_grades(contents.info)
     pooled = [item for item in contents.items if item.origin is not Origin.CALIBRATION]
     ratings: dict[str, list[Rating]] = {}
     sources: dict[tuple[str, str], str] = {}
