@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
-from cranfield.golden.parsed import Coverage, ParsedSource, Place
+from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place
 from cranfield.golden.rules import Bounds
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.repo.symbols import language_of
@@ -26,7 +27,7 @@ _STOP_WORDS = """
     than that the their them then there these they thing things this those through to too under until up upon us use used
     uses using very via want wants was we were what when where whether which while who whom whose why will with within
     without would yes yet you your code function class method file files module explain walk happens happen work works
-    working find look looking place start add new step review audit
+    working find look looking place start add new step review audit don doesn didn isn aren won couldn wouldn shouldn
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say nothing of a subject, and those that the phrasings of a task type are made of."""
@@ -46,6 +47,7 @@ def name_parts(name: str) -> list[str]:
     return [part.casefold() for part in _PART.findall(name)]
 
 
+@lru_cache(maxsize=4096)
 def content_words(text: str) -> frozenset[str]:
     """The stems of the words that carry the subject of a text; names are split into their parts."""
     return frozenset(stem(part) for part in name_parts(text) if len(part) >= 2 and part not in STOP_WORDS)
@@ -71,11 +73,11 @@ def target_names(entity_ids: Iterable[str], files: Iterable[str], source: Parsed
     return list(dict.fromkeys(names))
 
 
-def overlap(query: str, names: Iterable[str]) -> Fraction:
-    """The part of the content words of a query that stand in names; 0 of a query without any."""
+def overlap(query: str, names: Iterable[str]) -> tuple[int, int]:
+    """How many of the content words of a query stand in names, and how many it has."""
     words = content_words(query)
     known = frozenset(word for name in names for word in content_words(name))
-    return Fraction(len(words & known), len(words)) if words else Fraction(0)
+    return len(words & known), len(words)
 
 
 def is_distinctive(name: str) -> bool:
@@ -91,8 +93,8 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
     - a name that is no word of prose (`smart_answer`, `MarkdownParser`, `bm25`), in any case, also with its parts run together
       or joined by hyphens (`smartanswer`, `smart-answer`) as one token. The parts as words of their own (`smart answer`) are
       none: that is how people speak;
-    - a name of one word of prose (`run`, `Snapshot`) where it is written as code: in backticks, before `(`, after a dot or
-      `::`; and, where it has a capital, written with it within a sentence;
+    - a name of one word of prose (`run`, `_run`, `Snapshot`) where it is written as code: in backticks, before `(`, after a
+      dot or `::`, with its leading `_`; and, where it has a capital, written with it within a sentence;
     - the name of a file: `parser.py`, and its stem by the same rules;
     - a heading of two words or more, word by word.
     """
@@ -125,7 +127,7 @@ def grep_terms(query: str) -> list[str]:
 
 
 def found_by_grep(
-    query: str, targets: Sequence[tuple[str, int, int]], source: ParsedSource, bounds: Bounds
+    query: str, targets: Mapping[str, Sequence[Lines]], source: ParsedSource, bounds: Bounds
 ) -> list[str]:
     """The terms by which a plain search alone answers a query; none where it does not.
 
@@ -135,7 +137,7 @@ def found_by_grep(
 
     Args:
         query: its text.
-        targets: lines of each target that must be found: path, first and last.
+        targets: label of each target to its lines.
         source: the files.
         bounds: see there.
     """
@@ -146,7 +148,7 @@ def found_by_grep(
         if places is None or not _is_selective(places, bounds):
             continue
         hits = Coverage((path, line, line) for path, line in places)
-        hit = {target for target in targets if hits.shared(*target)}
+        hit = {target for target, lines in targets.items() if any(hits.shared(*part) for part in lines)}
         if hit:
             finding[term] = None
             missing -= hit
@@ -159,6 +161,8 @@ def _is_selective(places: Sequence[Place], bounds: Bounds) -> bool:
 
 def _has_name(query: str, name: str) -> bool:
     """Whether a query contains a name by the rules of `leaks`."""
+    if name.startswith("_") and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query):
+        return True
     name = name.strip("_") or name
     if is_distinctive(name):
         wanted = _run_together(name)

@@ -20,6 +20,8 @@ Place = tuple[str, int]
 """A file, and a line of it."""
 Range = tuple[int, int]
 """First and last line, counted from 1, both included."""
+Lines = tuple[str, int, int]
+"""A file, and the first and last of its lines."""
 
 
 class ParsedSource:
@@ -166,7 +168,7 @@ class ParsedSource:
 class Coverage:
     """Lines of files, as the union of ranges."""
 
-    def __init__(self, ranges: Iterable[tuple[str, int, int]]) -> None:
+    def __init__(self, ranges: Iterable[Lines]) -> None:
         self._merged: dict[str, list[Range]] = {}
         for path, start, end in sorted(ranges):
             merged = self._merged.setdefault(path, [])

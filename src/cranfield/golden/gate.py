@@ -1,0 +1,204 @@
+"""The mechanical gate: what an oracle claims, against a fresh parse of the source and the log of what was read. No model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cranfield.agents.loop import Read
+from cranfield.golden import checks
+from cranfield.golden.checks import Record
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import OracleAnswer, QueryCandidate
+from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, Bounds
+
+
+class Check(StrEnum):
+    """A check of the gate."""
+
+    ENTITIES = "entities"
+    FILES = "files"
+    LINE_RANGES = "line_ranges"
+    EVIDENCE = "evidence"
+    FILES_OF_PLACES = "files_of_places"
+    NAME_DROPS = "name_drops"
+    READ = "read"
+    CITATIONS = "citations"
+    FACTS = "facts"
+    NARRATIVE = "narrative"
+    ROLES = "roles"
+    DIFFICULTY = "difficulty"
+    RATIONALE = "rationale"
+    LEAK = "leak"
+    GREP_ONLY = "grep_only"
+    SCORER = "scorer"
+
+
+class Status(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    MISSING = "missing"
+    """The record has nothing to check, and its set never had: only of records that no role made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one check."""
+
+    status: Status
+    problems: tuple[str, ...] = ()
+    """Everything that is wrong; or what is missing."""
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """Of one record."""
+
+    outcomes: Mapping[Check, Outcome]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """Checks that failed."""
+        return self._with(Status.FAILED)
+
+    @property
+    def missing(self) -> tuple[Check, ...]:
+        """Checks that could not run."""
+        return self._with(Status.MISSING)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            check.value: {"status": outcome.status.value, "problems": list(outcome.problems)}
+            for check, outcome in self.outcomes.items()
+        }
+
+    def _with(self, status: Status) -> tuple[Check, ...]:
+        return tuple(check for check, outcome in self.outcomes.items() if outcome.status is status)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """A check: what it does, what a record must have for it, and where it comes from."""
+
+    find: Callable[[Record], Iterator[str]]
+    """Problems of a record."""
+    what: str
+    source: str
+    """Section of the design that demands it."""
+    lacks: Callable[[Record], str] = lambda _: ""
+    """What the record lacks, so that the check cannot run; empty where it can."""
+
+
+def gate(
+    candidate: QueryCandidate,
+    answer: OracleAnswer,
+    reads: Sequence[Read] | None,
+    source: ParsedSource,
+    bounds: Bounds | None = None,
+) -> GateReport:
+    """Run every check on a record. None stops another, and each reports all that it finds.
+
+    Args:
+        candidate: the query.
+        answer: of the oracle.
+        reads: lines that its tools showed to the oracle. None: the record is of an existing set, made by no role here; then
+            what it lacks (a log, facts, a narrative, evidence) is missing, not failed.
+        source: a fresh parse of the snapshot.
+        bounds: of the plan; default: `Bounds()`.
+    """
+    record = Record(candidate, answer, reads, source, bounds or Bounds())
+    return GateReport({check: _outcome(spec, record) for check, spec in CHECKS.items()})
+
+
+def _outcome(spec: CheckSpec, record: Record) -> Outcome:
+    lacks = spec.lacks(record)
+    if lacks and record.reads is None:
+        return Outcome(Status.MISSING, (lacks,))
+    problems = tuple(dict.fromkeys(spec.find(record)))
+    return Outcome(Status.FAILED, problems) if problems else Outcome(Status.PASSED)
+
+
+def _no(what: str, has: Callable[[Record], object]) -> Callable[[Record], str]:
+    return lambda record: "" if has(record) else f"no {what}"
+
+
+CHECKS: Mapping[Check, CheckSpec] = {
+    Check.ENTITIES: CheckSpec(checks.entities, "every entity id resolves in a fresh parse", "5, check 1"),
+    Check.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
+    Check.LINE_RANGES: CheckSpec(
+        checks.line_ranges,
+        "line ranges count from 1, do not end before they start, and lie in their file",
+        "5, check 3",
+        _no("line ranges", lambda record: record.answer.expected_line_ranges),
+    ),
+    Check.EVIDENCE: CheckSpec(
+        checks.evidence,
+        "there is evidence, and its lines exist",
+        "5, check 4",
+        _no("evidence", lambda record: record.answer.source_evidence),
+    ),
+    Check.FILES_OF_PLACES: CheckSpec(
+        checks.files_of_places, "the file of every entity and line range is expected", "5, check 5; 9.2, step 10"
+    ),
+    Check.NAME_DROPS: CheckSpec(
+        checks.name_drops,
+        "the narrative names no entity and no file that is not expected",
+        "5, check 6",
+        _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
+    ),
+    Check.READ: CheckSpec(
+        checks.read,
+        "tools showed the evidence and the line ranges, and something of every entity and file",
+        "3.2",
+        _no("log of what was read", lambda record: record.reads is not None),
+    ),
+    Check.CITATIONS: CheckSpec(
+        checks.citations,
+        "every fact that must be mentioned cites lines, and cited lines lie in the evidence",
+        "9.2, step 6",
+        _no("facts with citations", lambda record: any(fact.citations for fact in record.facts)),
+    ),
+    Check.FACTS: CheckSpec(
+        checks.facts,
+        f"{MUST_MENTION} facts must be mentioned, {MUST_NOT_MENTION} must not; each stands there once",
+        "9.2, steps 6 and 7",
+        _no("facts", lambda record: record.facts),
+    ),
+    Check.NARRATIVE: CheckSpec(
+        checks.narrative,
+        f"the narrative has {NARRATIVE_WORDS} words",
+        "9.2, step 8",
+        _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
+    ),
+    Check.ROLES: CheckSpec(
+        checks.roles,
+        "roles are known, one entity at least is primary, none stands there twice",
+        "9.2, step 4",
+        _no("roles", lambda record: any(entity.role for entity in record.answer.expected_entities)),
+    ),
+    Check.DIFFICULTY: CheckSpec(
+        checks.difficulty, "what is expected fits the rule of its type and difficulty", "7.2 and 9.1, by `golden.rules`"
+    ),
+    Check.RATIONALE: CheckSpec(
+        checks.rationale,
+        "medium and hard queries have a difficulty_rationale, general ones a classifier_expectation",
+        "7.2 and 9.1",
+        _no("rationale or expectation", lambda record: not list(checks.rationale(record))),
+    ),
+    Check.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1; Appendix B, 6"),
+    Check.GREP_ONLY: CheckSpec(checks.grep_only, "what a plain search answers is easy", "3.1"),
+    Check.SCORER: CheckSpec(
+        checks.scorer, "the expected answer scores 1, an empty one 0", "in no section: it finds broken labels"
+    ),
+}
+"""Every check, in the order of reports."""
