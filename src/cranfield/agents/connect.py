@@ -12,7 +12,7 @@ from cranfield.agents.budget import Budget, Budgeted
 from cranfield.agents.protocol import Backend
 from cranfield.agents.pydantic_ai_backend import Provider, PydanticAiBackend, split_model
 from cranfield.agents.recording import Recording, Replaying
-from cranfield.agents.retrying import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF_S, Retrying
+from cranfield.agents.retrying import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF_S, Paced, Retrying
 from cranfield.errors import UsageError
 
 
@@ -26,6 +26,8 @@ class Connection:
     api_key_env: str = ""
     attempts: int = DEFAULT_ATTEMPTS
     backoff_s: float = DEFAULT_BACKOFF_S
+    per_minute: float | None = None
+    """Requests that are started in a minute, retries included; None: no limit."""
     record: Path | None = None
     replay: Path | None = None
 
@@ -57,6 +59,8 @@ async def connected(connection: Connection, budget: Budget, source: Backend | No
     elif source is None:
         name, _ = split_model(connection.model)
         source = adapter = PydanticAiBackend(Provider(name, connection.base_url, connection.api_key_env))
+    if connection.per_minute is not None:
+        source = Paced(source, connection.per_minute)
     backend: Backend = Retrying(Budgeted(source, budget), attempts=connection.attempts, backoff_s=connection.backoff_s)
     recording = None if connection.record is None else Recording(backend, connection.record)
     try:

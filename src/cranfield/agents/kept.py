@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
-from cranfield.agents.recording import NOT_AN_ANSWER, open_whole_lines
+from cranfield.agents.recording import is_lasting, open_whole_lines
 from cranfield.errors import InputError, ProblemList, shorten
 
 VERSION = 1
@@ -54,7 +54,7 @@ class Kept:
             failure = Failure(FailureKind.NOT_RECORDED, message)
             return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         answer = await self.backend.ask(request)
-        if answer.failure is None or answer.failure.kind not in NOT_AN_ANSWER:
+        if is_lasting(answer):
             line = {
                 "cranfield_calls": VERSION,
                 "digest": digest,

@@ -11,6 +11,8 @@ from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Failure, Failu
 from cranfield.errors import InputError, ProblemList, shorten
 
 VERSION = 1
+_OF_THE_CONTENT = frozenset({400, 413, 422})
+"""Statuses of HTTP that reject what a request says: another time it is rejected again."""
 NOT_AN_ANSWER = TRANSIENT | {FailureKind.BUDGET, FailureKind.NOT_RECORDED}
 """Not recorded: another time the answer would be another."""
 
@@ -25,7 +27,7 @@ class Recording:
     async def ask(self, request: Request) -> Answer:
         """Ask, and record the answer."""
         answer = await self.backend.ask(request)
-        if answer.failure is None or answer.failure.kind not in NOT_AN_ANSWER:
+        if is_lasting(answer):
             line = {
                 "cranfield_recording": VERSION,
                 "digest": request.digest,
@@ -39,6 +41,16 @@ class Recording:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def is_lasting(answer: Answer) -> bool:
+    """Whether the same request would get it again: no failure of a server, of the budget, or of the key and the address."""
+    failure = answer.failure
+    if failure is None:
+        return True
+    if failure.kind is FailureKind.REJECTED:
+        return failure.status in _OF_THE_CONTENT
+    return failure.kind not in NOT_AN_ANSWER
 
 
 def open_whole_lines(path: Path) -> BinaryIO:

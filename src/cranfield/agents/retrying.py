@@ -1,7 +1,9 @@
-"""Retries of requests that may succeed later, by the one policy of retries."""
+"""Retries of requests that may succeed later, by the one policy of retries; and the pace of requests."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import replace
 
 from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Request
@@ -43,3 +45,20 @@ class Retrying:
             unmeasured=sum(usage.unmeasured for usage in usages),
         )
         return replace(answer, usage=usage, wall_s=sum(each.wall_s for each in earlier))
+
+
+class Paced:
+    """A backend that starts its requests evenly, so many a minute."""
+
+    def __init__(self, backend: Backend, per_minute: float) -> None:
+        self.backend = backend
+        self._every_s = 60 / per_minute
+        self._next = 0.0
+
+    async def ask(self, request: Request) -> Answer:
+        """Wait for the turn of the request, and send it."""
+        now = time.monotonic()
+        turn = max(now, self._next)
+        self._next = turn + self._every_s
+        await asyncio.sleep(turn - now)
+        return await self.backend.ask(request)

@@ -37,6 +37,7 @@ COMMANDS = (
     "db",
     "agreement",
     "judge",
+    "golden",
     "explain",
     "convert",
     "measures",
@@ -51,7 +52,7 @@ COMMANDS = (
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"baseline", "book", "db", "pool", "testset", "system", "ci", "people", "intake"})
+GROUPS = frozenset({"baseline", "book", "db", "golden", "pool", "testset", "system", "ci", "people", "intake"})
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""

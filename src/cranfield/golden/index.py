@@ -151,7 +151,9 @@ class RunIndex:
         return state, reasons
 
     def _by_steps(self, query_id: str, attempt: int) -> tuple[State, Sequence[Finding]]:
-        if (rejection := self.rejections.get(query_id, attempt)) is not None:
+        has_answer = self.answers.get(query_id, attempt) is not None
+        rejection = self.rejections.get(query_id, attempt)
+        if rejection is not None and not (rejection.state is State.RESERVE and has_answer):
             return rejection.state, rejection.reasons
         if (failure := self.gate_failures.get(query_id, attempt)) is not None:
             return State.GATE_FAILED, failure.failures
@@ -159,7 +161,7 @@ class RunIndex:
             return _OF_OUTCOME[agreement.outcome], agreement.reasons
         if self.reports.get(query_id, attempt) is not None:
             return State.REPORTED, ()
-        return (State.AUTHORED if self.answers.get(query_id, attempt) is None else State.ANSWERED), ()
+        return (State.ANSWERED if has_answer else State.AUTHORED), ()
 
     def _check(self) -> None:
         """Raise where a record has two end states."""
@@ -170,7 +172,8 @@ class RunIndex:
             (Step.AGREEMENTS, self.agreements),
         ):
             for each in found:
-                ends.setdefault((each.query_id, each.attempt), []).append(step)
+                if not (isinstance(each, Rejection) and each.state is State.RESERVE):  # a reserve may be needed later
+                    ends.setdefault((each.query_id, each.attempt), []).append(step)
         twice = {key: steps for key, steps in ends.items() if len(steps) > 1}
         if twice:
             raise InputError(

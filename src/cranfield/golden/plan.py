@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from hashlib import sha256
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal
@@ -54,6 +55,8 @@ class RoleSettings(Strict):
     """Of one request."""
     concurrency: _Count = 4
     """Records at a time."""
+    per_minute: Annotated[float, Field(gt=0)] | None = None
+    """Requests; roles that share a model share its pace."""
     limits: RoleLimits = RoleLimits()
 
     @property
@@ -131,6 +134,10 @@ class Plan(Strict):
     """The cells must sum to it."""
     cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
     models: RoleModels
+    judge_votes: Annotated[int, Field(ge=1, le=9)] = 1
+    """On each narrative; every one must be `equivalent`."""
+    spot_check: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Share of the judged narratives on which a person checks the judge."""
     allow_same_model: bool = False
     """Let one model be oracle and adversary."""
     headroom: Annotated[float, Field(ge=1, le=10)] = 1.5
@@ -183,9 +190,18 @@ def shipped_plan(name: str = "phase1") -> Plan:
     Raises:
         UnknownNameError: there is no such plan.
     """
+    with as_file(_shipped(name)) as path:
+        return load_plan(path)
+
+
+def shipped_text(name: str) -> str:
+    """Its text, with the errors of `shipped_plan`."""
+    return _shipped(name).read_text(encoding="utf-8")
+
+
+def _shipped(name: str) -> Traversable:
     folder = files(__package__) / "plans"
     known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
     if name not in known:
         raise UnknownNameError.among("plan", name, known)
-    with as_file(folder / f"{name}.yaml") as path:
-        return load_plan(path)
+    return folder / f"{name}.yaml"

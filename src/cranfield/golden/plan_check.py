@@ -105,6 +105,7 @@ def estimate(plan: Plan, snapshot: Snapshot) -> Estimate:
     sizes = [len(snapshot.data(path) or b"") for path in _in_scope(snapshot, plan.scope)]
     result = min(int(median(sizes)) if sizes else 0, RESULT_CHARS) // TYPICAL_BYTES
     records = dict.fromkeys(TYPICAL_WORK, plan.total)
+    records["judge"] *= plan.judge_votes
     records["author"] = sum(map(plan.emitted, plan.cells))
     roles = [_of_role(plan, role, settings, records[role], result) for role, settings in _roles(plan)]
     return Estimate(tuple(roles), plan.budget.prices.currency, plan.budget.tokens, plan.budget.money)

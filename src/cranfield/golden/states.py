@@ -46,7 +46,7 @@ STATES: Mapping[State, StateInfo] = {
     State.REPORTED: StateInfo("waits for the judge", is_end=False, fills_cell=True),
     State.NOT_AUTHORED: StateInfo("the author gave no candidate"),
     State.SCREENED_OUT: StateInfo("the candidate was rejected by a rule"),
-    State.RESERVE: StateInfo("not needed: its cell is full"),
+    State.RESERVE: StateInfo("not needed: its cell, or a quota, is full"),
     State.NO_ANSWER: StateInfo("the oracle gave no answer", with_person=True),
     State.GATE_FAILED: StateInfo("the answer failed the mechanical gate", with_person=True),
     State.NO_REPORT: StateInfo("the adversary gave no report", with_person=True),

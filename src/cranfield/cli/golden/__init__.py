@@ -1,0 +1,7 @@
+"""Make golden sets over a code base: queries with answers that were checked against the source."""
+
+SUBCOMMANDS = {
+    "plan": f"{__name__}.plan",
+    "status": f"{__name__}.status",
+}
+"""Command to its module, in the order help lists them."""

@@ -1,0 +1,19 @@
+"""`cranfield golden status`: where every record of a run stands."""
+
+from __future__ import annotations
+
+from cranfield.cli.golden.options import RunArgument
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+
+
+def status_command(run: RunArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+    """Show where every record of a run stands: counts by state, and the records with their reasons.
+
+    The counts add up to the number of drafts: every draft ends in exactly one state.
+    """
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunIndex
+    from cranfield.reporting.documents.golden import run_document
+
+    folder = RunFolder.open(run)
+    deliver(run_document(folder.manifest, RunIndex(folder).statuses()), output, html)

@@ -1,0 +1,98 @@
+"""The models of a plan behind one backend: kept answers, one budget, and a connection for each model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget
+from cranfield.agents.connect import Connection, connected
+from cranfield.agents.kept import Kept
+from cranfield.agents.protocol import Answer, Backend, Request, Usage
+from cranfield.errors import Problem
+from cranfield.golden.plan import Plan, RoleSettings
+
+
+class ByModel:
+    """A backend that sends each request to the backend of its model."""
+
+    def __init__(self, backends: Mapping[str, Backend]) -> None:
+        self.backends = backends
+
+    async def ask(self, request: Request) -> Answer:
+        """Ask the backend of the model."""
+        return await self.backends[request.model].ask(request)
+
+
+def role_settings(plan: Plan) -> dict[str, RoleSettings]:
+    """Role to its settings, of the roles that have some."""
+    roles = ((role, getattr(plan.models, role)) for role in type(plan.models).model_fields)
+    return {role: settings for role, settings in roles if settings is not None}
+
+
+def shared_model_problems(plan: Plan) -> list[Problem]:
+    """Roles that share a model and would call it at two places: requests name their model, and nothing else."""
+    first: dict[str, tuple[str, Connection]] = {}
+    problems = []
+    for role, settings in role_settings(plan).items():
+        connection = _connection(settings)
+        other, known = first.setdefault(settings.model, (role, connection))
+        if known != connection:
+            message = f"{other} and {role} share a model, and call it in two ways"
+            expected = "the same base_url, api_key_env and per_minute"
+            problems.append(Problem(message, path=f"models.{role}", expected=expected, got=settings.model))
+    return problems
+
+
+def _connection(settings: RoleSettings) -> Connection:
+    return Connection(settings.model, settings.base_url, settings.api_key_env, per_minute=settings.per_minute)
+
+
+def budget_of(plan: Plan, usages: Sequence[tuple[str, Usage]] = ()) -> Budget:
+    """The budget of a plan, less what kept answers took.
+
+    An answer without a reported usage counts as a short request with the longest answer.
+    """
+    settings = plan.budget
+    budget = Budget(settings.tokens, settings.money, settings.prices)
+    for model, usage in usages:
+        unknown = usage.unmeasured or usage.total is None
+        counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
+        cost = settings.prices.cost(model, counted)
+        spent = budget.spent
+        spent.requests += usage.requests
+        spent.unmeasured += usage.unmeasured
+        spent.tokens += counted.total or 0
+        spent.money = None if cost is None or spent.money is None else spent.money + cost
+    return budget
+
+
+@asynccontextmanager
+async def open_models(
+    plan: Plan, calls: Path, *, source: Backend | None = None, replay: Path | None = None
+) -> AsyncIterator[tuple[Kept, Budget]]:
+    """The models of a plan. What was answered before is taken from the file of answers, and charged to the budget.
+
+    Args:
+        plan: with its models and its budget.
+        calls: file of answers of this run; made where it is missing.
+        source: answers in the place of every model, for tests.
+        replay: answers of another run: nothing is asked.
+
+    Raises:
+        InputError: a file of answers is damaged.
+    """
+    async with AsyncExitStack() as stack:
+        backends: dict[str, Backend] = {}
+        kept = Kept(calls, ByModel(backends))
+        stack.callback(kept.close)
+        budget = budget_of(plan, kept.usages())
+        replayed = None if replay is None else Kept(replay)
+        for settings in role_settings(plan).values():
+            connection = _connection(settings)
+            if replayed is not None:
+                backends[settings.model] = replayed
+            elif settings.model not in backends:
+                backends[settings.model] = await stack.enter_async_context(connected(connection, budget, source))
+        yield kept, budget

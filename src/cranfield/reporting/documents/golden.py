@@ -1,0 +1,134 @@
+"""Plans and runs of golden sets, as Documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cranfield.reporting.document import Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.golden.index import RecordStatus
+    from cranfield.golden.outcomes import RunManifest
+    from cranfield.golden.plan import Plan
+    from cranfield.golden.plan_check import Estimate
+
+RECORDS_SHOWN = 200
+
+
+def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
+    """A plan that can be run: its cells, and what it takes."""
+    headings = ("task type", "difficulty", "wanted", "written")
+    rows: list[tuple[Cell, ...]] = [
+        (cell.task_type, cell.difficulty, cell.n, plan.emitted(cell)) for cell in plan.cells
+    ]
+    cells = Table(
+        (Column("task type"), Column("difficulty"), Column("wanted", "count"), Column("written", "count")),
+        rows,
+        f"Cells; candidates are written with a headroom of {plan.headroom:g}",
+        footer=("all", "", plan.total, sum(plan.emitted(cell) for cell in plan.cells)),
+        shown=None,
+    )
+    return Document(
+        title=f"Plan {plan.name}",
+        subtitle=(f"{n_of(plan.total, 'queries')}, at {commit[:12] or 'no commit'}", "The plan has no problem."),
+        sections=(
+            Section("cells", "Cells", (cells,)),
+            Section("cost", "Estimated cost", _cost(estimate)),
+        ),
+        tidy=lambda: tidy_table(headings, rows),
+        payload=lambda: {
+            "schema_version": 1,
+            "plan": plan.name,
+            "digest": plan.digest,
+            "commit": commit,
+            "cells": [dict(zip(headings, row, strict=True)) for row in rows],
+            "tokens": estimate.tokens,
+            "token_limit": estimate.token_limit,
+            "money": estimate.money,
+            "money_limit": estimate.money_limit,
+            "roles": [_role(each) for each in estimate.roles],
+        },
+    )
+
+
+def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
+    money = f"money ({estimate.currency})"
+    columns = (
+        *(Column(title) for title in ("role", "model")),
+        *(Column(title, "count") for title in ("records", "tokens, typical", "tokens, at most")),
+        *(Column(title, "count") for title in (f"{money}, typical", f"{money}, at most")),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (each.role, each.model, each.records, each.tokens, each.token_limit, each.money, each.money_limit)
+        for each in estimate.roles
+    ]
+    total = ("all", "", None, estimate.tokens, estimate.token_limit, estimate.money, estimate.money_limit)
+    text = "At most: by the limits of the roles, and in all also by the budget. Empty: no limit, or no price."
+    return (Table(columns, rows, "Before anything is asked", footer=total, shown=None), Paragraph(text))
+
+
+def _role(each: Any) -> dict[str, Any]:
+    names = ("role", "model", "records", "tokens", "token_limit", "money", "money_limit")
+    return {name: getattr(each, name) for name in names}
+
+
+def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Document:
+    """Where the records of a run stand."""
+    from cranfield.golden.states import STATES
+
+    counts = Counter(each.state for each in statuses)
+    states: list[tuple[Cell, ...]] = [
+        (state.value, counts[state], "yes" if info.is_end else "no", info.sentence)
+        for state, info in STATES.items()
+        if counts[state]
+    ]
+    n_ended = sum(counts[state] for state, info in STATES.items() if info.is_end)
+    state_table = Table(
+        (Column("state", "code"), Column("records", "count"), Column("end"), Column("meaning")),
+        states,
+        "States",
+        footer=("all", sum(counts.values()), "", ""),
+        shown=None,
+    )
+    headings = ("record", "task type", "difficulty", "state", "attempt", "reasons")
+    rows: list[tuple[Cell, ...]] = [
+        (each.query_id, each.task_type, each.difficulty, each.state.value, each.attempt, each.reason)
+        for each in statuses
+    ]
+    kinds = (Column("record", "code"), *map(Column, headings[1:4]), Column("attempt", "count"), Column("reasons"))
+    about = (
+        ("drafts", f"{len(statuses)} in, {n_ended} ended, {len(statuses) - n_ended} under way"),
+        ("source", manifest.source),
+        ("commit", manifest.commit or "none"),
+        *((f"model of {role}", model) for role, model in manifest.models.items()),
+        ("files not sent", str(len(manifest.withheld))),
+    )
+    return Document(
+        title=f"Run {manifest.name}",
+        subtitle=(f"made at {manifest.created_at}",),
+        sections=(
+            Section("run", "Run", (KeyValues(about), state_table)),
+            Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
+        ),
+        tidy=lambda: tidy_table(headings, rows),
+        payload=lambda: {
+            "schema_version": 1,
+            "run": manifest.model_dump(mode="json"),
+            "states": {state.value: counts[state] for state in STATES},
+            "records": [_record(each) for each in statuses],
+        },
+    )
+
+
+def _record(each: RecordStatus) -> dict[str, Any]:
+    return {
+        "query_id": each.query_id,
+        "task_type": each.task_type,
+        "difficulty": each.difficulty,
+        "state": each.state.value,
+        "attempt": each.attempt,
+        "reasons": [reason.model_dump() for reason in each.reasons],
+    }
