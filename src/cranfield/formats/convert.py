@@ -182,8 +182,8 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
         if named:
             sentences.append(f"not carried over: {n_of(named, 'ids of queries')}; a query goes by its text there")
     ids = {query.id for query in testset.queries}
-    by_field = {"files": testset.files, "legacy": testset.legacy, "ratings": testset.ratings, "groups": testset.groups}
-    kept = {name: {q: ratings for q, ratings in by_query.items() if q in ids} for name, by_query in by_field.items()}
+    fields = ("files", "legacy", "ratings", "groups", "labels")
+    kept = {name: {q: value for q, value in getattr(testset, name).items() if q in ids} for name in fields}
     return replace(testset, **kept), tuple(sentences)  # type: ignore[arg-type]  # each is a mapping of its own field
 
 

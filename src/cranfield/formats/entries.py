@@ -167,7 +167,7 @@ CODE_SETS: tuple[Format, ...] = (
         "cranfield.formats.testsets.golden_json:read_golden_json",
         "cranfield.formats.testsets.golden_json:write_golden_json",
         _LEVELS
-        | {"entities", "entity lines", "spans", "file targets", "files", "barren", "texts", "strata"}
+        | {"entities", "entity lines", "spans", "file targets", "files", "barren", "texts", "strata", "labels"}
         | {"matching", "name", "version", "description", "meta"},
         source="KnowCode, tests/eval/golden",
         needs=frozenset({"texts"}),

@@ -233,6 +233,7 @@ FEATURES: Mapping[str, Feature] = {
         _of_query("classes", "query classes", lambda query: bool(query.query_class), query_class=""),
         _of_set("files", "files to cover", lambda t: sum(map(len, t.files.values())), files={}),
         _of_set("legacy", "legacy forms", lambda t: len(t.legacy), legacy={}),
+        _of_set("labels", "labels of queries", lambda t: len(t.labels), labels={}),
         _of_set("sources", "sources by authority", lambda t: len(t.sources), sources=()),
         _of_set(
             "matching", "rules of matching", lambda t: int(t.matching != MatchingRules()), matching=MatchingRules()

@@ -10,6 +10,7 @@ from cranfield.model.judging import (
     JudgingPool,
     JudgingRater,
 )
+from cranfield.model.label import EntityRole, Fact, Label, Lines
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import (
@@ -41,6 +42,8 @@ __all__ = [
     "Convention",
     "Credit",
     "Entity",
+    "EntityRole",
+    "Fact",
     "File",
     "GroupedJudgment",
     "Grouping",
@@ -52,7 +55,9 @@ __all__ = [
     "JudgingOverruled",
     "JudgingPool",
     "JudgingRater",
+    "Label",
     "Legacy",
+    "Lines",
     "MatchingRules",
     "Meta",
     "Negative",

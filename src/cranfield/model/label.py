@@ -5,9 +5,12 @@ A label is no judgment: search is scored without it. Answers of agents are score
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+_REVIEW = "validation"
+"""Key of a record that says how it was checked: provenance by another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +66,30 @@ class Label:
     """Who and what made and reviewed the record: models, prompts, tools, commit, reviewers, edits."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Other keys of the record, as they were written."""
+
+    @property
+    def places(self) -> tuple[Lines, ...]:
+        """Its line ranges and the citations of its facts, each once."""
+        cited = (lines for fact in (*self.must_mention, *self.must_not_mention) for lines in fact.citations)
+        return tuple(dict.fromkeys((*self.line_ranges, *cited)))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What `TestSet.labels_digest` covers: all but provenance."""
+        more = {key: value for key, value in self.more.items() if key != _REVIEW}
+        values = asdict(self) | {"more": more}
+        del values["provenance"]
+        return values
+
+    def moved(self, place: Callable[[Lines], Lines]) -> Label:
+        """The same label with its line ranges and citations at other places."""
+
+        def facts(given: tuple[Fact, ...]) -> tuple[Fact, ...]:
+            return tuple(replace(fact, citations=tuple(map(place, fact.citations))) for fact in given)
+
+        return replace(
+            self,
+            line_ranges=tuple(map(place, self.line_ranges)),
+            must_mention=facts(self.must_mention),
+            must_not_mention=facts(self.must_not_mention),
+        )

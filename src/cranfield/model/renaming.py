@@ -99,6 +99,7 @@ def renamed(testset: TestSet, names: Mapping[str, str], rule: IdRule | None = No
         files=moved(testset.files),
         legacy=moved(testset.legacy),
         ratings=moved(testset.ratings),
+        labels=moved(testset.labels),
         meta=replace(meta, split=stored, ids=rule or meta.ids),
         id_rules=ids,
     )

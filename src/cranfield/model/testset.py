@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Literal
 
 from cranfield.model.judging import Judging
+from cranfield.model.label import Label
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
@@ -188,6 +189,8 @@ class TestSet:
     """What its reader, and the steps that changed it, report. `str(note)` is the text."""
     id_rules: QueryIds | None = field(default=None, compare=False, repr=False)
     """Ids of the queries under each rule, where the format has no ids; None where it has."""
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    """Query id to what answers of agents are scored by; no judgment, and no part of the digest."""
 
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
@@ -242,6 +245,17 @@ class TestSet:
                 del matching["places"]
             rules = [[[s.name, s.pattern] for s in self.sources], matching]
             hasher.update(_ENCODER.encode(rules).encode("utf-8", "surrogatepass") + b"\n")
+        return "sha256:" + hasher.hexdigest()
+
+    @cached_property
+    def labels_digest(self) -> str:
+        """SHA-256 over the labels, in id order, without provenance; empty where there are none."""
+        if not self.labels:
+            return ""
+        hasher = sha256(b"cranfield labels 1\n")
+        for query_id in sorted(self.labels):
+            text = _ENCODER.encode([query_id, self.labels[query_id].content])
+            hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()
 
     def _more(self, query: Query) -> dict[str, object]:

@@ -98,6 +98,7 @@ def only(testset: TestSet, query_ids: Collection[str]) -> TestSet:
         files=kept(testset.files),
         legacy=kept(testset.legacy),
         ratings=kept(testset.ratings),
+        labels=kept(testset.labels),
     )
     return replace(smaller, meta=_meta_of(smaller))
 
@@ -105,8 +106,10 @@ def only(testset: TestSet, query_ids: Collection[str]) -> TestSet:
 def _meta_of(testset: TestSet) -> Meta:
     """Without a split, counts, or places that no query expects any more."""
     targets = [target for targets in testset.targets.values() for target in targets]
-    labels = {target.label for target in targets}
+    cited = {lines for label in testset.labels.values() for lines in label.places}
+    labels = {*(target.label for target in targets), *map(str, cited)}
     paths = {*paths_of(targets), *(path for paths in testset.files.values() for path in paths)}
+    paths |= {lines.file for lines in cited}
     meta = testset.meta
     return replace(
         meta,

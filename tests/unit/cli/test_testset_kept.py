@@ -16,7 +16,8 @@ GOLDEN = [
     {"query_id": "q1", "query_text": "one", "expected_entities": ["a.py::f"]},
     {"query_id": "q2", "query_text": "two", "expected_entities": ["a.py::g"]},
 ]
-FULL = [GOLDEN[0] | {"validation": {"human_reviewed": True}, "must_mention_facts": ["x", "y"]}, GOLDEN[1]]
+FACTS = ["x", {"fact": "y", "seen": 1}]
+FULL = [GOLDEN[0] | {"validation": {"human_reviewed": True}, "must_mention_facts": FACTS}, GOLDEN[1]]
 ADD = ("--id", "q3", "--text", "three", "--entity", "a.py::h")
 SPANS = "id,query,result1\nq1,one,a.py:1-2:1\nq2,two,a.py:4-5:2\n"
 
@@ -66,8 +67,13 @@ def test_what_a_file_says_beside_its_test_set_stays(folder, command):
 
 def test_another_ending_is_another_format_and_what_it_leaves_is_said(folder):
     done = looked_after("add", "full.json", *ADD, "--out", "new.yaml")
-    assert "note: not carried over: 1 validation of records" in done.stderr
+    assert "note: not carried over: 1 unknown key of entities, line ranges and facts" in done.stderr
     assert (format_of(folder / "new.yaml").name, read_testset("new.yaml").query_ids) == ("yaml", ("q1", "q2", "q3"))
+    label = read_testset("new.yaml").labels["q1"]
+    assert ([fact.text for fact in label.must_mention], label.more) == (
+        ["x", "y"],
+        {"validation": {"human_reviewed": True}},
+    )
 
 
 @pytest.mark.parametrize(

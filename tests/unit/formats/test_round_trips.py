@@ -27,6 +27,8 @@ from cranfield.model import (
     QUERY_CLASSES,
     Anchor,
     Entity,
+    EntityRole,
+    Fact,
     File,
     GroupedJudgment,
     Judging,
@@ -34,7 +36,9 @@ from cranfield.model import (
     JudgingGuideline,
     JudgingPool,
     JudgingRater,
+    Label,
     Legacy,
+    Lines,
     MatchingRules,
     Meta,
     Negative,
@@ -181,6 +185,31 @@ def kinds_of_truth(entry: Format) -> st.SearchStrategy[str]:
 FILES = st.lists(PATHS, min_size=1, max_size=2, unique=True)
 LEGACY = st.builds(Legacy, st.just(("old",)), st.sampled_from([(), ("^old",)]))
 NEGATIVE = st.just(Negative())
+LINES = st.builds(lambda file, start, n: Lines(file, start, start + n), PATHS, st.integers(1, 99), st.integers(0, 9))
+FACTS = st.lists(st.builds(Fact, SINGLE, st.lists(LINES, max_size=2).map(tuple)), max_size=2).map(tuple)
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | ODD | SINGLE, st.lists, max_leaves=4)
+LABELS = st.builds(
+    Label,
+    st.lists(st.builds(EntityRole, PATHS, st.just("primary"), WORDS), max_size=1).map(tuple),
+    st.lists(LINES, max_size=2).map(tuple),
+    FACTS,
+    FACTS,
+    ODD | SINGLE,
+    ODD,
+    st.sampled_from(["", "debug"]),
+    st.none() | st.booleans(),
+    st.dictionaries(WORDS, JSON, max_size=2),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "confidence": WORDS,
+            "validation": st.just({"by": "a"}),
+            "schema_version": st.just("1.0.0"),
+            "own": JSON,
+        },
+    ),
+).filter(lambda label: label != Label(line_ranges=label.line_ranges))
+"""Lines alone may be those of the targets, which are not kept twice."""
 BOUNDED = NEGATIVE | st.builds(Negative, st.just(0.5) | st.none(), st.sampled_from(["", "confidence"]))
 
 
@@ -189,7 +218,7 @@ def held_testset(draw: st.DrawFn, entry: Format) -> TestSet:
     """A test set made of exactly what a format holds."""
     holds = entry.holds
     parts: dict[str, dict[str, Any]] = {
-        name: {} for name in ("grades", "targets", "files", "legacy", "ratings", "groups")
+        name: {} for name in ("grades", "targets", "files", "legacy", "ratings", "groups", "labels")
     }
     queries = []
     for query_id, text in zip(draw(query_ids(entry)), draw(four_texts(entry)), strict=False):
@@ -207,6 +236,8 @@ def held_testset(draw: st.DrawFn, entry: Format) -> TestSet:
             parts["files"][query_id] = tuple(draw(FILES))
         if "legacy" in holds and draw(st.booleans()):
             parts["legacy"][query_id] = draw(LEGACY)
+        if "labels" in holds and draw(st.booleans()):
+            parts["labels"][query_id] = draw(LABELS)
         queries.append(query)
     return TestSet(
         draw(ids(entry)) if "name" in holds else "set",
@@ -336,6 +367,7 @@ def test_what_a_format_holds_comes_back(
     assert [q.id for q in read.queries] == [q.id for q in testset.queries]
     assert read.grades == testset.grades
     assert read.digest == testset.digest
+    assert read.labels == testset.labels
     if "name" in entry.holds:
         assert read.name == testset.name
     if "meta" in entry.holds:
@@ -378,6 +410,7 @@ EVERYTHING = TestSet(
     {"q1": (Rating("d1", "ann", 2.0, reason="as the guideline says", at=0), Rating("d1", "lead", 2.0, final=True))},
     "median",
     Meta(review="reviewed", judging=JUDGING),
+    labels={"q2": Label(must_mention=(Fact("It is so."),)), "q4": Label(baseline_answerable=False)},
 )
 
 
@@ -455,7 +488,7 @@ def edited(draw: st.DrawFn, testset: TestSet, entry: Format) -> TestSet:
     return testset if changed is None else changed
 
 
-BY_QUERY = ("grades", "targets", "groups", "ratings", "files", "legacy")
+BY_QUERY = ("grades", "targets", "groups", "ratings", "files", "legacy", "labels")
 
 
 def with_query(draw: st.DrawFn, testset: TestSet, entry: Format, like: Query) -> TestSet:

@@ -103,6 +103,13 @@ def plain_number(value: Any) -> Any:
     return float(value) if isinstance(value, SourceFloat) else value
 
 
+def plain_values(value: Any) -> Any:
+    """The same data, numbers without their source text."""
+    if isinstance(value, Mapping):
+        return {key: plain_values(inner) for key, inner in value.items()}
+    return [plain_values(inner) for inner in value] if isinstance(value, list) else plain_number(value)
+
+
 def sourced(node: Node) -> Any:
     """The tree as dict, list, str, bool, None, and numbers that remember their source."""
     value = node.value

@@ -16,7 +16,7 @@ from typing import Any, cast
 from cranfield.errors import CranfieldError
 from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, META_SUFFIX, ZSTD_MAGIC, meta_path, unpacked_name
 from cranfield.formats.io.located import located_text
-from cranfield.formats.io.tree import Unreadable, plain_number
+from cranfield.formats.io.tree import Unreadable, plain_values
 from cranfield.formats.registry import Format
 from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
@@ -28,7 +28,7 @@ from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
 
 _CORPUS = "corpus.jsonl"
-SAME = ("digest", "version", "description", "matching", "databases", "sources", "consensus")
+SAME = ("digest", "labels", "version", "description", "matching", "databases", "sources", "consensus")
 """What has to be equal when a spliced file is read back, beside metadata and name."""
 
 
@@ -168,16 +168,9 @@ def _data(text: str, *, lines: bool = False) -> Any:
     if lines:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     try:
-        return _plain(located_text(text, Path(), is_json=False).top)
+        return plain_values(located_text(text, Path(), is_json=False).top)
     except Unreadable:
         raise UnspliceableError from None
-
-
-def _plain(value: Any) -> Any:
-    """The same data, numbers without their source text."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else plain_number(value)
 
 
 def _reads_back(path: Path, target: Path, files: Mapping[str, bytes], after: TestSet, entry: Format) -> bool:

@@ -1,88 +1,58 @@
-"""Golden sets of code search: a JSON list of records with expected entities, files and line ranges, and a file of facts.
+"""Golden sets of code search: a JSON list of records with expected entities, files, line ranges and labels, and a file of metadata.
 
-The format of KnowCode's evaluation harness. The facts lie beside the set (`golden.json`, `golden.meta.json`): review, commit,
-hashes of sources, counts of strata. Facts that the harness has no key for stand under `cranfield`.
+The format of KnowCode's evaluation harness. The metadata lie beside the set (`golden.json`, `golden.meta.json`): review, commit,
+hashes of sources, counts of strata. What the harness has no key for stands under `cranfield`.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import whole
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import source_text
-from cranfield.formats.io.validation import Text, validate
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
-from cranfield.formats.testsets.native_fields import FilledText, Grade, Id, Strict
+from cranfield.formats.testsets.golden_record import (
+    FACTS,
+    OF_QUERY,
+    ExpectedTarget,
+    GoldenLabel,
+    LinesModel,
+    label_entry,
+    label_of,
+    role_entry,
+    unknown_keys,
+)
 from cranfield.formats.testsets.vocabulary import task_type_problems, version_problems
-from cranfield.model import Entity, File, Query, Span, Target, TestSet
-from cranfield.model.note import not_carried
+from cranfield.model import Entity, File, Label, Lines, NoteKind, Query, Span, Target, TestSet
+from cranfield.model.note import info, not_carried
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.words import n_of
 
-Line = Annotated[int, Field(ge=1, le=999_999_999)]
-
-
-class _Entity(OpenModel):
-    entity_id: FilledText
-
-
-class _Range(OpenModel):
-    file: FilledText
-    start: Line
-    end: Line
-
-
-class _Target(Strict):
-    """An expected place as we write it, where the keys of the format would be read as something else."""
-
-    entity_id: FilledText | None = None
-    file: FilledText | None = None
-    start: Line | None = None
-    end: Line | None = None
-    lines: list[Annotated[list[Line], Field(min_length=2, max_length=2)]] = Field(default_factory=list)
-    grade: Grade = 1
-
-
-class _Record(OpenModel):
-    query_id: FilledText
-    query_text: FilledText
-    task_type: Text | None = None
-    difficulty: Text | None = None
-    strata: dict[Id, Text] = Field(default_factory=dict)
-    expected_entities: list[FilledText | _Entity] = Field(default_factory=list)
-    expected_files: list[FilledText] = Field(default_factory=list)
-    expected_line_ranges: list[_Range] = Field(default_factory=list)
-    expected_targets: list[_Target] | None = None
-    must_mention_facts: list[JsonValue] = Field(default_factory=list)
-    must_not_mention_facts: list[JsonValue] = Field(default_factory=list)
-    canonical_narrative: JsonValue = None
-    provenance: dict[str, JsonValue] | None = None
-    validation: dict[str, JsonValue] | None = None
-    correct: JsonValue = None
-    schema_version: JsonValue = None
+_OF_SEARCH = {*OF_QUERY, "expected_entities", "expected_line_ranges"}
+"""Keys that a record without a label has."""
 
 
 class _File(OpenModel):
-    queries: Annotated[list[_Record], Field(min_length=1)]
+    queries: Annotated[list[GoldenLabel], Field(min_length=1)]
 
 
 def read_golden_json(path: Path | str) -> TestSet:
     """Read a golden set, and the file of facts beside it where there is one.
 
     Entities are targets, with the line ranges of their files, by which results that name no symbol match; where a record has no
-    entity, its line ranges are targets; where it has neither, its files are. Facts that an
-    answer must mention have no place in a test set of search: they are counted in the notes.
+    entity, its line ranges are targets; where it has neither, its files are. Everything else that a record says is its label.
 
     Raises:
         TestSetError: with everything that is wrong in either file, each at its line and column.
@@ -91,7 +61,7 @@ def read_golden_json(path: Path | str) -> TestSet:
     located = load_records(path)
     testset, n_reviewed = _testset(located)
     testset = with_facts(testset, path, n_reviewed)
-    if problems := [*version_problems(located), *task_type_problems(located, testset.meta.task_types)]:
+    if problems := list(task_type_problems(located, testset.meta.task_types)):
         raise TestSetError(problems)
     return testset
 
@@ -104,17 +74,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         query_id = source_text(raw.get("query_id"))
         if isinstance(query_id, str):
             builder.new_query(Query(query_id), (RECORDS, index, "query_id"))
-    for index, record in enumerate(model.queries if model is not None else ()):
-        both: dict[str, Sequence[_Range | _Target]] = {
-            "expected_line_ranges": record.expected_line_ranges,
-            "expected_targets": record.expected_targets or (),
-        }
-        ranges = ((key, place, item) for key, values in both.items() for place, item in enumerate(values))
-        for key, place, lines in ranges:
-            if (lines.start or 0) > (lines.end or lines.start or 0):
-                at = (RECORDS, index, key, place, "end")
-                got = f"{lines.start}-{lines.end}"
-                builder.problem("the range ends before it starts", at, expected="start, then end", got=got)
+    builder.problems.problems += version_problems(located)
     builder.problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=str(located.path))
@@ -122,23 +82,44 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
     for record in model.queries:
         more.take(record.query_id, record.model_extra)
         lost.update(_lost(record))
-    for record in model.queries:
+    labels: dict[str, Label] = {}
+    for record, raw in zip(model.queries, located.sourced[RECORDS], strict=True):
         builder.queries[record.query_id] = Query(record.query_id, record.query_text, _strata(record, more))
-        builder.targets[record.query_id] = _targets(record)
-    notes = not_carried(n_of(n, what) for what, n in lost.items() if n)
-    file_keys = not_carried(f"the key {key!r} of the file" for key in model.model_extra or {})
+        builder.targets[record.query_id] = targets = _targets(record)
+        if (label := _label(record, raw, targets)) is not None:
+            labels[record.query_id] = label
+    notes = [
+        *not_carried(n_of(n, what) for what, n in lost.items() if n),
+        *(note for note in more.notes() if note.kind is not NoteKind.NOT_CARRIED),
+        *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
+    ]
+    if n := sum(record.correct is False for record in model.queries):
+        notes += info(f"kept as queries: {n_of(n, 'records')} marked as not correct")
     files = {r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files}
-    testset = builder.testset((*notes, *more.notes(), *file_keys), files=files)
-    return testset, _reviewed(model.queries)
+    return builder.testset(notes, files=files, labels=labels), _reviewed(model.queries)
 
 
-def _strata(record: _Record, more: UnknownFields) -> dict[str, str]:
+def _strata(record: GoldenLabel, more: UnknownFields) -> dict[str, str]:
     own = {"task_type": record.task_type, "difficulty": record.difficulty}
-    values = {key: value for key, value in own.items() if value is not None}
-    return {**values, **more.strata(record.query_id), **record.strata}
+    values = {**own, **more.strata(record.query_id), **record.strata}
+    return {key: value for key, value in values.items() if value is not None}
 
 
-def _targets(record: _Record) -> tuple[Target, ...]:
+def _label(record: GoldenLabel, raw: Mapping[str, Any], targets: Sequence[Target]) -> Label | None:
+    """What the record says beside its query and targets; None where it has no key for more."""
+    label = label_of(record, raw)
+    says_more = raw.keys() - _OF_SEARCH or label.roles or list(label.line_ranges) != _ranges(targets)
+    return label if says_more else None
+
+
+def _ranges(targets: Iterable[Target]) -> list[Lines]:
+    """Lines of targets: of spans, then of entities, each once."""
+    spans = [target for target in targets if isinstance(target, Span)]
+    spans += [span for target in targets if isinstance(target, Entity) for span in target.spans]
+    return list(dict.fromkeys(Lines(span.path, span.start, span.end) for span in spans))
+
+
+def _targets(record: GoldenLabel) -> tuple[Target, ...]:
     """What counts of a record: entities, or line ranges, or files, each once."""
     if record.expected_targets is not None:
         return tuple(map(_as_written, record.expected_targets))
@@ -157,7 +138,7 @@ def _file_of(name: str) -> str:
     return "/".join(parts[next((n for n, part in enumerate(parts) if part in RULES.roots), 0) :])
 
 
-def _lines_of(names: Sequence[str], ranges: Sequence[_Range]) -> dict[str, tuple[tuple[int, int], ...]]:
+def _lines_of(names: Sequence[str], ranges: Sequence[LinesModel]) -> dict[str, tuple[tuple[int, int], ...]]:
     """Entity to its lines: the ranges of its file, one each in their order; the last entity of a file has the remaining ones."""
     by_file: dict[str, list[tuple[int, int]]] = {}
     for lines in ranges:
@@ -175,11 +156,11 @@ def _lines_of(names: Sequence[str], ranges: Sequence[_Range]) -> dict[str, tuple
     }
 
 
-def _names(record: _Record) -> list[str]:
+def _names(record: GoldenLabel) -> list[str]:
     return [entity if isinstance(entity, str) else entity.entity_id for entity in record.expected_entities]
 
 
-def _as_written(values: _Target) -> Target:
+def _as_written(values: ExpectedTarget) -> Target:
     grade = values.grade + 0.0
     if values.entity_id is not None:
         return Entity(values.entity_id, grade, tuple((int(first), int(last)) for first, last in values.lines))
@@ -188,35 +169,23 @@ def _as_written(values: _Target) -> Target:
     return File(values.file or "", grade)
 
 
-def _lost(record: _Record) -> dict[str, int]:
-    """What a record says that has no place in a test set."""
-    described = [entity for entity in record.expected_entities if isinstance(entity, _Entity) and entity.model_extra]
-    names = _names(record)
-    is_plain = record.expected_targets is None
-    others = {_file_of(item.file) for item in record.expected_line_ranges} - {_file_of(name) for name in names}
-    ranges = [(item.file, item.start, item.end) for item in record.expected_line_ranges]
+def _lost(record: GoldenLabel) -> dict[str, int]:
+    """What a record says that has no place."""
     return {
-        "facts that an answer must mention": len(record.must_mention_facts),
-        "facts that it must not mention": len(record.must_not_mention_facts),
-        "narratives": int(bool(record.canonical_narrative)),
-        "entities with words beside (role, reason)": len(described),
-        "line ranges in files where a record expects no entity": len(others) if names and is_plain else 0,
+        "unknown keys of entities, line ranges and facts": sum(1 for _ in unknown_keys(record)),
         "places that a record names twice": sum(
-            len(items) - len(set(items)) for items in (names, record.expected_files, ranges)
+            len(items) - len(set(items)) for items in (_names(record), record.expected_files)
         ),
-        "provenances of records": int(bool(record.provenance)),
-        "validations of records": int(bool(record.validation)),
-        "records marked as not correct (kept as queries)": int(record.correct is False),
     }
 
 
-def _reviewed(records: Iterable[_Record]) -> int | None:
+def _reviewed(records: Iterable[GoldenLabel]) -> int | None:
     values = [{**(record.provenance or {}), **(record.validation or {})}.get("human_reviewed") for record in records]
     return None if all(item is None for item in values) else sum(item is True for item in values)
 
 
 def write_golden_json(testset: TestSet, path: Path | str) -> None:
-    """Write entities, line ranges and files, and the facts about the set in a file beside it.
+    """Write entities, line ranges, files and labels, and the metadata of the set in a file beside it.
 
     What is graded, or is of several kinds, stands under `expected_targets` too, which counts where it is there.
 
@@ -238,26 +207,40 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
             hint = "`task_types` of the metadata declares others"
             problems.add(message, path=str(path), expected=", ".join(TASK_TYPES), got=shorten(value), hint=hint)
     problems.raise_if_any()
-    write_records(path, [_entry(testset, query) for query in testset.queries], lambda located: _testset(located)[0])
+    more = UnknownFields()
+    for query_id, label in testset.labels.items():
+        more.take(query_id, {key: value for key, value in label.more.items() if key not in GoldenLabel.model_fields})
+    entries = [_entry(testset, query, more.strata(query.id)) for query in testset.queries]
+    write_records(path, entries, lambda located: _testset(located)[0])
     write_facts(testset, path)
 
 
-def _entry(testset: TestSet, query: Query) -> dict[str, Any]:
-    targets = testset.targets.get(query.id, ())
+def _entry(testset: TestSet, query: Query, told: Mapping[str, str]) -> dict[str, Any]:
+    """A record; `told` are the strata that its other keys are read as."""
+    targets, label = testset.targets.get(query.id, ()), testset.labels.get(query.id)
     entry: dict[str, Any] = {"query_id": query.id, "query_text": query.text}
     entry |= {key: query.strata[key] for key in STRATA if key in query.strata}
-    if strata := {key: value for key, value in query.strata.items() if key not in STRATA}:
+    others = {key: query.strata.get(key) for key in (*query.strata, *told) if key not in STRATA}
+    if strata := {key: value for key, value in others.items() if value != told.get(key)}:
         entry["strata"] = strata
-    entry["expected_entities"] = [target.id for target in targets if isinstance(target, Entity)]
+    ranges = _ranges(targets) if label is None else list(label.line_ranges)
+    roles = {role.entity_id: role_entry(role) for role in label.roles} if label else {}
+    names = [target.id for target in targets if isinstance(target, Entity)]
+    names += [name for name in roles if name not in names]
+    entry["expected_entities"] = [roles.get(name, name) for name in names]
     entry["expected_files"] = list(testset.files.get(query.id, ()))
-    spans = [target for target in targets if isinstance(target, Span)]
-    of_entities = [span for target in targets if isinstance(target, Entity) for span in target.spans]
-    spans = list(dict.fromkeys([*(replace(span, grade=1) for span in spans), *of_entities]))
-    if spans:
-        entry["expected_line_ranges"] = [{"file": item.path, "start": item.start, "end": item.end} for item in spans]
-    ranges = [_Range.model_construct(file=item.path, start=item.start, end=item.end) for item in spans]
-    if _targets(_Record.model_construct(**{**entry, "expected_line_ranges": ranges})) != targets:
+    if ranges:
+        entry["expected_line_ranges"] = [asdict(lines) for lines in ranges]
+    as_read = GoldenLabel.model_construct(
+        expected_entities=names,
+        expected_files=entry["expected_files"],
+        expected_line_ranges=[LinesModel.model_construct(**asdict(lines)) for lines in ranges],
+    )
+    if _targets(as_read) != targets:
         entry["expected_targets"] = [_written(target) for target in targets]
+    if label is not None:
+        said = {key: [] for key in FACTS} | label_entry(replace(label, roles=(), line_ranges=()))
+        entry |= {key: value for key, value in said.items() if key not in entry}
     return entry
 
 

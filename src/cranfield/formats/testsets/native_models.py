@@ -18,6 +18,7 @@ from cranfield.formats.io.files import write_text
 from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import PlainScalar, Text
+from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.judging_models import JudgingModel
 from cranfield.formats.testsets.native_fields import (
     CLOSED,
@@ -37,8 +38,10 @@ from cranfield.formats.testsets.native_fields import (
     short_span,
     without_nul,
 )
+from cranfield.formats.testsets.vocabulary import KNOWN_VERSIONS, VERSION, is_known_version
 from cranfield.model import Credit, Grouping
 from cranfield.model.testset import DEFAULT_REFRESH_DAYS
+from cranfield.words import n_of
 
 TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
 """Keys of a query that define relevance by a rule."""
@@ -142,6 +145,23 @@ _LIST_OF_IDS = {"type": "array", "minItems": 1, "items": {"type": ["string", "nu
 AnyLegacy = Annotated[LegacyModel, BeforeValidator(_legacy), OrShort(_LIST_OF_IDS)]
 
 
+def _of_label(label: LabelModel) -> LabelModel:
+    """Refuse what the query itself says, and what would be lost."""
+    if keys := [key for key in OF_QUERY if key in (label.model_extra or {})]:
+        raise complaint(f"has {', '.join(keys)}, which the query itself says", expected="keys of a label")
+    if keys := sorted(set(unknown_keys(label))):
+        raise complaint(f"has unknown keys of entities, line ranges or facts: {', '.join(keys)}")
+    if plain := [
+        each for each in label.expected_entities if isinstance(each, str) or not (each.role or each.rationale)
+    ]:
+        raise complaint(
+            f"has {n_of(len(plain), 'entities')} without a role", expected="entities with a role or a rationale"
+        )
+    if not is_known_version(version := (label.model_extra or {}).get(VERSION)):
+        raise complaint("has an unknown schema version", expected=KNOWN_VERSIONS, got=describe(version))
+    return label
+
+
 def _filled(key: str) -> JsonDict:
     return {"required": [key], "properties": {key: {"minItems": 1, "minProperties": 1}}}
 
@@ -232,6 +252,9 @@ class QueryModel(Strict):
     """Files that the results should cover. If nothing else is expected, they are also the relevant items."""
     legacy: AnyLegacy | None = None
     """Legacy form, which should be ranked below the modern one: `{ids, patterns}`, or a list of ids."""
+
+    label: Annotated[LabelModel, AfterValidator(_of_label)] | None = None
+    """Label of a golden set, with the keys of its records: facts, narrative, roles, line ranges, provenance. No judgment."""
 
 
 class ClassesModel(Strict):

@@ -24,10 +24,16 @@ def version_problems(located: Located) -> Iterator[Problem]:
 
 
 def _version_problem(located: Located, value: object, loc: Loc) -> Iterator[Problem]:
-    text = source_text(value)
-    if value is not None and (not isinstance(text, str) or _KNOWN.fullmatch(text) is None):
+    if not is_known_version(value):
+        text = source_text(value)
         got = shorten(text) if isinstance(text, str) else "no text"
         yield located.problem("unknown schema version", loc, expected=KNOWN_VERSIONS, got=got)
+
+
+def is_known_version(value: object) -> bool:
+    """Whether a version of the schema is one that is read; none is."""
+    text = source_text(value)
+    return value is None or (isinstance(text, str) and _KNOWN.fullmatch(text) is not None)
 
 
 def task_type_problems(located: Located, declared: Collection[str] = ()) -> Iterator[Problem]:
