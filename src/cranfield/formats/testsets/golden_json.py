@@ -215,13 +215,13 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
     write_facts(testset, path)
 
 
-def _entry(testset: TestSet, query: Query, told: Mapping[str, str]) -> dict[str, Any]:
-    """A record; `told` are the strata that its other keys are read as."""
+def _entry(testset: TestSet, query: Query, as_strata: Mapping[str, str]) -> dict[str, Any]:
+    """A record; `as_strata` are the strata that its other keys are read as."""
     targets, label = testset.targets.get(query.id, ()), testset.labels.get(query.id)
     entry: dict[str, Any] = {"query_id": query.id, "query_text": query.text}
     entry |= {key: query.strata[key] for key in STRATA if key in query.strata}
-    others = {key: query.strata.get(key) for key in (*query.strata, *told) if key not in STRATA}
-    if strata := {key: value for key, value in others.items() if value != told.get(key)}:
+    others = {key: query.strata.get(key) for key in (*query.strata, *as_strata) if key not in STRATA}
+    if strata := {key: value for key, value in others.items() if value != as_strata.get(key)}:
         entry["strata"] = strata
     ranges = _ranges(targets) if label is None else list(label.line_ranges)
     roles = {role.entity_id: role_entry(role) for role in label.roles} if label else {}
@@ -239,8 +239,8 @@ def _entry(testset: TestSet, query: Query, told: Mapping[str, str]) -> dict[str,
     if _targets(as_read) != targets:
         entry["expected_targets"] = [_written(target) for target in targets]
     if label is not None:
-        said = {key: [] for key in FACTS} | label_entry(replace(label, roles=(), line_ranges=()))
-        entry |= {key: value for key, value in said.items() if key not in entry}
+        says = {key: [] for key in FACTS} | label_entry(replace(label, roles=(), line_ranges=()))
+        entry |= {key: value for key, value in says.items() if key not in entry}
     return entry
 
 
