@@ -1,0 +1,335 @@
+"""The roles: who writes, answers, attacks, judges and checks; with which prompt, tools and typed output.
+
+Every task is a fresh conversation. What comes from the repository, from a model or from a person stands between delimiters that
+it cannot contain, as material and not as instruction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, Literal, Protocol, get_args
+
+from pydantic import BaseModel, Field, create_model
+
+from cranfield.agents.loop import AgentTask, NoTools, Toolset
+from cranfield.agents.prompt import Prompt, clean, nonce
+from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools
+from cranfield.golden.plan import RoleSettings, TargetKind
+from cranfield.golden.records import (
+    AdversaryDraft,
+    AdversaryReport,
+    CandidateDraft,
+    CitedFact,
+    CitedLines,
+    ClaimType,
+    Difficulty,
+    Filled,
+    NarrativeJudgment,
+    OracleAnswer,
+    OracleDraft,
+    QueryCandidate,
+    RowCheck,
+    TargetSpan,
+    TaskType,
+)
+from cranfield.golden.role_prompts import Part, RolePrompts
+from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES
+
+SOURCE_TOOLS = frozenset(TOOL_NAMES) - HISTORY_TOOLS
+
+
+class Role(StrEnum):
+    """Who does a step."""
+
+    AUTHOR = "author"
+    ORACLE = "oracle"
+    ADVERSARY = "adversary"
+    JUDGE = "judge"
+    """Of narratives."""
+    CHECKER = "checker"
+    """Of rows of an existing set."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRow:
+    """What belongs to a role."""
+
+    prompt: str
+    """Its name; of the author, one for each task type begins so."""
+    output: type[BaseModel]
+    tools: frozenset[str]
+    history_for: frozenset[TaskType] = frozenset()
+    """Task types for which it also gets the tools over the history."""
+
+
+_REVIEW: frozenset[TaskType] = frozenset({"review"})
+ROLES: Mapping[Role, RoleRow] = {
+    Role.AUTHOR: RoleRow("author", CandidateDraft, SOURCE_TOOLS),
+    Role.ORACLE: RoleRow("oracle", OracleDraft, SOURCE_TOOLS, _REVIEW),
+    Role.ADVERSARY: RoleRow("adversary", AdversaryDraft, SOURCE_TOOLS, _REVIEW),
+    Role.JUDGE: RoleRow("narrative", NarrativeJudgment, frozenset()),
+    Role.CHECKER: RoleRow("checker", RowCheck, SOURCE_TOOLS),
+}
+
+
+def prompt_name(role: Role, task_type: TaskType | None = None) -> str:
+    """`author-locate`, `oracle`."""
+    return f"author-{task_type}" if role is Role.AUTHOR else ROLES[role].prompt
+
+
+def toolset_of(role: Role, task_type: TaskType | None, tools: Toolset) -> Toolset:
+    """What a role may call of the tools over a repository. No other tools are there, so none of the system under test."""
+    row = ROLES[role]
+    names = row.tools | (HISTORY_TOOLS if task_type in row.history_for else frozenset())
+    return AllowedTools(tools, names) if names else NoTools()
+
+
+@dataclass(frozen=True, slots=True)
+class CellBrief:
+    """What an author is given."""
+
+    task_type: TaskType
+    difficulty: Difficulty
+    target_kind: TargetKind = "entities"
+    scope: tuple[str, ...] = ()
+    """Folders and files that it writes from; empty: the whole repository."""
+    focus_area: str = ""
+    places: tuple[str, ...] = ()
+    """Modules and headings that it may choose from; empty: any."""
+    others: tuple[str, ...] = ()
+    """Texts of the queries that there are already, not to be repeated."""
+    feedback: tuple[str, ...] = ()
+    """Failures that people found in an earlier batch."""
+    hint: str = ""
+    """Of a person."""
+
+
+class CheckedPlace(Protocol):
+    """A row as a checker sees it: without its grade."""
+
+    @property
+    def query_text(self) -> str:
+        """The question."""
+        ...
+
+    @property
+    def file(self) -> str:
+        """Path."""
+        ...
+
+    @property
+    def entity(self) -> str:
+        """Its id; empty where it is none."""
+        ...
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """First and last line; None: the whole."""
+        ...
+
+    @property
+    def grades(self) -> Sequence[float]:
+        """All that its set uses."""
+        ...
+
+
+def author_task(settings: RoleSettings, cell: CellBrief, prompts: RolePrompts) -> AgentTask:
+    """Write one query of a cell."""
+    rule = RULES[cell.task_type, cell.difficulty]
+    parts = [
+        Part("scope", "Look only at these folders and files:", _list(cell.scope)),
+        Part("focus", "Begin here:", cell.focus_area),
+        Part("places", "Choose the targets among these places:", _list(cell.places)),
+        Part(
+            "others",
+            "These questions exist already. Yours has other targets, and is built in another way:",
+            _list(cell.others),
+        ),
+        *_remarks(cell.feedback, cell.hint),
+    ]
+    values = {
+        "task_type": cell.task_type,
+        "difficulty": cell.difficulty,
+        "target_kind": cell.target_kind,
+        "rule": f"entities: {rule.entities}; files: {rule.files}; folders: {rule.folders}",
+        "n_others": len(cell.others),
+    }
+    output = draft_type(cell.task_type, cell.difficulty, cell.target_kind)
+    return _task(settings, prompts.get(prompt_name(Role.AUTHOR, cell.task_type)), parts, values, output)
+
+
+def oracle_task(
+    settings: RoleSettings,
+    candidate: QueryCandidate,
+    prompts: RolePrompts,
+    *,
+    feedback: tuple[str, ...] = (),
+    hint: str = "",
+) -> AgentTask:
+    """Write the canonical answer of a candidate. The reasons of its author are not given."""
+    targets = candidate.model_dump(include={"target_entity_ids", "target_files", "target_spans"})
+    parts = [
+        _question(candidate.query_text),
+        Part(
+            "targets",
+            "Its targets, as its author has them:",
+            _json({name: value for name, value in targets.items() if value}),
+        ),
+        *_remarks(feedback, hint),
+    ]
+    values = {
+        "task_type": candidate.task_type,
+        "difficulty": candidate.difficulty,
+        "has_history": candidate.task_type in ROLES[Role.ORACLE].history_for,
+        "must_mention": str(MUST_MENTION),
+        "must_not_mention": str(MUST_NOT_MENTION),
+        "narrative_words": str(NARRATIVE_WORDS),
+    }
+    return _task(settings, prompts.get(prompt_name(Role.ORACLE)), parts, values, OracleDraft)
+
+
+def adversary_task(
+    settings: RoleSettings, candidate: QueryCandidate, answer: OracleAnswer, prompts: RolePrompts
+) -> AgentTask:
+    """Try to falsify an answer: its claims, without the reasoning of the oracle (rationales, confidence, notes, evidence)."""
+    claims = claims_of(answer)
+    parts = [
+        _question(candidate.query_text),
+        Part("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
+        Part("narrative", "Its narrative:", answer.canonical_narrative),
+    ]
+    values = {
+        "task_type": candidate.task_type,
+        "n_claims": len(claims),
+        "has_history": candidate.task_type in ROLES[Role.ADVERSARY].history_for,
+    }
+    return _task(settings, prompts.get(prompt_name(Role.ADVERSARY)), parts, values, AdversaryDraft)
+
+
+def judge_task(
+    settings: RoleSettings,
+    candidate: QueryCandidate,
+    answer: OracleAnswer,
+    report: AdversaryReport,
+    prompts: RolePrompts,
+) -> AgentTask:
+    """Compare the narrative of an answer with the findings of the adversary."""
+    doubts = [
+        f"{each.verdict}: {each.claim}{f' ({each.note})' if each.note else ''}"
+        for each in report.claim_verdicts
+        if each.verdict != "supported"
+    ]
+    missing = [*report.missing_entities, *report.missing_files]
+    parts = [
+        _question(candidate.query_text),
+        Part("narrative", "The narrative:", answer.canonical_narrative),
+        Part("findings", "The findings of the reviewer:", report.findings or "(the reviewer wrote none)"),
+        Part("doubts", "Claims of the answer that the reviewer did not find supported:", _list(doubts)),
+        Part("missing", "Places that the reviewer misses in the answer:", _list(missing)),
+        Part("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
+    ]
+    return _task(settings, prompts.get(prompt_name(Role.JUDGE)), parts, {}, NarrativeJudgment)
+
+
+def check_task(settings: RoleSettings, row: CheckedPlace, prompts: RolePrompts) -> AgentTask:
+    """Check a row of an existing set: path, lines and grade."""
+    place = {
+        "file": row.file,
+        "lines": list(row.lines or ()) or "all",
+        **({"entity": row.entity} if row.entity else {}),
+    }
+    values = {"grades": _grades(row.grades)}
+    parts = [_question(row.query_text), Part("place", "The place that is listed among its answers:", _json(place))]
+    return _task(settings, prompts.get(prompt_name(Role.CHECKER)), parts, values, RowCheck)
+
+
+def claims_of(answer: OracleAnswer) -> list[dict[str, Any]]:
+    """Every claim that an adversary has to give a verdict on, with its type and, of a fact, its citations."""
+
+    def claim(kind: ClaimType, text: str, **more: object) -> dict[str, Any]:
+        return {"claim_type": kind, "claim": text, **more}
+
+    def facts(kind: ClaimType, given: Iterable[CitedFact]) -> list[dict[str, Any]]:
+        return [claim(kind, each.fact, citations=[_place(lines) for lines in each.citations]) for each in given]
+
+    return [
+        *(claim("entity", each.entity_id, role=each.role) for each in answer.expected_entities),
+        *(claim("file", path) for path in answer.expected_files),
+        *(claim("line_range", _place(lines)) for lines in answer.expected_line_ranges),
+        *facts("must_mention_fact", answer.must_mention_facts),
+        *facts("must_not_mention_fact", answer.must_not_mention_facts),
+    ]
+
+
+@cache
+def draft_type(task_type: TaskType, difficulty: Difficulty, target_kind: TargetKind) -> type[CandidateDraft]:
+    """The output of an author: what the cell demands is required, so that a draft without it is sent back at once."""
+    fields: dict[str, Any] = {}
+    if target_kind == "files":
+        fields["target_files"] = (Annotated[list[Filled], Field(min_length=1)], ...)
+    elif target_kind == "spans":
+        fields["target_spans"] = (Annotated[list[TargetSpan], Field(min_length=1, max_length=3)], ...)
+    else:
+        fields["target_entity_ids"] = (Annotated[list[Filled], Field(min_length=1)], ...)
+    if difficulty != "easy":
+        fields["difficulty_rationale"] = (Filled, ...)
+    if task_type == "general":
+        expected = tuple(each for each in get_args(TaskType) if each != "general")
+        fields["classifier_expectation"] = (Literal[expected], ...)
+    else:
+        fields["classifier_expectation"] = (None, None)
+    return create_model("CandidateDraft", __base__=CandidateDraft, __doc__="The question, and its targets.", **fields)
+
+
+def _task(
+    settings: RoleSettings, prompt: Prompt, parts: Sequence[Part], values: Mapping[str, Any], output: type[BaseModel]
+) -> AgentTask:
+    given = [Part(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
+    mark = nonce(prompt, [part.text for part in given])
+    system, user = prompt.fill({**values, "parts": given, "nonce": mark})
+    return AgentTask(
+        model=settings.model,
+        system=system,
+        prompt=user,
+        output=output,
+        sampling=settings.sampling,
+        output_mode=settings.output_mode,
+        timeout_s=settings.timeout_s,
+        limits=settings.agent_limits,
+    )
+
+
+def _question(text: str) -> Part:
+    return Part("question", "The question:", " ".join(text.split()))
+
+
+def _remarks(feedback: Iterable[str], hint: str) -> list[Part]:
+    return [
+        Part("feedback", "Reviewers found these failures in earlier work of this kind:", _list(feedback)),
+        Part("hint", "A hint of the person who sent it back:", hint),
+    ]
+
+
+def _list(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {' '.join(text.split())}" for text in texts)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _place(lines: CitedLines) -> str:
+    return f"{lines.file}:{lines.start}-{lines.end}"
+
+
+def _grades(used: Sequence[float]) -> list[dict[str, str]]:
+    """Grades from the best, with what they mean."""
+    grades = sorted({grade for grade in used if grade > 0}, reverse=True) or [1]
+    meanings = ["they answer the question by themselves"]
+    meanings += ["they answer a part of it, or much of it"] * (len(grades) - 2)
+    meanings += ["they help to answer it, and are not the answer"]
+    return [{"value": f"{grade:g}", "meaning": meaning} for grade, meaning in zip(grades, meanings, strict=False)]
