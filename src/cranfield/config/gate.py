@@ -16,14 +16,13 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
-    model_validator,
 )
 
-from cranfield.config.amount import Amount, AnAmount, Bound
+from cranfield.config.amount import AnAmount, Bound
+from cranfield.config.gate_answers import Accuracy, AnswerTerms, CorrectAt, Ece, EveryAnswer, Where, whole_number
 from cranfield.config.hosts import Duration
 from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
-from cranfield.config.reading import check_answer_rule
-from cranfield.config.strict import Finding, Strict, by_key, checked, exclusive_keys, known_in, raise_findings
+from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.formats.io.validation import Text
 
@@ -35,7 +34,6 @@ BASELINE_FILES = "cranfield-baseline-{testset}.json"
 
 SystemName = Annotated[str, AfterValidator(known_in("systems", "system"))]
 TestsetName = Annotated[str, AfterValidator(known_in("testsets", "test set"))]
-Where = Annotated[dict[str, Text], Field(min_length=1, json_schema_extra={"additionalProperties": {"type": "string"}})]
 
 
 def _exclusive(*names: str) -> ConfigDict:
@@ -174,34 +172,7 @@ class Failures(Strict):
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """A number of queries that is not whole."""
-        yield from _whole_number(self.at_most, "queries")
-
-
-class EveryAnswer(Strict):
-    """Rule that a field of every answer must keep."""
-
-    rule: Annotated[Text, checked(check_answer_rule)]
-    """Rule on a field: `mode = semantic`, `confidence >= 0.5`."""
-    at_most: AnAmount | None = None
-    """Number of answers, `3`, or share of them, `2 %`, that may break it; default: none."""
-    where: Where | None = None
-    """Only queries of these strata."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: Any) -> Any:
-        return {"rule": value} if isinstance(value, str) else value
-
-    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
-        """A number of answers that is not whole."""
-        if self.at_most is not None:
-            yield from _whole_number(self.at_most, "answers")
-
-
-def _whole_number(amount: Amount, things: str) -> Iterator[Finding]:
-    number = amount.number
-    if not amount.is_percent and number != number.to_integral_value():
-        yield (), Problem(f"at_most is {amount}: write a whole number of {things}, or a share such as 2 %")
+        yield from whole_number(self.at_most, "queries")
 
 
 class LatencyCeiling(Strict):
@@ -226,7 +197,7 @@ class LatencyCeiling(Strict):
         return {percentile: bound for percentile, bound in ceilings.items() if bound is not None}
 
 
-Terms = Floor | Drop | NoWorse | Ratchet | JudgedShare | Failures | LatencyCeiling | EveryAnswer
+Terms = Floor | Drop | NoWorse | Ratchet | JudgedShare | Failures | LatencyCeiling | AnswerTerms
 
 
 class BaseRule(Strict):
@@ -329,6 +300,33 @@ class EveryAnswerRule(BaseRule):
     """Rule on a field of every answer: `mode = semantic`; or the rule with `at_most` and `where`."""
 
 
+class EceRule(BaseRule):
+    """Limit on the calibration error of a confidence."""
+
+    kind = "ece"
+
+    ece: Ece
+    """Largest expected calibration error of a confidence that answers state."""
+
+
+class CorrectAtRule(BaseRule):
+    """Bound on the confident answers."""
+
+    kind = "correct_at"
+
+    correct_at: CorrectAt
+    """Smallest share of correct answers among those with a confidence from a threshold on."""
+
+
+class AccuracyRule(BaseRule):
+    """Bound on predicted strata."""
+
+    kind = "accuracy"
+
+    accuracy: Accuracy
+    """Smallest share of answers whose field is the stratum of the query, such as the task type."""
+
+
 Rule = Annotated[
     Annotated[FloorRule, Tag("floor")]
     | Annotated[DropRule, Tag("drop")]
@@ -337,15 +335,24 @@ Rule = Annotated[
     | Annotated[JudgedRule, Tag("judged")]
     | Annotated[FailuresRule, Tag("failures")]
     | Annotated[LatencyRule, Tag("latency")]
-    | Annotated[EveryAnswerRule, Tag("every_answer")],
-    by_key("floor", "drop", "no_worse", "ratchet", "judged", "failures", "latency", "every_answer"),
+    | Annotated[EveryAnswerRule, Tag("every_answer")]
+    | Annotated[EceRule, Tag("ece")]
+    | Annotated[CorrectAtRule, Tag("correct_at")]
+    | Annotated[AccuracyRule, Tag("accuracy")],
+    by_key(
+        *("floor", "drop", "no_worse", "ratchet", "judged", "failures", "latency", "every_answer"),
+        *("ece", "correct_at", "accuracy"),
+    ),
 ]
 """One rule of a gate."""
 
 
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
     model.kind: model
-    for model in (FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule)
+    for model in (
+        *(FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule),
+        *(EceRule, CorrectAtRule, AccuracyRule),
+    )
 }
 """Kind of rule to its model."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cranfield.config.gate import EveryAnswer
+from cranfield.config.gate_answers import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, quoted, violations

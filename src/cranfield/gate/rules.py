@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule
+from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule, Terms
+from cranfield.config.gate_answers import Accuracy, StatedConfidenceRule
 from cranfield.config.strict import Finding
 from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
-from cranfield.gate import answers, judge, no_worse
+from cranfield.gate import answers, confidence, judge, no_worse
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
+from cranfield.measures.threshold import parse_threshold
 from cranfield.model import TestSet, is_in_stratum, query_strata
 from cranfield.model.renaming import own_id
 
@@ -111,6 +113,36 @@ RULES: Mapping[str, RuleSpec] = {
             answers.every_answer,
             answers.every_answer_words,
         ),
+        RuleSpec(
+            "ece",
+            "The largest expected calibration error (ECE) of a confidence that answers state, in 10 bins of equal width.",
+            (
+                "ece: {field: confidence, correct: Success@5, at_most: 0.15}",
+                "ece: {field: confidence, correct: R@10 >= 0.5, at_most: 0.1, significant: true}",
+            ),
+            confidence.ece,
+            confidence.ece_words,
+        ),
+        RuleSpec(
+            "correct_at",
+            "The smallest share of correct answers among those with a confidence from a threshold on (default 0.8).",
+            (
+                "correct_at: {field: confidence, correct: Success@5, at_least: 0.7}",
+                "correct_at: {field: confidence, correct: Success@5, threshold: 0.9, at_least: 0.7, significant: true}",
+            ),
+            confidence.correct_at,
+            confidence.correct_at_words,
+        ),
+        RuleSpec(
+            "accuracy",
+            "The smallest share of answers whose field is the stratum of the query, over all or for each expected value.",
+            (
+                "accuracy: {field: task_type, at_least: 0.8}",
+                "accuracy: {field: routed, stratum: task_type, at_least: 0.8, each_at_least: 0.5}",
+            ),
+            confidence.accuracy,
+            confidence.accuracy_words,
+        ),
     )
 }
 """Name to spec, in the order docs list them."""
@@ -142,6 +174,8 @@ def measure_of(rule: Rule) -> str | None:
     terms = rule.terms
     if isinstance(terms, JudgedShare):
         return f"Judged@{terms.k}"
+    if isinstance(terms, StatedConfidenceRule):
+        return str(parse_threshold(terms.correct).measure)
     return terms.measure if isinstance(terms, Floor | Drop | NoWorse | Ratchet) else None
 
 
@@ -153,10 +187,7 @@ def compared_measures(rules: Sequence[Rule]) -> list[str]:
 
 def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding]:
     """Strata and queries that rules name and the test set does not have: found before a query is sent."""
-    strata: dict[str, set[str]] = {}
-    for query in testset.queries:
-        for key, value in query_strata(query).items():
-            strata.setdefault(key, set()).add(value)
+    strata = _strata_of(testset)
     for index, rule in rules_of(gate, name):
         place: Loc = ("gate", "rules", index, rule.kind)
         for key, value in (getattr(rule.terms, "where", None) or {}).items():
@@ -164,9 +195,26 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
                 yield (*place, "where", key), unknown_name("stratum", key, strata)
             elif not any(is_in_stratum(query, key, value) for query in testset.queries):
                 yield (*place, "where", key), unknown_name(f"value of {key}", value, strata[key])
-        by = getattr(rule.terms, "by", None)
-        if by is not None and by not in strata:
-            yield (*place, "by"), unknown_name("stratum", by, strata)
+        for key, stratum in _named_strata(rule.terms):
+            if stratum not in strata:
+                yield (*place, key), unknown_name("stratum", stratum, strata)
         for position, query_id in enumerate(getattr(rule.terms, "queries", None) or ()):
             if own_id(testset, query_id) not in testset.by_id:
                 yield (*place, "queries", position), unknown_name("query", query_id, testset.query_ids)
+
+
+def _strata_of(testset: TestSet) -> dict[str, set[str]]:
+    """Stratum to its values."""
+    strata: dict[str, set[str]] = {}
+    for query in testset.queries:
+        for key, value in query_strata(query).items():
+            strata.setdefault(key, set()).add(value)
+    return strata
+
+
+def _named_strata(terms: Terms) -> Iterator[tuple[str, str]]:
+    """The keys of a rule that name a stratum, and its name."""
+    if (by := getattr(terms, "by", None)) is not None:
+        yield "by", by
+    if isinstance(terms, Accuracy):
+        yield "field" if terms.stratum is None else "stratum", terms.expected_stratum

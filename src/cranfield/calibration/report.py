@@ -1,0 +1,259 @@
+"""A confidence against whether the answers were right: every figure of `cranfield calibrate`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranfield.calibration.answers import Correctness, Exclusion, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.diagnosis import FEWEST, Diagnosis, Losses, diagnose
+from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.stats import calibration as stats
+from cranfield.stats.interval import t_interval
+from cranfield.stats.proportion import wilson_interval
+
+MOST_VALUES = 12
+"""A stratum with more values is reported only where it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """What is asked of a confidence."""
+
+    threshold: float = 0.8
+    """Answers with at least this score are those that the system would give without help."""
+    target: float = 0.8
+    """Share of correct answers that an advised threshold must have."""
+    by: Sequence[str] | None = None
+    """Strata; None: all with at most `MOST_VALUES` values."""
+    seed: int = 0
+    draws: int = stats.DRAWS
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold or target that is no share."""
+        shares = {"threshold": self.threshold, "target": self.target}
+        problems = [
+            Problem(f"{{{name}}} is {value:g}", expected="a number from 0 to 1", parameters=(name,))
+            for name, value in shares.items()
+            if not stats.is_finite_share(value)
+        ]
+        if self.draws < 1:
+            problems.append(Problem(f"draws is {self.draws}", expected="1 or more"))
+        if problems:
+            raise UsageError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The answers from a threshold on."""
+
+    threshold: float
+    n: int
+    right: int
+    level: float = 0.95
+
+    @property
+    def share(self) -> float | None:
+        """Share of correct answers; None where no answer reaches the threshold."""
+        return self.right / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's interval of the share."""
+        return wilson_interval(self.right, self.n, self.level) if self.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A threshold from which on the target is supported."""
+
+    threshold: float
+    n: int
+    right: int
+    lower: float
+    """One-sided lower bound of the share of correct answers, corrected for the number of candidate thresholds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calibration within some answers: all, or those of a stratum."""
+
+    n: int
+    right: int
+    mean_score: float | None
+    diagnosis: Diagnosis
+    bias: stats.NullTest | None = None
+    """None with fewer than `FEWEST` answers, as the ECEs."""
+    bias_interval: tuple[float, float] | None = None
+    """Of 95 %."""
+    ece: stats.NullTest | None = None
+    """In 10 bins of equal width."""
+    ece_mass: stats.NullTest | None = None
+    """In bins of equal mass."""
+
+    @property
+    def share(self) -> float | None:
+        """Share of correct answers."""
+        return self.right / self.n if self.n else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's interval of the share."""
+        return wilson_interval(self.right, self.n) if self.n else None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A confidence against one kind of correctness."""
+
+    kind: Correctness
+    rule: str
+    """What is correct."""
+    group: Group
+    excluded: Mapping[Exclusion, tuple[str, ...]]
+    """Reason to the ids of queries that are not counted."""
+    bins: tuple[stats.Bin, ...]
+    bins_mass: tuple[stats.Bin, ...]
+    brier: float | None
+    brier_skill: float | None
+    log_loss: float | None
+    fit: stats.LogisticFit | None
+    auroc: float | None
+    risk: tuple[stats.CoveragePoint, ...]
+    aurc: float | None
+    routed: Routed
+    advice: Advice | None
+    """None: no threshold is supportable."""
+    strata: tuple[tuple[str, str, Group], ...]
+    """Key, value, and the answers with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """A confidence against each kind of correctness that is known, facts first."""
+
+    source: ScoredAnswers
+    options: CalibrationOptions
+    calibrations: tuple[Calibration, ...]
+    losses: Losses | None
+    """None where facts, or structure, are not known."""
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """That of the first kind of correctness, unless most of what is lost is lost after retrieval."""
+        if self.losses is not None and self.losses.is_synthesis:
+            return Diagnosis.SYNTHESIS_BOTTLENECK
+        return self.calibrations[0].group.diagnosis
+
+
+def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) -> CalibrationReport:
+    """Compare the confidence of answers with whether they were right.
+
+    Raises:
+        UsageError: no answer has both a score and a correctness, or a stratum that no query has.
+    """
+    options = options or CalibrationOptions()
+    if not any(answer.excluded(kind) is None for kind in source.kinds for answer in source.answers):
+        counts = Counter(
+            answer.excluded(source.kinds[0]) if source.kinds else Exclusion.NO_CORRECTNESS for answer in source.answers
+        )
+        got = ", ".join(f"{count} {why}" for why, count in counts.items() if why is not None) or "no answer"
+        raise UsageError("no answer has both a score and a correctness", path=source.name, got=got)
+    keys = _stratum_keys(source.answers, options.by)
+    counted = [kind for kind in source.kinds if any(answer.excluded(kind) is None for answer in source.answers)]
+    found = tuple(_calibration(source, kind, keys, options) for kind in counted)
+    return CalibrationReport(source, options, found, _losses(source.answers))
+
+
+def _stratum_keys(answers: Sequence[ScoredAnswer], by: Sequence[str] | None) -> tuple[str, ...]:
+    values: dict[str, set[str]] = {}
+    for answer in answers:
+        for key, value in answer.strata.items():
+            values.setdefault(key, set()).add(value)
+    if by is None:
+        return tuple(key for key, found in values.items() if 1 < len(found) <= MOST_VALUES)
+    if problems := [unknown_name("stratum", key, values) for key in by if key not in values]:
+        raise UsageError(problems)
+    return tuple(by)
+
+
+def _calibration(
+    source: ScoredAnswers, kind: Correctness, keys: Sequence[str], options: CalibrationOptions
+) -> Calibration:
+    counted = [answer for answer in source.answers if answer.excluded(kind) is None]
+    scores, correct = _arrays(counted, kind)
+    excluded: dict[Exclusion, tuple[str, ...]] = {}
+    for answer in source.answers:
+        if (why := answer.excluded(kind)) is not None:
+            excluded[why] = (*excluded.get(why, ()), answer.query_id)
+    advised = stats.supported_threshold(scores, correct, options.target)
+    width = stats.equal_width_bins(scores)
+    return Calibration(
+        kind=kind,
+        rule=source.rules.get(kind, kind.value),
+        group=_group(scores, correct, options),
+        excluded=excluded,
+        bins=stats.reliability(scores, correct, width, n_equal=stats.EQUAL_WIDTH_BINS),
+        bins_mass=stats.reliability(scores, correct, stats.equal_mass_bins(scores)),
+        brier=stats.brier_score(scores, correct),
+        brier_skill=stats.brier_skill(scores, correct),
+        log_loss=stats.log_loss(scores, correct),
+        fit=stats.logistic_fit(scores, correct),
+        auroc=stats.auroc(scores, correct),
+        risk=stats.risk_coverage(scores, correct),
+        aurc=stats.area_under_risk_coverage(scores, correct),
+        routed=Routed(options.threshold, *stats.routed(scores, correct, options.threshold)),
+        advice=None if advised is None else Advice(*advised),
+        strata=tuple(_strata(counted, kind, keys, options)),
+    )
+
+
+def _arrays(answers: Iterable[ScoredAnswer], kind: Correctness) -> tuple[stats.Floats, stats.Bools]:
+    pairs = [(answer.score, answer.correct[kind]) for answer in answers]
+    return np.array([score for score, _ in pairs], dtype=np.float64), np.array(
+        [right for _, right in pairs], dtype=bool
+    )
+
+
+def _group(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Group:
+    n, right = len(scores), int(correct.sum())
+    mean_score = float(scores.mean()) if n else None
+    if n < FEWEST:
+        return Group(n, right, mean_score, Diagnosis.INSUFFICIENT_DATA)
+    binnings = (stats.equal_width_bins(scores), stats.equal_mass_bins(scores))
+    bias, ece, mass = stats.null_tests(scores, correct, binnings, seed=options.seed, draws=options.draws)
+    narrow, wide = _bias_interval(scores, correct, 0.90), _bias_interval(scores, correct, 0.95)
+    return Group(n, right, mean_score, diagnose(n, bias, mass, narrow), bias, wide, ece, mass)
+
+
+def _bias_interval(scores: stats.Floats, correct: stats.Bools, level: float) -> tuple[float, float]:
+    """Student's t interval of the mean of score minus outcome; by Wilson's interval where all outcomes are the same."""
+    found = t_interval(scores - correct, level)
+    if found is not None and correct.any() and not correct.all():
+        return found
+    low, high = wilson_interval(int(correct.sum()), len(correct), level)
+    return float(scores.mean()) - high, float(scores.mean()) - low
+
+
+def _strata(
+    answers: Sequence[ScoredAnswer], kind: Correctness, keys: Sequence[str], options: CalibrationOptions
+) -> Iterable[tuple[str, str, Group]]:
+    for key in keys:
+        for value in sorted({answer.strata[key] for answer in answers if key in answer.strata}):
+            members = [answer for answer in answers if answer.strata.get(key) == value]
+            yield key, value, _group(*_arrays(members, kind), options)
+
+
+def _losses(answers: Sequence[ScoredAnswer]) -> Losses | None:
+    both = [
+        answer.correct
+        for answer in answers
+        if not answer.is_failed and {Correctness.FACTS, Correctness.STRUCTURAL} <= answer.correct.keys()
+    ]
+    if not both:
+        return None
+    lost = [correct[Correctness.STRUCTURAL] for correct in both if not correct[Correctness.FACTS]]
+    return Losses(len(both), lost.count(False), lost.count(True))

@@ -1,0 +1,343 @@
+"""Calibration of a confidence from 0 to 1 against what happened: bins, errors and their null distribution, ranking, thresholds.
+
+Functions take `scores`, float64[n] of confidences, and `correct`, bool[n], in the same order. A score within `EDGE` of a
+boundary of a bin, or of a threshold, is on it: `0.7 - 0.4` is 0.3, whatever floating point makes of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.stats.proportion import exact_interval, wilson_interval
+from cranfield.stats.resampling import key_blocks
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+EDGE = 1e-9
+"""Distance from a boundary at which a score is on it."""
+EQUAL_WIDTH_BINS = 10
+FEW, BINS_OF_FEW, BINS_OF_MANY = 200, 5, 10
+"""Bins of equal mass: 5 under 200 answers, 10 from there on."""
+DRAWS = 9999
+LOGIT_MARGIN = 0.001
+"""Scores of 0 and 1 have no logit: for the logistic fit, scores are clipped to this distance from both."""
+_NEWTON_STEPS = 50
+_LARGEST_SLOPE = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """One bin of a reliability diagram."""
+
+    low: float
+    high: float
+    """Of equal width: its boundaries, of which `high` belongs to the next bin. Of equal mass: smallest and largest score."""
+    n: int
+    right: int
+    mean_score: float
+    level: float = 0.95
+
+    @property
+    def share(self) -> float:
+        """Share of correct answers."""
+        return self.right / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval of the share."""
+        return wilson_interval(self.right, self.n, self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """A statistic, and what it is where every answer is correct with the probability that its score states."""
+
+    value: float
+    null_mean: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticFit:
+    """`logit P(correct) = intercept + slope * logit(score)`: 0 and 1 for a calibrated score."""
+
+    slope: float
+    slope_interval: tuple[float, float]
+    intercept: float
+    intercept_interval: tuple[float, float]
+    n_clipped: int
+    """Scores that were clipped, because they are within `LOGIT_MARGIN` of 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveragePoint:
+    """What is answered, and how much of it is wrong, where only answers with a score of at least `threshold` count."""
+
+    threshold: float
+    n: int
+    right: int
+    coverage: float
+    risk: float
+
+
+def equal_width_bins(scores: Floats, n_bins: int = EQUAL_WIDTH_BINS) -> Ints:
+    """The bin of each score: bin i is [i / n_bins, (i + 1) / n_bins), and the last holds 1 too.
+
+    Example:
+        >>> equal_width_bins(np.array([0.29, 0.3, 0.7 - 0.4, 0.7, 1.0])).tolist()
+        [2, 3, 3, 7, 9]
+    """
+    bins: Ints = np.floor(np.asarray(scores) * n_bins + EDGE * n_bins).astype(np.int64)
+    return np.clip(bins, 0, n_bins - 1)
+
+
+def equal_mass_bins(scores: Floats, n_bins: int | None = None) -> Ints:
+    """The bin of each score, bins being about equal in size; equal scores share a bin, so there may be fewer bins.
+
+    Args:
+        scores: float64[n].
+        n_bins: default: 5 under 200 scores, 10 from there on.
+
+    Example:
+        >>> equal_mass_bins(np.array([0.9, 0.1, 0.5, 0.5, 0.5]), 2).tolist()
+        [1, 0, 0, 0, 0]
+    """
+    n = len(scores)
+    wanted = n_bins or (BINS_OF_FEW if n < FEW else BINS_OF_MANY)
+    ordered = np.sort(scores)
+    cuts = {
+        int(np.searchsorted(ordered, ordered[at] + EDGE, side="right"))
+        for at in (n * cut // wanted - 1 for cut in range(1, wanted))
+        if at >= 0
+    }
+    edges = [ordered[cut] for cut in sorted(cuts) if cut < n]
+    bins: Ints = np.searchsorted(np.asarray(edges) - EDGE, scores, side="right").astype(np.int64)
+    return bins
+
+
+def reliability(
+    scores: Floats, correct: Bools, bins: Ints, *, n_equal: int | None = None, level: float = 0.95
+) -> tuple[Bin, ...]:
+    """Counts of the bins that hold any answer, ascending.
+
+    Args:
+        scores: float64[n].
+        correct: bool[n].
+        bins: int64[n], of `equal_width_bins` or `equal_mass_bins`.
+        n_equal: number of bins of equal width, whose ends are their boundaries; None: the smallest and largest score.
+        level: of the intervals.
+    """
+    found = []
+    for number in np.unique(bins).tolist():
+        inside = bins == number
+        held, right = scores[inside], int(correct[inside].sum())
+        ends = (held.min(), held.max()) if n_equal is None else (number / n_equal, (number + 1) / n_equal)
+        found.append(Bin(float(ends[0]), float(ends[1]), len(held), right, float(held.mean()), level))
+    return tuple(found)
+
+
+def expected_calibration_error(scores: Floats, correct: Bools, bins: Ints) -> float:
+    """Mean distance of mean score and share correct over the bins, each with the weight of its answers.
+
+        ECE = sum over bins of n_b / n * |mean score_b - share correct_b|
+
+    Source: Naeini, Cooper and Hauskrecht (2015), AAAI.
+
+    Example:
+        >>> scores, correct = np.array([0.95, 0.95, 0.15]), np.array([True, False, False])
+        >>> expected_calibration_error(scores, correct, equal_width_bins(scores))  # (2 * .45 + 1 * .15) / 3
+        0.35
+    """
+    gaps = np.bincount(bins, weights=scores - correct)
+    return float(np.abs(gaps).sum() / len(scores))
+
+
+def null_tests(
+    scores: Floats, correct: Bools, binnings: Sequence[Ints], *, seed: int = 0, draws: int = DRAWS
+) -> tuple[NullTest, ...]:
+    """Tests of the net bias (two-sided), and of the ECE of each binning (one-sided), against a calibrated score.
+
+    Each draw makes every answer correct with the probability that its score states, and computes all statistics; p is
+    (1 + draws at least as extreme) / (1 + draws). With few answers a calibrated score too has an ECE far above 0.
+
+    Returns:
+        Of the bias mean(score) - mean(correct), then of each ECE.
+    """
+    n = len(scores)
+    members = [(np.arange(int(bins.max()) + 1) == bins[:, None]).astype(np.float64) for bins in binnings]
+
+    def statistics(drawn: Floats) -> Floats:
+        """[statistic, draw], from the outcomes [draw, n]."""
+        gaps = scores - drawn
+        return np.stack([gaps.sum(axis=1), *(np.abs(gaps @ member).sum(axis=1) for member in members)]) / n
+
+    observed = statistics(correct[None, :].astype(np.float64))
+    at_least, sums = np.zeros(len(observed)), np.zeros(len(observed))
+    for _, keys in key_blocks(seed, draws, n):
+        found = statistics(((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53 < scores).astype(np.float64))
+        sums += found.sum(axis=1)
+        at_least += (np.abs(found) >= np.abs(observed) - EDGE).sum(axis=1)
+    return tuple(
+        NullTest(float(value), float(total / draws), float((1 + count) / (1 + draws)))
+        for value, total, count in zip(observed[:, 0], sums, at_least, strict=True)
+    )
+
+
+def brier_score(scores: Floats, correct: Bools) -> float:
+    """Mean squared distance of score and outcome."""
+    return float(np.mean((scores - correct) ** 2))
+
+
+def brier_skill(scores: Floats, correct: Bools) -> float | None:
+    """1 - Brier score / that of always stating the share of correct answers; None where all are correct or none is."""
+    share = float(np.mean(correct))
+    return None if share in (0.0, 1.0) else 1 - brier_score(scores, correct) / (share * (1 - share))
+
+
+def log_loss(scores: Floats, correct: Bools) -> float | None:
+    """Mean of -log of the probability stated for what happened; None where 0 was stated for it (the loss is infinite)."""
+    stated = np.where(correct, scores, 1 - scores)
+    return None if (stated <= 0).any() else float(-np.mean(np.log(stated)))
+
+
+def logistic_fit(scores: Floats, correct: Bools, *, level: float = 0.95) -> LogisticFit | None:
+    """Calibration slope and intercept by maximum likelihood, with Wald intervals.
+
+    A slope under 1 is of scores that are too extreme, above 1 of scores that are not extreme enough.
+
+    Returns:
+        None where there is no finite maximum: one score alone, one outcome alone, or a score that separates the two.
+
+    Source: Cox (1958), "Two further applications of a model for binary regression", Biometrika 45.
+    """
+    if np.ptp(scores) < EDGE or correct.all() or not correct.any() or _separates(scores, correct):
+        return None
+    clipped = np.clip(scores, LOGIT_MARGIN, 1 - LOGIT_MARGIN)
+    design = np.column_stack([np.ones(len(scores)), np.log(clipped / (1 - clipped))])
+    fitted = _newton(design, correct.astype(np.float64))
+    if fitted is None:
+        return None
+    (intercept, slope), covariance = fitted
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(np.diag(covariance))
+    return LogisticFit(
+        slope=float(slope),
+        slope_interval=(float(slope - half[1]), float(slope + half[1])),
+        intercept=float(intercept),
+        intercept_interval=(float(intercept - half[0]), float(intercept + half[0])),
+        n_clipped=int((np.abs(clipped - scores) > EDGE).sum()),
+    )
+
+
+def _separates(scores: Floats, correct: Bools) -> bool:
+    """Whether some threshold divides right from wrong answers: the likelihood has no maximum then."""
+    right, wrong = scores[correct], scores[~correct]
+    return bool(right.min() >= wrong.max() or wrong.min() >= right.max())
+
+
+def _newton(design: Floats, outcome: Floats) -> tuple[Floats, Floats] | None:
+    """Coefficients and their covariance; None where the steps do not converge."""
+    beta: Floats = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(design @ beta, -700, 700)))
+        information = design.T @ (design * (chance * (1 - chance))[:, None])
+        try:
+            step = np.linalg.solve(information, design.T @ (outcome - chance))
+        except np.linalg.LinAlgError:
+            return None
+        beta = np.asarray(beta + step, dtype=np.float64)
+        if np.abs(beta).max() > _LARGEST_SLOPE:
+            return None
+        if np.abs(step).max() < 1e-10:
+            return beta, np.asarray(np.linalg.inv(information), dtype=np.float64)
+    return None
+
+
+def auroc(scores: Floats, correct: Bools) -> float | None:
+    """Probability that a right answer has a higher score than a wrong one, a tie counting half; None without one of either."""
+    right, wrong = scores[correct], np.sort(scores[~correct])
+    if not len(right) or not len(wrong):
+        return None
+    below = np.searchsorted(wrong, right - EDGE, side="left")
+    up_to = np.searchsorted(wrong, right + EDGE, side="right")
+    return float((below + up_to).sum() / 2 / (len(right) * len(wrong)))
+
+
+def risk_coverage(scores: Floats, correct: Bools) -> tuple[CoveragePoint, ...]:
+    """Coverage and risk at each distinct score as threshold, from the highest score on."""
+    order = np.argsort(-scores, kind="stable")
+    ordered, right = scores[order], np.cumsum(correct[order])
+    ends = np.append(np.nonzero(-np.diff(ordered) > EDGE)[0], len(ordered) - 1)
+    return tuple(
+        CoveragePoint(
+            float(ordered[end]),
+            int(end) + 1,
+            int(right[end]),
+            (end + 1) / len(ordered),
+            float(1 - right[end] / (end + 1)),
+        )
+        for end in ends.tolist()
+    )
+
+
+def area_under_risk_coverage(scores: Floats, correct: Bools) -> float:
+    """Mean risk of the 1, 2, ... n answers with the highest scores; equal scores are in random order (expected value).
+
+    Smaller is better; a score without any information has the share of wrong answers.
+
+    Source: Geifman and El-Yaniv (2017), "Selective classification for deep neural networks", NeurIPS.
+
+    Example:
+        >>> area_under_risk_coverage(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))  # (0 + 1/2 + 1/3) / 3
+        0.2777777777777778
+    """
+    errors, before = [], 0
+    points = risk_coverage(scores, correct)
+    for place, point in enumerate(points):
+        start = points[place - 1].n if place else 0
+        wrong = point.n - point.right
+        errors += [(wrong - before) / (point.n - start)] * (point.n - start)
+        before = wrong
+    return float(np.mean(np.cumsum(errors) / np.arange(1, len(errors) + 1)))
+
+
+def routed(scores: Floats, correct: Bools, threshold: float) -> tuple[int, int]:
+    """Answers with a score of at least the threshold, and how many of them are right."""
+    chosen = scores >= threshold - EDGE
+    return int(chosen.sum()), int(correct[chosen].sum())
+
+
+def supported_threshold(
+    scores: Floats, correct: Bools, target: float, *, alpha: float = 0.05
+) -> tuple[float, int, int, float] | None:
+    """The lowest tenth from which on the share of correct answers is at least a target, by its lower bound.
+
+    The candidates are 0.0, 0.1, ... 0.9, those that choose the same answers being one. The lower bound is Clopper and
+    Pearson's, one-sided at alpha divided by the number of candidates: the advised threshold is chosen among them.
+
+    Returns:
+        Threshold, answers from it on, right ones among them, and the lower bound; None where no candidate has it.
+    """
+    candidates: dict[int, tuple[float, int]] = {}
+    for tenth in range(10):
+        n, right = routed(scores, correct, tenth / 10)
+        if n:
+            candidates[n] = (tenth / 10, right)  # of those that choose the same answers, the highest
+    level = 1 - 2 * alpha / max(len(candidates), 1)
+    for n, (threshold, right) in sorted(candidates.items(), reverse=True):
+        lower = exact_interval(right, n, level)[0]
+        if lower >= target:
+            return threshold, n, right, lower
+    return None
+
+
+def is_finite_share(value: float) -> bool:
+    """Whether a number can be a confidence."""
+    return math.isfinite(value) and 0 <= value <= 1
