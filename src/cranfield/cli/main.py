@@ -27,6 +27,7 @@ COMMANDS = (
     "components",
     "grid",
     "power",
+    "calibrate",
     "history",
     "ci",
     "system",

@@ -7,12 +7,12 @@ from cranfield.errors import InputError, Problem, UsageError, shorten
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.confidence import confidence_of
 from cranfield.gate.gate_input import GateInput
-from cranfield.measures.threshold import Threshold, parse_threshold
+from cranfield.measures.threshold import Threshold
 from cranfield.model import query_strata
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
 
 
-def answers_of_run(evaluation: Evaluation, field: str, correct: str) -> ScoredAnswers:
+def answers_of_run(evaluation: Evaluation, field: str, rule: Threshold) -> ScoredAnswers:
     """The confidence that each answer of a run states, and whether it is correct by a measure.
 
     A query for which the measure has no value, such as one without relevant documents, has no correctness.
@@ -20,13 +20,12 @@ def answers_of_run(evaluation: Evaluation, field: str, correct: str) -> ScoredAn
     Args:
         evaluation: of a collected run.
         field: of the answers, with dots where it is inside an object.
-        correct: a measure with its bound: `Success@5`, `R@10 >= 0.5`.
+        rule: a measure with its bound: `Success@5 >= 1`.
 
     Raises:
         UsageError: the run has no such field.
         InputError: with every confidence that is no number from 0 to 1.
     """
-    rule = parse_threshold(correct)
     answers = {} if evaluation.run is None else dict(answers_with_fields(evaluation.run))
     stated = {query: field_of(answer.fields, field) for query, answer in answers.items()}
     if all(map(is_absent, stated.values())):

@@ -138,9 +138,9 @@ def reliability(
     found = []
     for number in np.unique(bins).tolist():
         inside = bins == number
-        held, right = scores[inside], int(correct[inside].sum())
-        ends = (held.min(), held.max()) if n_equal is None else (number / n_equal, (number + 1) / n_equal)
-        found.append(Bin(float(ends[0]), float(ends[1]), len(held), right, float(held.mean()), level))
+        members, right = scores[inside], int(correct[inside].sum())
+        ends = (members.min(), members.max()) if n_equal is None else (number / n_equal, (number + 1) / n_equal)
+        found.append(Bin(float(ends[0]), float(ends[1]), len(members), right, float(members.mean()), level))
     return tuple(found)
 
 

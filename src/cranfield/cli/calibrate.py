@@ -1,0 +1,145 @@
+"""`cranfield calibrate`: can the confidence of a system be believed?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import (
+    Format,
+    FormatOption,
+    HtmlOption,
+    SeedOption,
+    TestSetFormatOption,
+    deliver,
+    load_and_evaluate,
+    require_evidence,
+    require_single_stdin,
+)
+
+if TYPE_CHECKING:
+    from cranfield.calibration.answers import ScoredAnswers
+    from cranfield.evaluation.values import Evaluation
+    from cranfield.measures.threshold import Threshold
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import TestSetOptions
+
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE|TESTSET",
+        help="Table with a score and an outcome for each query (CSV, JSON, JSONL); or, with RUN, a test set.",
+    ),
+]
+RunArgument = Annotated[
+    Path | None, typer.Argument(metavar="[RUN]", help="Run whose answers have a field with the confidence.")
+]
+ScoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--score",
+        metavar="NAME",
+        help="Column, or field of the answers, with the confidence; default: of a table, score, confidence or "
+        "sufficiency_score; of a run, confidence.",
+    ),
+]
+CorrectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--correct",
+        metavar="RULE",
+        help="Of a run: the measure by which an answer is correct, such as Success@5 (default) or 'R@10 >= 0.5'. Of a table: "
+        "the column; default: correct, structure_correct, facts_correct.",
+    ),
+]
+KindOption = Annotated[
+    Literal["structural", "facts"] | None,
+    typer.Option("--correctness", help="What the column of a table means; default: by its name."),
+]
+AnswersOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--answers",
+        metavar="FILE",
+        help="Scored answers, a row a query: query_id, facts_correct, structure_correct (CSV, JSON, JSONL).",
+    ),
+]
+ThresholdOption = Annotated[
+    float, typer.Option("--threshold", metavar="X", help="Report the correctness of answers from this score on.")
+]
+TargetOption = Annotated[
+    float, typer.Option("--target", metavar="SHARE", help="Share of correct answers that an advised threshold needs.")
+]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="STRATUM", help="Stratum to report; repeat for more; default: all of few values."),
+]
+
+
+@option_groups
+def calibrate_command(
+    testset: Source,
+    run: RunArgument = None,
+    *,
+    score: ScoreOption = None,
+    correct: CorrectOption = None,
+    kind: KindOption = None,
+    outcomes: AnswersOption = None,
+    threshold: ThresholdOption = 0.8,
+    target: TargetOption = 0.8,
+    by: ByOption = None,
+    seed: SeedOption = 0,
+    scores: ScoringOptions,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+) -> None:
+    """Calibration of a confidence against correctness: reliability, ECE, Brier score, thresholds and a diagnosis."""
+    from cranfield.calibration.report import CalibrationOptions, calibrate
+    from cranfield.reporting.documents.calibration import calibration_document
+
+    settings = CalibrationOptions(threshold=threshold, target=target, by=by, seed=seed)
+    require_single_stdin([path for path in (testset, run, outcomes) if path is not None])
+    evaluations: list[Evaluation] = []
+    if run is None:
+        source = _of_table(testset, score, correct, kind)
+    else:
+        rule = _rule(correct, kind)
+        evaluations = load_and_evaluate(
+            testset, [run], [str(rule.measure)], testset_format=testset_format, options=options, scoring=scores
+        )
+        source = _of_run(evaluations[0], score, rule)
+    if outcomes is not None:
+        from cranfield.calibration.table import with_outcomes
+
+        source = with_outcomes(source, outcomes)
+    deliver(calibration_document(calibrate(source, settings)), output, html)
+    require_evidence(evaluations)
+
+
+def _rule(correct: str | None, kind: str | None) -> Threshold:
+    from cranfield.errors import UsageError
+    from cranfield.measures.threshold import parse_threshold
+
+    if kind is not None:
+        raise UsageError("--correctness is for a table", hint="of a run, a measure says what is structurally correct.")
+    return parse_threshold(correct or "Success@5")
+
+
+def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> ScoredAnswers:
+    from cranfield.project.calibration import answers_of_run
+
+    return answers_of_run(evaluation, score or "confidence", rule)
+
+
+def _of_table(path: Path, score: str | None, correct: str | None, kind: str | None) -> ScoredAnswers:
+    from cranfield.calibration.answers import Correctness
+    from cranfield.calibration.table import TableColumns, read_scored
+
+    meaning = None if kind is None else Correctness(kind)
+    return read_scored(path, TableColumns(score=score, correct=correct, kind=meaning))

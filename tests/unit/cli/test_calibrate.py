@@ -1,0 +1,104 @@
+"""`cranfield calibrate`: a table, or a test set and a run, and what it prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cranfield import Query, TestSet, write_testset
+from cranfield.cli.main import command_line
+from cranfield.formats.runs.jsonl import write_run
+from cranfield.model import Answer, Hit, Outcome, Run
+
+
+def called(*arguments: object) -> Any:
+    return CliRunner().invoke(command_line("calibrate"), ["calibrate", *map(str, arguments)])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.csv"
+    rows = [
+        f"q{n},{score},{right},{'a' if n % 2 else 'b'}" for n, (score, right) in enumerate([(0.9, 1), (0.8, 0)] * 12)
+    ]
+    path.write_text("\n".join(["query_id,score,correct,area", *rows, "last,,1,a"]))
+    return path
+
+
+def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    text = called(table, "--html", page)
+    assert text.exit_code == 0, text.output
+    assert "VERDICT: over-confident" in text.stdout
+    assert "Not counted, no score: 1 query (last)." in text.stdout
+    assert (
+        "answer_correctness@0.8       0.5000 (12 of 24, 95 % CI 0.3143 to 0.6857)" in text.stdout
+    )  # Wilson at 12 of 24
+    assert page.read_text().count("<svg") >= 2
+    record = json.loads(called(table, "--format", "json", "--by", "area", "--seed", 3).stdout)
+    assert record["diagnosis"] == "over-confident"
+    (found,) = record["calibrations"]
+    assert (found["correctness"], found["group"]["n"], found["excluded"]) == ("as stated", 24, {"no score": ["last"]})
+    assert [(each["stratum"], each["value"], each["n"]) for each in found["strata"]] == [
+        ("area", "a", 12),
+        ("area", "b", 12),
+    ]
+    assert [(each["low"], each["n"], each["share"]) for each in found["bins"]] == [(0.8, 12, 0.0), (0.9, 12, 1.0)]
+    rows = called(table, "--format", "csv").stdout.splitlines()
+    assert rows[0] == "correctness,query,score,correct,reason not counted"
+    assert rows[-1] == "as stated,last,,true,no score"
+    assert len(rows) == 26
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Four queries: right and confident, wrong and confident, a timeout, and one whose confidence is null."""
+    ids = ["q1", "q2", "q3", "q4"]
+    testset = TestSet("t", tuple(Query(one, f"text of {one}") for one in ids), {one: {"d": 1} for one in ids})
+    write_testset(testset, tmp_path / "t.yaml")
+    answers = {
+        "q1": Answer(Outcome.ANSWERED, (Hit("d"),), fields={"sure": 0.9}),
+        "q2": Answer(Outcome.ANSWERED, (Hit("x"),), fields={"sure": 0.8}),
+        "q3": Answer(Outcome.TIMEOUT, reason="too slow"),
+        "q4": Answer(Outcome.ANSWERED, (Hit("d"),), fields={"sure": None}),
+    }
+    write_run(Run("new", answers, depth=10), tmp_path / "run.jsonl")
+    return tmp_path / "t.yaml", tmp_path / "run.jsonl"
+
+
+def test_a_run_is_judged_by_a_measure_and_nothing_is_lost(files: tuple[Path, Path], tmp_path: Path) -> None:
+    record = json.loads(called(*files, "--score", "sure", "--correct", "R@10 >= 0.5", "--format", "json").stdout)
+    (found,) = record["calibrations"]
+    assert (found["correctness"], found["rule"]) == ("structural", "R@10 >= 0.5")
+    assert found["excluded"] == {"failed, or has no answer": ["q3"], "no score": ["q4"]}
+    assert (found["group"]["n"], found["group"]["right"]) == (2, 1)
+    scored = tmp_path / "facts.jsonl"
+    scored.write_text('{"query_id": "q1", "facts_correct": false}\n')
+    both = json.loads(called(*files, "--score", "sure", "--answers", scored, "--format", "json").stdout)
+    assert [(each["correctness"], each["group"]["n"]) for each in both["calibrations"]] == [
+        ("facts", 1),
+        ("structural", 2),
+    ]
+    assert both["losses"] == {"n": 1, "n_retrieval": 0, "n_synthesis": 1, "is_synthesis": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no answer has the field confidence; got fields sure"),
+        (("--score", "sure", "--correct", "Sucess@5"), "unknown measure 'Sucess'"),
+        (("--score", "sure", "--correctness", "facts"), "--correctness is for a table"),
+        (("--score", "sure", "--threshold", "80"), "--threshold is 80; expected a number from 0 to 1"),
+        (("--score", "sure", "--by", "area"), "unknown stratum 'area'"),
+    ],
+)
+def test_a_mistake_is_an_error_with_its_next_step(
+    files: tuple[Path, Path], options: tuple[str, ...], message: str
+) -> None:
+    result = called(*files, *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
