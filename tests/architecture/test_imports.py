@@ -50,7 +50,8 @@ TABLE: dict[str, set[str]] = {
     "reporting": {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
-        *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift", "judging", "golden", "calibration", "answers"),
+        *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift"),
+        *("judging", "golden", "calibration", "answers"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
