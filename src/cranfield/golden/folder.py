@@ -33,6 +33,7 @@ class Step(StrEnum):
     GATE_FAILURES = "03_validation_failures.jsonl"
     REVIEW_QUEUE = "04_human_review_queue.jsonl"
     REJECTED = "05_rejected.jsonl"
+    REVIEW_SAMPLES = "review_samples.jsonl"
     HUMAN_REVIEWS = "human_reviews.jsonl"
     TRANSCRIPTS = "transcripts.jsonl"
 

@@ -295,6 +295,8 @@ class HumanReview(ReviewDecision):
     """
 
     query_id: Filled
+    attempt: Annotated[int, Field(ge=1)] = 1
+    """Of the oracle; one more after each time that the record was sent back."""
     opinions: list[Opinion]
     """Of the reviewers, in the order in which they were given."""
     lead: str = ""

@@ -14,12 +14,16 @@ from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
 
+from pydantic import Field
+
 from cranfield.golden.records import (
+    SCHEMA_VERSION,
     CitedFact,
     Difficulty,
     HumanReview,
     OracleAnswer,
     ReviewFeedback,
+    Strict,
     TaskType,
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict
@@ -27,6 +31,8 @@ from cranfield.stats.proportion import exact_interval
 
 Cell = tuple[TaskType, Difficulty]
 LEVEL = 0.95
+SPOT_CHECK = "narrative_spot_check"
+"""Reason to see a record: a person checks the judge of the narrative on it."""
 RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
 """Defect rates of the operating characteristic."""
 
@@ -87,9 +93,8 @@ class Reviewable:
         return self.task_type, self.difficulty
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What people see of a batch."""
+class Sample(Strict):
+    """What people see of a batch: a line of `review_samples.jsonl`."""
 
     profile: str
     seed: int
@@ -101,9 +106,13 @@ class Sample:
     n_by_cells: int
     """That one of each cell asks for; 0 where the profile does not ask for that."""
     sampled: tuple[str, ...]
-    must_see: Mapping[str, tuple[str, ...]]
-    cells: Mapping[str, Cell]
+    must_see: dict[str, tuple[str, ...]]
+    cells: dict[str, Cell]
     """Of everything to review."""
+    attempts: dict[str, int] = Field(default_factory=dict)
+    """Of the oracle, which is reviewed; 1 where nothing else stands."""
+    book: str = ""
+    schema_version: str = SCHEMA_VERSION
 
     @property
     def to_review(self) -> tuple[str, ...]:
@@ -211,6 +220,10 @@ class ReviewReport:
     """Without a decision that holds."""
     unconfirmed: tuple[str, ...]
     """With fewer reviewers than the profile asks for."""
+    n_spot_checked: int
+    """Narratives that a judge called equivalent, and people reviewed."""
+    n_spot_failed: int
+    """Those with an edit of the narrative, or a failure of it."""
     feedback: tuple[ReviewFeedback, ...]
     notes: tuple[str, ...]
 
@@ -245,9 +258,10 @@ def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
     return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(most_allowed(n, profile) + 1))
 
 
-def latest_reviews(lines: Iterable[HumanReview]) -> dict[str, HumanReview]:
-    """The review of each record that holds: its last line."""
-    return {line.query_id: line for line in lines}
+def latest_reviews(lines: Iterable[HumanReview]) -> dict[tuple[str, int], HumanReview]:
+    """The review of each attempt at a record that holds: its last line. Attempts ascend."""
+    latest = {(line.query_id, line.attempt): line for line in lines}
+    return {key: latest[key] for key in sorted(latest)}
 
 
 def assess(
@@ -262,21 +276,16 @@ def assess(
         earlier: samples of earlier batches, for the cumulative rate.
     """
     latest = latest_reviews(reviews)
-    wanted = {name: latest[name] for name in sample.to_review if name in latest}
-    sampled = [wanted[name] for name in sample.sampled if name in wanted]
-    verdicts = Counter(each.verdict for each in sampled)
-    tally = Tally(
-        n=len(sample.sampled),
-        serious=verdicts[Verdict.MAJOR_ISSUE] + verdicts[Verdict.WRONG],
-        minor=verdicts[Verdict.MINOR_ISSUE],
-        wrong_on_easy=sum(
-            each.verdict is Verdict.WRONG and sample.cells[each.query_id][1] == "easy" for each in sampled
-        ),
-    )
+    keys = {name: (name, sample.attempts.get(name, 1)) for name in sample.to_review}
+    wanted = {name: latest[key] for name, key in keys.items() if key in latest}
+    first = {name: review for (name, _), review in reversed(latest.items())}  # before anything was sent back
+    sampled = [first[name] for name in sample.sampled if name in first]
+    tally = _tally(sampled, sample)
     breached = tuple(each for each in Ceiling if profile.fails(each, tally.count(each), tally.n))
     unreviewed = tuple(name for name in sample.to_review if name not in wanted)
     unconfirmed = tuple(name for name, each in wanted.items() if len(each.reviewers) < profile.reviewers)
     missing = bool(unreviewed or unconfirmed)
+    checked = [each for name, each in wanted.items() if SPOT_CHECK in sample.must_see.get(name, ())]
     return ReviewReport(
         profile=profile,
         outcome=ReviewOutcome.BREACHED
@@ -287,15 +296,37 @@ def assess(
         tally=tally,
         cumulative=sum(earlier, tally),
         breached=breached,
-        verdicts=_counts(verdicts),
+        verdicts=_counts(Counter(each.verdict for each in sampled)),
         verdicts_must_see=_counts(Counter(wanted[name].verdict for name in sample.must_see if name in wanted)),
         dispositions=Counter(each.disposition for each in wanted.values()),
         n_edited=sum(bool(each.edits) for each in wanted.values()),
         unreviewed=unreviewed,
         unconfirmed=unconfirmed,
-        feedback=tuple(_feedback(each, sample.cells[name]) for name, each in wanted.items() if each.failure_mode),
+        n_spot_checked=len(checked),
+        n_spot_failed=sum(_blames_narrative(each) for each in checked),
+        feedback=tuple(
+            _feedback(each, sample.cells[name])
+            for (name, _), each in latest.items()
+            if each.failure_mode and name in sample.cells
+        ),
         notes=tuple(_notes(sample, profile)),
     )
+
+
+def _tally(reviews: Iterable[HumanReview], sample: Sample) -> Tally:
+    """Verdicts on the sample; its size is that of the whole sample, reviewed or not."""
+    pairs = [(each.verdict, sample.cells[each.query_id][1]) for each in reviews]
+    return Tally(
+        n=len(sample.sampled),
+        serious=sum(verdict in {Verdict.MAJOR_ISSUE, Verdict.WRONG} for verdict, _ in pairs),
+        minor=sum(verdict is Verdict.MINOR_ISSUE for verdict, _ in pairs),
+        wrong_on_easy=pairs.count((Verdict.WRONG, "easy")),
+    )
+
+
+def _blames_narrative(review: HumanReview) -> bool:
+    edited = any(edit.field == "canonical_narrative" for edit in review.edits)
+    return edited or review.failure_mode is FailureMode.NARRATIVE
 
 
 def _counts(found: Counter[Verdict]) -> dict[Verdict, int]:

@@ -31,8 +31,11 @@ SIDES = (
 
 
 @router.get("/books/{book}/adjudicate")
-def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, Query()] = None) -> HTMLResponse:
+def adjudicate_page(request: Request, caller: Lead, item: Annotated[int | None, Query()] = None) -> Response:
     """Show the item, or the next one that the caller did not grade."""
+    book = book_of(caller)
+    if book.settings.mode is Mode.REVIEW:
+        return see_other(book_path(book, "review", "decide", **({} if item is None else {"item": item})))
     return _page(request, caller, item)
 
 

@@ -134,9 +134,11 @@ def items(request: Request, caller: Reader, chosen: Annotated[Selection, Query()
 
 
 @router.get("/books/{book}/items/{item_id}")
-def item(request: Request, caller: Reader, item_id: int) -> HTMLResponse:
+def item(request: Request, caller: Reader, item_id: int) -> Response:
     """Show an item with every judgment of it."""
     found = item_of_book(request, caller, item_id)
+    if book_of(caller).settings.mode is Mode.REVIEW:
+        return see_other(book_path(book_of(caller), "review", "records", item_id))
     return book_page(request, "item.html", caller, item=found, text=shown_text(request, found))
 
 

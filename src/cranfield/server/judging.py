@@ -19,11 +19,11 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
 from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, RatingRow, SaveRequest
 from cranfield.server.access import Caller, require
-from cranfield.server.books import book_of
+from cranfield.server.books import book_of, book_path
 from cranfield.server.documents import guideline_html
 from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
-from cranfield.server.pages import render_page
+from cranfield.server.pages import render_page, see_other
 from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem, not_found
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def judge_page(request: Request, caller: Judge) -> Response:
     if caller.scope is not None:
         raise RefusedError(403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope")
     store, settings = store_of(request), book.settings
+    if settings.mode is Mode.REVIEW:
+        return see_other(book_path(book, "review"))
     if not store.people.is_member(book.id, caller.account.id):
         store.people.join(book.id, caller.account.id)
     graded = settings.mode is Mode.GRADE

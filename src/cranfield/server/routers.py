@@ -27,6 +27,7 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
         new_evaluation,
         people,
         queries,
+        review,
         server_settings,
         sign_in,
         systems,
@@ -35,7 +36,7 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
     from cranfield.server.v1 import openapi
     from cranfield.server.v1.routers import LARGEST_UPLOAD, ROOM, api
 
-    of_books = (books, adjudicate, judging, live, people)
+    of_books = (books, adjudicate, judging, review, live, people)
     of_results = (testsets, evaluations, comparisons, queries, jobs, server_settings, guide, metrics)
     of_teams = (new_evaluation, live_measures, grade_hole, systems)
     modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)

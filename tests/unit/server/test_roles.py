@@ -29,19 +29,19 @@ ROUTES = {
     Access.JUDGE: (
         "/books/{book}/judge /api/books/{book}/next /api/books/{book}/items/{item} /api/books/{book}/items/{item}/image "
         "/api/books/{book}/judgments /api/books/{book}/progress /api/books/{book}/guidelines /api/books/{book}/reveal "
-        "/api/books/{book}/documents"
+        "/api/books/{book}/documents /books/{book}/review /books/{book}/review/{item_id}"
     ),
     Access.READ: (
         "/books /books/{book} /books/{book}/items /books/{book}/items/{item_id} "
         "/books/{book}/items/{item_id}/image /books/{book}/calls /books/{book}/live /books/{book}/frozen/{number} "
-        "/api/books/{book}/quality /api/books/{book}/items"
+        "/api/books/{book}/quality /api/books/{book}/items /books/{book}/review/records/{item_id}"
     ),
     Access.MANAGE: (
         "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
         "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate /books/{book}/freeze "
         "/books/{book}/adjudicate/{item_id} /settings /evaluations/{number:int}/grade "
         "/comparisons/{number:int}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
-        "/systems/{name}/variants/delete"
+        "/systems/{name}/variants/delete /books/{book}/review/decide /books/{book}/review/decide/{item_id}"
     ),
     Access.RESULTS: (
         "/testsets /testsets/{name} /testsets/{name}/queries/{query:path} /testsets/{name}/diff /evaluations "

@@ -1,0 +1,156 @@
+"""The review of a run by people: what they are shown of it, and what their decisions come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.errors import UsageError
+from cranfield.formats.io.files import shown, write_text
+from cranfield.golden.folder import RunFolder, Step
+from cranfield.golden.index import RecordStatus, RunIndex
+from cranfield.golden.records import HumanReview
+from cranfield.golden.review import (
+    PROFILES,
+    SPOT_CHECK,
+    Reviewable,
+    ReviewReport,
+    Sample,
+    Tally,
+    assess,
+    draw_sample,
+)
+from cranfield.golden.states import STATES, State
+from cranfield.words import first_of, n_of
+
+FEEDBACK = "review_feedback.jsonl"
+"""A line a failure; written anew each time."""
+SENT_BACK = "sent_back_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A record for people, as the steps left it."""
+
+    status: RecordStatus
+    reviewable: Reviewable
+    messages: tuple[str, ...]
+    """Why a person must see it, in sentences."""
+    may_keep: bool
+
+
+def waiting_records(index: RunIndex) -> list[Waiting]:
+    """The records of a run that people may be shown: those with an answer that passed, or that a step left to a person.
+
+    Raises:
+        UsageError: the run is not finished.
+    """
+    statuses = index.statuses()
+    unfinished = [each.query_id for each in statuses if not STATES[each.state].is_end]
+    if unfinished:
+        wait = "waits" if len(unfinished) == 1 else "wait"
+        raise UsageError(
+            f"the run is not finished: {n_of(len(unfinished), 'records')} {wait} for a step: {first_of(unfinished)}",
+            path=shown(index.folder.path),
+            hint="finish it with `cranfield golden run --resume`",
+        )
+    found = []
+    for status in statuses:
+        info = STATES[status.state]
+        has_answer = index.answers.get(status.query_id, status.attempt) is not None
+        if has_answer and (info.with_person or status.state in {State.PASSED, State.KEPT}):
+            found.append(_waiting(index, status, may_keep=info.fills_cell))
+    return found
+
+
+def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> Waiting:
+    candidate = index.candidates[status.query_id]
+    kinds = [each.kind for each in status.reasons]
+    messages = [each.message for each in status.reasons]
+    if STATES[status.state].with_person and not kinds:
+        kinds, messages = [status.state.value], [STATES[status.state].sentence]
+    agreement = index.agreements.get(status.query_id, status.attempt)
+    if agreement is not None and agreement.spot_check:
+        kinds.append(SPOT_CHECK)
+        messages.append("a sample of the narratives that the judge compared is checked by people")
+    if status.attempt > 1:
+        kinds.append(SENT_BACK)
+        messages.append("it was sent back to the oracle before")
+    reviewable = Reviewable(status.query_id, candidate.task_type, candidate.difficulty, tuple(dict.fromkeys(kinds)))
+    return Waiting(status, reviewable, tuple(messages), may_keep)
+
+
+def next_sample(samples: Sequence[Sample], waiting: Sequence[Waiting], profile: str, seed: int) -> Sample:
+    """The sample of a batch; once there is one, what must be seen besides: records that came back, or are new.
+
+    Raises:
+        UsageError: another profile than that of the sample that was drawn.
+    """
+    attempts = {each.reviewable.query_id: each.status.attempt for each in waiting}
+    if not samples:
+        drawn = draw_sample([each.reviewable for each in waiting], PROFILES[profile], seed)
+        return drawn.model_copy(update={"attempts": {name: attempts[name] for name in drawn.to_review}})
+    before = merged(samples)
+    if before.profile != profile:
+        raise UsageError(f"the sample of this run is of profile {before.profile}", got=profile)
+    more = [
+        each.reviewable
+        for each in waiting
+        if each.reviewable.must_see and before.attempts.get(each.reviewable.query_id) != each.status.attempt
+    ]
+    return before.model_copy(
+        update={
+            "sampled": (),
+            "must_see": {each.query_id: each.must_see for each in more},
+            "cells": {each.query_id: each.cell for each in more},
+            "attempts": {each.query_id: attempts[each.query_id] for each in more},
+        }
+    )
+
+
+def merged(samples: Sequence[Sample]) -> Sample:
+    """The sample that was drawn first, with everything that must be seen besides."""
+    first = samples[0]
+    must_see = {name: reasons for each in samples for name, reasons in each.must_see.items()}
+    return first.model_copy(
+        update={
+            "must_see": {name: reasons for name, reasons in must_see.items() if name not in first.sampled},
+            "cells": {name: cell for each in samples for name, cell in each.cells.items()},
+            "attempts": {name: number for each in samples for name, number in each.attempts.items()},
+        }
+    )
+
+
+def read_sample(folder: RunFolder) -> Sample | None:
+    """What people see of a run; None where no sample was drawn."""
+    samples = folder.read(Step.REVIEW_SAMPLES, Sample)
+    return merged(samples) if samples else None
+
+
+def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
+    """What the reviews of a run come to.
+
+    Args:
+        folder: of the run.
+        earlier: folders of runs before it, for the cumulative rate.
+
+    Raises:
+        UsageError: no sample was drawn of this run, or of an earlier one.
+    """
+    sample = read_sample(folder)
+    if sample is None:
+        hint = "make a book of it with `cranfield golden review`"
+        raise UsageError("no record of this run was given to people", path=shown(folder.path), hint=hint)
+    reviews = folder.read(Step.HUMAN_REVIEWS, HumanReview)
+    before: list[Tally] = [review_of(RunFolder.open(path)).tally for path in earlier]
+    return assess(reviews, sample, PROFILES[sample.profile], before)
+
+
+def write_feedback(folder: RunFolder, report: ReviewReport) -> list[Path]:
+    """Write what people found wrong beside the reviews, for the next run; the file, where there is anything."""
+    path = folder.path / FEEDBACK
+    if not report.feedback:
+        return []
+    write_text(path, (each.model_dump_json() + "\n" for each in report.feedback))
+    return [path]

@@ -1,0 +1,269 @@
+"""Review of a golden run by people: its book in the workbench, and the decisions that come back from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.formats.io.files import shown
+from cranfield.golden.batch_review import Waiting, next_sample, read_sample, waiting_records
+from cranfield.golden.folder import RunFolder, Step
+from cranfield.golden.index import RunIndex
+from cranfield.golden.outcomes import Finding, Rejection
+from cranfield.golden.records import CitedLines, HumanReview, Opinion
+from cranfield.golden.review import PROFILES, Sample
+from cranfield.golden.states import State
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.judging.review import VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
+from cranfield.judging.settings import Mode
+from cranfield.judging.store.schema import Action, ItemState, RaterKind
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
+from cranfield.model.review import Disposition
+from cranfield.repo.snapshot import Snapshot, take
+
+NEAR = 5
+"""Lines between two cited places that are shown as well."""
+MOST_LINES = 300
+"""Of one place."""
+GUIDELINE = """\
+Read the question, the answer and the cited lines.
+
+- The verdict is on the record as it was, before your edits.
+- Edit facts and narrative where that repairs the record. A wrong record is sent back or dropped.
+- Say what is wrong so that an author who has not seen the record understands it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBook:
+    """A book of reviews."""
+
+    book: BookInfo
+    sample: Sample
+    n_new: int
+    """Records that were added to it."""
+
+
+def make_review_book(
+    run: Path, repo: Path, store: Store, *, name: str | None = None, profile: str = "bootstrap", seed: int | None = None
+) -> MadeBook:
+    """Draw the sample of a run, and make the book of everything that people see of it.
+
+    Once there is a sample it stays; records that came back from the oracle since are added to the book.
+
+    Args:
+        run: folder of a finished run.
+        repo: its repository; the lines are those of the run's commit.
+        store: database of books.
+        name: of the book; None: that of the folder.
+        profile: a name of `PROFILES`.
+        seed: of the sample; None: that of the run.
+
+    Raises:
+        UsageError: the run is not finished, or there is a book of this name of something else.
+        UnknownNameError: no such profile.
+    """
+    if profile not in PROFILES:
+        raise UnknownNameError.among("profile", profile, PROFILES)
+    with RunFolder.writing(run) as folder:
+        index, manifest = RunIndex(folder), folder.manifest
+        waiting = {each.reviewable.query_id: each for each in waiting_records(index)}
+        samples = folder.read(Step.REVIEW_SAMPLES, Sample)
+        sample = next_sample(samples, list(waiting.values()), profile, manifest.seed if seed is None else seed)
+        snapshot = take(repo, manifest.commit or None)
+        shown_ones = [waiting[query_id] for query_id in sample.to_review]
+        name = (samples[0].book if samples else name) or run.resolve().name
+        pool = _pool(name, manifest.snapshot_digest, index, shown_ones, snapshot)
+        if not samples and not shown_ones:
+            raise UsageError("no record of this run has an answer that a person could review", path=shown(run))
+        book, n_new = _stored(store, name, pool, PROFILES[profile].reviewers, sample.seed)
+        if not samples or shown_ones:
+            folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
+        complete = read_sample(folder)
+        assert complete is not None  # noqa: S101  # one was written above, or before
+        return MadeBook(book, complete, n_new)
+
+
+def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> tuple[BookInfo, int]:
+    """The book with the items of a pool: a new one, or that of the same run."""
+    try:
+        book = store.books.get(name)
+    except UnknownNameError:
+        book = store.books.create(name, pool, review_settings(reviewers, seed), guideline=GUIDELINE)
+        return book, book.n_items
+    if book.settings.mode is not Mode.REVIEW or book.source.get("runs") != [run.model_dump() for run in pool.runs]:
+        raise UsageError(f"there is a book {name} already, of something else", hint="choose another name")
+    return book, store.books.add_pool(book.id, pool)
+
+
+def _pool(name: str, digest: str, index: RunIndex, records: Iterable[Waiting], snapshot: Snapshot) -> Pool:
+    queries, items = {}, []
+    for each in records:
+        query_id, attempt = each.reviewable.query_id, each.status.attempt
+        candidate = index.candidates[query_id]
+        strata: dict[str, str] = {"task_type": candidate.task_type, "difficulty": candidate.difficulty}
+        queries[query_id] = PooledQuery(id=query_id, text=candidate.query_text, strata=strata)
+        material = material_of(index, each, snapshot)
+        items.append(PooledItem(query=query_id, doc=_doc(attempt), fields=material.model_dump(mode="json")))
+    runs = (PooledRun(name=index.folder.path.resolve().name, digest=digest),)
+    return Pool(name=name, method="depth", depth=1, runs=runs, queries=tuple(queries.values()), items=tuple(items))
+
+
+def _doc(attempt: int) -> str:
+    return f"attempt {attempt}"
+
+
+def material_of(index: RunIndex, waiting: Waiting, snapshot: Snapshot) -> ReviewMaterial:
+    """A record as its reviewers see it. No model is named."""
+    query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
+    candidate, answer = index.candidates[query_id], index.answers.get(query_id, attempt)
+    assert answer is not None  # noqa: S101  # only records with an answer wait for people
+    report = index.reports.get(query_id, attempt)
+    facts = [*answer.must_mention_facts, *answer.must_not_mention_facts]
+    places = [*answer.expected_line_ranges, *(place for fact in facts for place in fact.citations)]
+    places += [each.citation for each in report.claim_verdicts if each.citation] if report else []
+    same = {"task_type", "difficulty", "expected_entities", "expected_files", "expected_line_ranges", "confidence"}
+    same |= {"must_mention_facts", "must_not_mention_facts", "canonical_narrative"}
+    return ReviewMaterial.model_validate(
+        answer.model_dump(mode="json", include=same)
+        | {
+            "difficulty_rationale": candidate.difficulty_rationale,
+            "targets": [*candidate.target_entity_ids, *candidate.target_files],
+            "uncertainty_notes": answer.uncertainty_notes or "",
+            "reasons": list(waiting.messages),
+            "may_keep": waiting.may_keep,
+            "claims": [each.model_dump(mode="json") for each in report.claim_verdicts] if report else [],
+            "findings": report.findings if report else "",
+            "missing": [*report.missing_entities, *report.missing_files] if report else [],
+            "sources": [each.model_dump() for each in cited_lines(places or answer.source_evidence, snapshot)],
+            "commit": index.folder.manifest.commit,
+        }
+    )
+
+
+def cited_lines(places: Iterable[CitedLines], snapshot: Snapshot) -> list[SourceLines]:
+    """The lines of the places, file by file; places that are near each other are one."""
+    ranges: dict[str, list[list[int]]] = defaultdict(list)
+    for place in sorted(places, key=lambda each: (each.start, each.end)):
+        of_file = ranges[place.file]
+        if of_file and place.start <= of_file[-1][1] + NEAR:
+            of_file[-1][1] = max(of_file[-1][1], place.end)
+        else:
+            of_file.append([place.start, place.end])
+    return [_lines(file, start, end, snapshot) for file in sorted(ranges) for start, end in ranges[file]]
+
+
+def _lines(file: str, start: int, end: int, snapshot: Snapshot) -> SourceLines:
+    text = snapshot.text(file)
+    if text is None:
+        return SourceLines(file=file, start=start, end=end, problem="This file is not in the snapshot, or is no text.")
+    lines = text.removesuffix("\n").split("\n")
+    if start > len(lines):
+        problem = f"The file has {len(lines):,} lines: {start}-{end} are none of them."
+        return SourceLines(file=file, start=start, end=end, problem=problem)
+    part = lines[start - 1 : min(end, start - 1 + MOST_LINES)]
+    more = min(end, len(lines)) - (start - 1) - len(part)
+    plain = "\n".join(part).replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return SourceLines(
+        file=file, start=start, end=end, text=plain, problem=f"{more:,} more lines are not shown." if more > 0 else ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came back from a book."""
+
+    book: str
+    n_new: int
+    """Decisions that were not in the run folder yet."""
+    undecided: tuple[str, ...]
+    """Records that wait for a reviewer."""
+    differing: tuple[str, ...]
+    """Records that wait for a lead."""
+    late: tuple[str, ...]
+    """Changed after they were sent back or dropped: that stays as it is."""
+
+
+def collect_reviews(run: Path, store: Store) -> Collected:
+    """Write the decisions of a book into the run folder, each once: `human_reviews.jsonl`, and `05_rejected.jsonl` of what is dropped.
+
+    Raises:
+        UsageError: no record of the run was given to people.
+    """
+    with RunFolder.writing(run) as folder:
+        sample = read_sample(folder)
+        if sample is None:
+            hint = "make a book of it with `cranfield golden review`"
+            raise UsageError("no record of this run was given to people", path=shown(run), hint=hint)
+        index, book = RunIndex(folder), store.books.get(sample.book)
+        before = {(each.query_id, each.attempt): each for lines in index.reviews.values() for each in lines}
+        n_new, late, waits = 0, [], defaultdict[ItemState, list[str]](list)
+        for item in store.reading.items(book.id):
+            if item.state not in {ItemState.DONE, ItemState.ADJUDICATED}:
+                waits[item.state].append(item.query)
+                continue
+            review = human_review(item, book.name)
+            old = before.get((review.query_id, review.attempt))
+            if old is not None and old != review and old.disposition is not Disposition.KEEP:
+                late.append(item.query)
+            elif old != review:
+                folder.append(Step.HUMAN_REVIEWS, review)
+                n_new += 1
+                old = review
+            if old.disposition is Disposition.DROP and (old.query_id, old.attempt) not in index.dropped:
+                folder.append(Step.REJECTED, _dropped(old))
+        return Collected(
+            book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE]), tuple(late)
+        )
+
+
+def _dropped(review: HumanReview) -> Rejection:
+    kind = review.failure_mode.value if review.failure_mode else review.verdict.value
+    return Rejection(
+        query_id=review.query_id,
+        attempt=review.attempt,
+        at=review.reviewed_at,
+        state=State.DROPPED,
+        reasons=(Finding(kind=kind, message=review.reason),),
+    )
+
+
+def human_review(item: ItemView, book: str) -> HumanReview:
+    """The decision that holds of an item: that of the lead, or the one that all reviewers gave."""
+    rows = [row for row in item.ratings if row.kind is RaterKind.PERSON and row.action is Action.GRADE]
+    opinions = [_opinion(row) for row in rows]
+    if item.final is not None:
+        decision = {"verdict": VERDICTS[item.final], "reason": item.final_reason} | data_of(item).model_dump(
+            mode="json"
+        )
+    else:
+        first = opinions[0]
+        decision = first.model_dump(mode="json", exclude={"reviewer", "at"})
+        for field in ("reason", "hint"):
+            decision[field] = " / ".join(dict.fromkeys(filter(None, (getattr(each, field) for each in opinions))))
+    at = item.final_at or max((row.at for row in rows), default=0)
+    return HumanReview.model_validate(
+        decision
+        | {
+            "query_id": item.query,
+            "attempt": int(item.doc.removeprefix("attempt ")),
+            "opinions": opinions,
+            "lead": item.final_by or "",
+            "book": book,
+            "reviewed_at": _time(at),
+        }
+    )
+
+
+def _opinion(row: RatingRow) -> Opinion:
+    values = data_of(row).model_dump(mode="json") | {"verdict": VERDICTS[row.grade or 0], "reason": row.reason}
+    return Opinion.model_validate(values | {"reviewer": row.rater, "at": _time(row.at)})
+
+
+def _time(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,113 @@
+"""What the review of a batch by people came to, as a Document."""
+
+from __future__ import annotations
+
+from cranfield.golden.review import Ceiling, ReviewReport
+from cranfield.numbers import format_percent
+from cranfield.record import plain
+from cranfield.reporting.document import Bullets, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
+from cranfield.words import first_of
+
+CEILINGS = {
+    Ceiling.SERIOUS: "major issue or wrong",
+    Ceiling.MINOR: "minor issue",
+    Ceiling.WRONG_ON_EASY: "wrong on easy",
+}
+
+
+def review_document(run: str, report: ReviewReport) -> Document:
+    """Ceilings, what the sample can show, failure modes."""
+    sections = [
+        Section("ceilings", "Ceilings", (_ceilings(report), *(Paragraph(note, "note") for note in report.notes))),
+        Section("evidence", "What the sample shows", _evidence(report)),
+        Section("decisions", "Decisions", (KeyValues(_decisions(report)),)),
+    ]
+    if report.feedback:
+        lines = tuple(
+            f"{each.query_id}: {each.failure_mode.value.replace('_', ' ')}: {each.reason}" for each in report.feedback
+        )
+        sections.append(Section("failures", "Failures", (Bullets(lines),)))
+    return Document(
+        title="Review by people",
+        subtitle=(f"{run}: {report.outcome.value}", f"profile {report.profile.name}"),
+        sections=tuple(sections),
+        payload=lambda: {"run": run, **_payload(report)},
+        tidy=lambda: tidy_table(
+            ("ceiling", "count", "n", "breached"),
+            [(each.value, report.tally.count(each), report.tally.n, each in report.breached) for each in Ceiling],
+        ),
+    )
+
+
+def _ceilings(report: ReviewReport) -> Table:
+    profile, tally = report.profile, report.tally
+    bounds = {
+        Ceiling.SERIOUS: f"under {format_percent(float(profile.serious))}",
+        Ceiling.MINOR: f"under {format_percent(float(profile.minor))}",
+        Ceiling.WRONG_ON_EASY: "none",
+    }
+    rows = [
+        (
+            CEILINGS[each],
+            f"{tally.count(each)} of {tally.n}",
+            bounds[each],
+            "breached" if each in report.breached else "holds",
+        )
+        for each in Ceiling
+    ]
+    return Table(tuple(map(Column, ("Ceiling", "Found", "Allowed", "Result"))), rows, "Ceilings of the sample")
+
+
+def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
+    if not report.tally.n:
+        return (KeyValues((("sample", "none: a person sees every record"),)),)
+    bounds = [("serious defects, 95 % upper bound", _bound(report.tally.upper))]
+    if report.cumulative.n > report.tally.n:
+        counts = f"{report.cumulative.serious} of {report.cumulative.n}"
+        bounds.append(("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative.upper)}"))
+    rows = [(format_percent(rate), format_percent(passes)) for rate, passes in report.characteristic]
+    columns = (Column("True rate of serious defects"), Column("Probability to pass"))
+    return KeyValues(tuple(bounds)), Table(columns, rows, "Operating characteristic of the ceiling of serious defects")
+
+
+def _bound(value: float | None) -> str:
+    return "none" if value is None else format_percent(value)
+
+
+def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
+    rows = [
+        (verdict.value.replace("_", " "), f"{n} in the sample, {report.verdicts_must_see[verdict]} besides")
+        for verdict, n in report.verdicts.items()
+    ]
+    rows += [(name.value.replace("_", " "), str(n)) for name, n in report.dispositions.items()]
+    rows.append(("edited", str(report.n_edited)))
+    if report.n_spot_checked:
+        rows.append(
+            ("narratives checked after the judge", f"{report.n_spot_checked}, {report.n_spot_failed} not in order")
+        )
+    for label, names in (("without a decision", report.unreviewed), ("without a second reviewer", report.unconfirmed)):
+        if names:
+            rows.append((label, f"{len(names)}: {first_of(names)}"))
+    return tuple(rows)
+
+
+def _payload(report: ReviewReport) -> dict[str, object]:
+    tally, total = report.tally, report.cumulative
+    return {
+        "outcome": report.outcome.value,
+        "profile": report.profile.name,
+        "sample": {"n": tally.n, "serious": tally.serious, "minor": tally.minor, "wrong_on_easy": tally.wrong_on_easy},
+        "upper_bound": tally.upper,
+        "cumulative": {"n": total.n, "serious": total.serious, "upper_bound": total.upper},
+        "breached": [each.value for each in report.breached],
+        "verdicts": {verdict.value: n for verdict, n in report.verdicts.items()},
+        "verdicts_must_see": {verdict.value: n for verdict, n in report.verdicts_must_see.items()},
+        "dispositions": {name.value: n for name, n in report.dispositions.items()},
+        "edited": report.n_edited,
+        "spot_check": {"n": report.n_spot_checked, "failed": report.n_spot_failed},
+        "unreviewed": list(report.unreviewed),
+        "unconfirmed": list(report.unconfirmed),
+        "operating_characteristic": [{"rate": rate, "passes": passes} for rate, passes in report.characteristic],
+        "feedback": [plain(each.model_dump(mode="json")) for each in report.feedback],
+        "notes": list(report.notes),
+    }
