@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 from cranfield.model.judging import Judging
 from cranfield.model.label import Label
@@ -120,6 +120,8 @@ class Meta:
     """Values that the stratum `task_type` may have; empty: the common ones."""
     judging: Judging | None = None
     """How the judgments were made, where they are those of a book."""
+    assembly: Mapping[str, Any] = field(default_factory=dict)
+    """How a golden set was assembled: models, prompts, tools, reviewers, error rates, retired models."""
 
     def days_overdue(self, today: date) -> int:
         """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""

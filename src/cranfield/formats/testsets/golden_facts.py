@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
@@ -62,6 +62,7 @@ class _Facts(OpenModel):
     source_file_hashes: dict[str, str] = Field(default_factory=dict)
     task_types: list[Text] = Field(default_factory=list)
     known_limitations: list[Text] = Field(default_factory=list)
+    assembly: dict[str, JsonValue] = Field(default_factory=dict)
     cranfield: _More | None = None
 
 
@@ -109,6 +110,7 @@ def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
         source_files=dict(facts.source_file_hashes),
         counts=_marginals(facts),
         task_types=tuple(facts.task_types),
+        assembly=dict(facts.assembly),
     )
     if more.meta is None:
         return own
@@ -174,6 +176,8 @@ def write_facts(testset: TestSet, path: Path) -> None:
         facts["task_types"] = list(meta.task_types)
     if meta.source_files:
         facts["source_file_hashes"] = dict(meta.source_files)
+    if meta.assembly:
+        facts["assembly"] = dict(meta.assembly)
     if more := _more(testset, path, facts):
         facts["cranfield"] = more
     write_unicode(facts_path(path), [json.dumps(facts, indent=2, ensure_ascii=False) + "\n"])

@@ -209,6 +209,7 @@ def meta_of(model: MetaModel) -> Meta:
         ids=model.ids,
         task_types=tuple(model.task_types),
         judging=None if model.judging is None else judging_of(model.judging),
+        assembly=dict(model.assembly),
     )
 
 

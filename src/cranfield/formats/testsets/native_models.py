@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import JsonValue as AnyJson
 from pydantic.config import JsonDict, JsonValue
 
 from cranfield.formats.io.files import write_text
@@ -350,6 +351,8 @@ class MetaModel(Strict):
     it), `row` (the number of the query) or `text` (the question); empty: the ids stand in the file."""
     judging: JudgingModel | None = None
     """How the judgments were made, where they were frozen from a book."""
+    assembly: dict[Id, AnyJson] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    """How a golden set was assembled: models, prompts, tools, reviewers, error rates, retired models."""
 
 
 class TestSetModel(Strict):
