@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
+from cranfield.golden.batch_drift import METRICS, BatchVerdict, MetricKind
+from cranfield.golden.batch_drift import batch_drift as with_all_draws
 from cranfield.golden.retirement import Decision, ModelRecord, SequentialTest, model_histories, run_trials
+from cranfield.model import Entity, Fact, Label, Lines, Query, Span, TestSet
 from cranfield.stats.two_sample import stratified_ks
 
 counts = st.lists(st.integers(0, 9).map(float), min_size=1, max_size=12)
@@ -94,3 +98,94 @@ def test_models_are_judged_in_each_of_their_roles() -> None:
 def test_settings_that_make_no_test_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         SequentialTest(**settings)
+
+
+batch_drift = partial(with_all_draws, n_draws=500)
+CELLS = (("locate", "easy"), ("explain", "medium"), ("debug", "hard"))
+
+
+def set_of(n: int, *, words: int = 100, entities: int = 0, cells=CELLS, seed: int = 0, label: bool = True) -> TestSet:
+    """Records whose numbers vary about the same values, but for those that are given."""
+    rng = random.Random(seed)
+    queries, targets, labels = [], {}, {}
+    for n_record in range(n):
+        query_id, (task_type, difficulty) = f"q{n_record}", cells[n_record % len(cells)]
+        text = " ".join(rng.choice(["where", "parse", "file", "reads", "cache"]) for _ in range(rng.randint(5, 12)))
+        queries.append(Query(query_id, text, {"task_type": task_type, "difficulty": difficulty}))
+        names = [f"src/m{rng.randint(1, 9)}.py::parse_{each}" for each in range(rng.randint(1, 3) + entities)]
+        targets[query_id] = tuple(Entity(name, lines=((1, rng.randint(2, 40)),)) for name in names)
+        facts = tuple(Fact(f"it reads {each} files", (Lines("src/m1.py", 1, 2),)) for each in range(rng.randint(3, 6)))
+        prose = " ".join(
+            rng.choice(["it", "reads", "the", "cache"]) for _ in range(rng.randint(words - 20, words + 20))
+        )
+        labels[query_id] = Label(must_mention=facts, must_not_mention=facts[:1], narrative=prose)
+    return TestSet("set", tuple(queries), targets=targets, labels=labels if label else {})
+
+
+def test_a_batch_of_the_same_kind_is_similar() -> None:
+    found = batch_drift(set_of(60), set_of(40, seed=1))
+    assert found.verdict is BatchVerdict.SIMILAR
+    assert all(each.result.p_adjusted >= each.result.p_two_sided for each in found.metrics)
+    assert (found.n_blessed, found.n_batch, found.uncompared) == (60, 40, {})
+
+
+def test_metrics_that_differ_are_named_and_the_others_are_not() -> None:
+    found = batch_drift(set_of(60), set_of(40, seed=1, words=160))
+    assert {each.name for each in found.differing} == {"words of the narrative"}
+    assert found.verdict is BatchVerdict.REQUEUE
+    more = batch_drift(set_of(60), set_of(40, seed=1, entities=3))
+    assert {"entities", "lines"} <= {each.name for each in more.differing} <= {"entities", "files", "lines"}
+
+
+def test_a_batch_of_other_cells_alone_is_no_drift() -> None:
+    easy, hard = set_of(40, cells=CELLS[:1]), set_of(40, cells=CELLS[1:], seed=1, words=160)
+    found = batch_drift(easy, hard)
+    assert found.verdict is BatchVerdict.UNTESTED
+    assert found.uncompared == {"debug:hard": 20, "explain:medium": 20, "locate:easy": 40}
+
+
+def test_a_metric_without_enough_records_is_not_tested_and_says_so() -> None:
+    found = {each.name: each for each in batch_drift(set_of(60), set_of(40, seed=1, label=False)).metrics}
+    narrative = found["words of the narrative"]
+    assert (narrative.n_blessed, narrative.n_batch, narrative.result.p_two_sided) == (60, 0, None)
+    assert narrative.result.note == "60 and 0 records have a value, 10 of each are needed"
+    assert found["entities"].result.p_two_sided is not None
+
+
+def test_scores_of_a_system_are_compared_too() -> None:
+    blessed, batch = set_of(60), set_of(40, seed=1)
+    good, bad = dict.fromkeys(blessed.query_ids, 1.0), dict.fromkeys(batch.query_ids, 0.0)
+    found = batch_drift(blessed, batch, {"RR@10 of grep": (good, bad)})
+    assert [(each.name, each.kind) for each in found.differing] == [("RR@10 of grep", MetricKind.SCORE)]
+
+
+def test_requeued_batches_that_do_not_differ_are_at_most_alpha() -> None:
+    blessed = set_of(45)
+    verdicts = [batch_drift(blessed, set_of(30, seed=seed), seed=seed).verdict for seed in range(1, 13)]
+    assert verdicts.count(BatchVerdict.REQUEUE) <= 3  # of 12 at 5 %: 4 or more have a chance of .0022
+
+
+def test_what_a_metric_counts() -> None:
+    query = Query("q", "where does parse_file cache a result", {"task_type": "locate", "difficulty": "easy"})
+    lines = Lines("a/b.py", 5, 8)
+    label = Label(
+        line_ranges=(lines,), must_mention=(Fact("reads the file", (lines, lines)),), narrative="Reads the file."
+    )
+    targets = (Entity("a/b.py::Reader.parse_file", lines=((1, 6),)), Span("c/d.py", 1, 2))
+    testset = TestSet("set", (query,), targets={"q": targets}, labels={"q": label}, files={"q": ("a/b.py", "e.md")})
+    values = {each.name: each.blessed_mean for each in batch_drift(testset, testset).metrics}
+    assert values == {
+        "entities": 1,
+        "files": 3,
+        "folders": 3,
+        "lines": 10,  # 1 to 8, and 2 of the other file
+        "must-mention facts": 1,
+        "must-not-mention facts": 0,
+        "citations a fact": 2,
+        "words of the query": 6,
+        "query words in names": pytest.approx(1 / 3),  # parse, of parse, cache and result
+        "words of the narrative": 3,
+        "words a fact": 3,
+        "narrative words in facts": 1,
+    }
+    assert len(values) == len(METRICS)

@@ -1,0 +1,205 @@
+"""An existing set as the records of a run: its queries as candidates, its targets and labels as the oracle's answers.
+
+What a record does not say is missing, not wrong: a set without facts, narratives or evidence enters, and the gate says which
+checks could run. A set may enter at the gate, or later, where what comes before is known to be done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from cranfield.errors import Problem, TestSetError, shorten
+from cranfield.golden.records import Confidence, Difficulty, EntityRoleName, Evidence, OracleAnswer, QueryCandidate
+from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
+from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
+from cranfield.words import n_of
+
+DIFFICULTY = "difficulty"
+DIFFICULTIES: tuple[str, ...] = get_args(Difficulty)
+ENTERS_AT = "enters_at"
+"""Key of the manifest of a run: an `EntryStep`."""
+MOST_SPANS = 3
+"""That a candidate names; its answer has all."""
+_EVIDENCE, _CONFIDENCE, _UNCERTAINTY = "source_evidence", "confidence", "uncertainty_notes"
+"""Keys of a golden record that a label keeps among its other keys."""
+
+
+class EntryStep(StrEnum):
+    """Where the records of an existing set go on from."""
+
+    GATE = "gate"
+    ADVERSARY = "adversary"
+    """The gate does not run."""
+    PEOPLE = "people"
+    """Neither does the adversary: the sample of the review is drawn from the records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Of queries that do not say."""
+
+    task_type: str = ""
+    difficulty: str = ""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The records of an existing set."""
+
+    candidates: tuple[QueryCandidate, ...]
+    answers: tuple[OracleAnswer, ...]
+    notes: tuple[str, ...]
+    """What of the set its records do not say."""
+    carried: Mapping[str, Mapping[str, Any]]
+    """Query id to the provenance and the other keys of its label, which the records of a run have no place for."""
+
+
+def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | None = None) -> Imported:
+    """The records of a set.
+
+    Args:
+        testset: its queries expect entities, spans of lines, or files.
+        commit: of the repository that they are checked against.
+        at: time of the import.
+        defaults: task type and difficulty of queries without.
+
+    Raises:
+        TestSetError: with every query that cannot enter, and what it lacks.
+    """
+    given = defaults or Defaults()
+    problems = [problem for query in testset.queries for problem in _problems(testset, query, given)]
+    if problems:
+        raise TestSetError(problems)
+    lost = Counter[str]()
+    author = f"imported:{testset.name}"
+    stamp = {"commit": commit, "imported_from": testset.digest, "authored_by": author, "created_at": at}
+    candidates, answers = [], []
+    for query in testset.queries:
+        cell = {"query_id": query.id, TASK_TYPE: _task_type(query, given), DIFFICULTY: _difficulty(query, given)}
+        targets, label = testset.targets[query.id], testset.labels.get(query.id, Label())
+        candidates.append(QueryCandidate.model_validate({**_candidate(query, targets, label, lost), **cell, **stamp}))
+        answer = _answer(targets, testset.files.get(query.id, ()), label, lost)
+        answers.append(OracleAnswer.model_validate({**answer, **cell, **stamp}))
+    carried = {query_id: _carried(label) for query_id, label in testset.labels.items()}
+    return Imported(
+        tuple(candidates),
+        tuple(answers),
+        tuple(n_of(n, what) for what, n in lost.items() if n),
+        {query_id: values for query_id, values in carried.items() if values},
+    )
+
+
+def _task_type(query: Query, defaults: Defaults) -> str:
+    return (query.strata.get(TASK_TYPE) or defaults.task_type).casefold()
+
+
+def _difficulty(query: Query, defaults: Defaults) -> str:
+    return (query.strata.get(DIFFICULTY) or defaults.difficulty).casefold()
+
+
+def _problems(testset: TestSet, query: Query, defaults: Defaults) -> list[Problem]:
+    """Everything for which a query cannot enter."""
+    found = []
+    targets = testset.targets.get(query.id, ())
+    others = [target.label for target in targets if not isinstance(target, Entity | Span | File)]
+    if others or not targets:
+        message, expected = f"query {query.id!r} expects something else", "entities, spans of lines, or files"
+        found.append(Problem(message, expected=expected, got=shorten(others[0]) if others else "no place"))
+    if not query.text.strip():
+        found.append(Problem(f"query {query.id!r} has no text"))
+    for name, value, known in (
+        (TASK_TYPE, _task_type(query, defaults), TASK_TYPES),
+        (DIFFICULTY, _difficulty(query, defaults), DIFFICULTIES),
+    ):
+        if value not in known:
+            message = f"query {query.id!r} has {f'an unknown {name}' if value else f'no {name}'}"
+            hint = f"{{{name}=NAME}} is that of all queries without"
+            got = shorten(value) if value else None
+            found.append(Problem(message, expected=", ".join(known), got=got, hint=hint, parameters=(name,)))
+    wrong = [span for span in targets if isinstance(span, Span) and not _is_grade(span.grade)]
+    if wrong:
+        message = f"query {query.id!r} has a span of an unknown grade"
+        found.append(Problem(message, expected="1, 2 or 3", got=f"{wrong[0].grade:g}"))
+    return found
+
+
+def _is_grade(grade: float) -> bool:
+    return grade in {1, 2, 3}
+
+
+def _candidate(query: Query, targets: Sequence[Target], label: Label, lost: Counter[str]) -> dict[str, Any]:
+    spans = [target for target in targets if isinstance(target, Span)]
+    named = sorted(spans, key=lambda span: -span.grade)[:MOST_SPANS]
+    lost["candidates with only the best three of their spans"] += len(spans) > MOST_SPANS
+    expectation = label.classifier_expectation.casefold()
+    return {
+        "query_text": query.text,
+        "target_entity_ids": [target.id for target in targets if isinstance(target, Entity)],
+        "target_files": [target.path for target in targets if isinstance(target, File)],
+        "target_spans": [
+            {"file": span.path, "start": span.start, "end": span.end, "grade": int(span.grade)} for span in named
+        ],
+        "difficulty_rationale": label.difficulty_rationale,
+        "classifier_expectation": expectation if expectation in TASK_TYPES else None,
+    }
+
+
+def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost: Counter[str]) -> dict[str, Any]:
+    spans = [target for target in targets if isinstance(target, Span)]
+    of_entities = [span for target in targets if isinstance(target, Entity) for span in target.spans]
+    own_files = [target.path for target in targets if isinstance(target, Span | File)]
+    ranges = [asdict(lines) for lines in label.line_ranges]
+    confidence = label.more.get(_CONFIDENCE)
+    lost["unknown values of confidence"] += confidence not in (None, *get_args(Confidence))
+    return {
+        "expected_entities": [_entity(target.id, label, lost) for target in targets if isinstance(target, Entity)],
+        "expected_files": list(dict.fromkeys(files or own_files)),
+        "expected_line_ranges": ranges
+        or [
+            {"file": span.path, "start": span.start, "end": span.end} for span in dict.fromkeys([*spans, *of_entities])
+        ],
+        "must_mention_facts": list(map(_fact, label.must_mention)),
+        "must_not_mention_facts": list(map(_fact, label.must_not_mention)),
+        "canonical_narrative": label.narrative,
+        _EVIDENCE: _evidence(label, lost),
+        _CONFIDENCE: confidence if confidence in get_args(Confidence) else None,
+        _UNCERTAINTY: label.more.get(_UNCERTAINTY) or None,
+        "baseline_answerable": label.baseline_answerable,
+    }
+
+
+def _entity(entity_id: str, label: Label, lost: Counter[str]) -> dict[str, Any]:
+    found = next((role for role in label.roles if role.entity_id == entity_id), None)
+    role = found.role if found is not None else ""
+    is_known = role in get_args(EntityRoleName)
+    lost["unknown roles"] += bool(role) and not is_known
+    rationale = found.rationale if found is not None else ""
+    return {"entity_id": entity_id, "role": role if is_known else None, "rationale": rationale}
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    return {"fact": fact.text, "citations": [asdict(lines) for lines in fact.citations]}
+
+
+def _evidence(label: Label, lost: Counter[str]) -> list[Any]:
+    """The evidence of a record; an entry that is none is counted."""
+    found = []
+    entries = label.more.get(_EVIDENCE) or []
+    for each in entries if isinstance(entries, list) else [entries]:
+        try:
+            found.append(Evidence.model_validate(each))
+        except ValidationError:
+            lost["unreadable entries of evidence"] += 1
+    return found
+
+
+def _carried(label: Label) -> dict[str, Any]:
+    own = {_EVIDENCE, _CONFIDENCE, _UNCERTAINTY}
+    more = {key: value for key, value in label.more.items() if key not in own}
+    return {**({"provenance": dict(label.provenance)} if label.provenance else {}), **({"more": more} if more else {})}
