@@ -100,6 +100,12 @@ def _words(text: str) -> int:
     return len(text.split())
 
 
+def _share(text: str, names: Sequence[str]) -> float | None:
+    """Of the content words of a text, those that stand in names; None of a text without any."""
+    found, n = overlap(text, names)
+    return found / n if n else None
+
+
 def _facts(record: Record) -> list[str]:
     return [fact.text for fact in record.label.must_mention]
 
@@ -117,7 +123,7 @@ METRICS: tuple[Metric, ...] = (
         lambda record: fmean(len(fact.citations) for fact in record.label.must_mention) if _facts(record) else None,
     ),
     Metric("words of the query", MetricKind.TEXT, lambda record: _words(record.query.text)),
-    Metric("query words in names", MetricKind.TEXT, lambda record: float(overlap(record.query.text, record.names))),
+    Metric("query words in names", MetricKind.TEXT, lambda record: _share(record.query.text, record.names)),
     Metric("words of the narrative", MetricKind.TEXT, lambda record: _words(record.label.narrative) or None),
     Metric(
         "words a fact",
@@ -127,7 +133,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "narrative words in facts",
         MetricKind.TEXT,
-        lambda record: float(overlap(record.label.narrative, _facts(record))) if record.label.narrative else None,
+        lambda record: _share(record.label.narrative, _facts(record)),
     ),
 )
 """What is compared, besides the scores of systems that the caller has."""
