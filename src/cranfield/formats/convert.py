@@ -18,7 +18,7 @@ from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_n
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
 from cranfield.formats.testsets.id_rules import with_id_rule
-from cranfield.model import Run, TestSet
+from cranfield.model import Entity, Run, Span, Target, TestSet
 from cranfield.model.query_ids import DEFAULT_ID_RULE, id_of
 from cranfield.words import first_of, is_formula, n_of
 
@@ -149,6 +149,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     sentences: list[str] = []
     bare = {query.id for query in testset.queries if not is_judged(testset, query)}
     given = testset
+    testset = _by_lines(testset, entry, sentences)
     if entry.grouping is not None:
         testset = _in_groups(testset, entry, path, sentences)
     for name, feature in FEATURES.items():
@@ -185,6 +186,32 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     fields = ("files", "legacy", "ratings", "groups", "labels")
     kept = {name: {q: value for q, value in getattr(testset, name).items() if q in ids} for name in fields}
     return replace(testset, **kept), tuple(sentences)  # type: ignore[arg-type]  # each is a mapping of its own field
+
+
+def _by_lines(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet:
+    """Entities whose lines are known, as spans of the same grade; of the same lines twice, the higher grade.
+
+    Only for a format that holds spans, and no entities.
+    """
+    found = [target for targets in testset.targets.values() for target in targets]
+    n = sum(isinstance(target, Entity) and bool(target.lines) for target in found)
+    if not n or "entities" in entry.holds or "spans" not in entry.holds:
+        return testset
+    sentences.append(f"{n_of(n, 'entities')} written as lines")
+    targets: dict[str, tuple[Target, ...]] = {}
+    for query_id, expected in testset.targets.items():
+        parts: dict[str, Target] = {}
+        for target in expected:
+            for part in _spans(target) if isinstance(target, Entity) and target.lines else (target,):
+                known = parts.get(part.label)
+                if not (isinstance(part, Span) and isinstance(known, Span) and known.grade >= part.grade):
+                    parts[part.label] = part
+        targets[query_id] = tuple(parts.values())
+    return replace(testset, targets=targets)
+
+
+def _spans(entity: Entity) -> tuple[Target, ...]:
+    return tuple(replace(span, grade=entity.grade) for span in entity.spans)
 
 
 def _refuse_doubled(testset: TestSet, path: Path) -> None:

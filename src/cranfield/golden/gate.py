@@ -195,7 +195,7 @@ CHECKS: Mapping[Check, CheckSpec] = {
         "7.2 and 9.1",
         _no("rationale or expectation", lambda record: not list(checks.rationale(record))),
     ),
-    Check.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1; Appendix B, 6"),
+    Check.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1"),
     Check.GREP_ONLY: CheckSpec(checks.grep_only, "what a plain search answers is easy", "3.1"),
     Check.SCORER: CheckSpec(
         checks.scorer, "the expected answer scores 1, an empty one 0", "in no section: it finds broken labels"

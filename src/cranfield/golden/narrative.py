@@ -37,7 +37,12 @@ class NamesAllowed:
         return not self.files.isdisjoint(paths)
 
     def entity(self, ids: Iterable[str]) -> bool:
-        """Whether one of these is expected; or holds, or lies in, what is; or is a field of a class that does."""
+        """Whether one of these is expected; or holds, or lies in, what is; or is a field of a class that does.
+
+        Where no entities are expected, those of expected files are.
+        """
+        if not self.entities:
+            return self.file(entity.partition(ENTITY_MARK)[0] for entity in ids)
         return any(self._is_allowed(entity) for entity in ids)
 
     def _is_allowed(self, entity: str) -> bool:

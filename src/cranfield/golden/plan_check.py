@@ -13,6 +13,8 @@ from cranfield.agents.protocol import Usage
 from cranfield.errors import CranfieldError, Problem, did_you_mean, shorten
 from cranfield.golden.parsed import folder_of, lies_in
 from cranfield.golden.plan import Plan, RoleSettings
+from cranfield.golden.records import MOST_SPANS
+from cranfield.golden.rules import RULES
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import language_of
 from cranfield.words import n_of
@@ -157,6 +159,10 @@ def _of_cells(plan: Plan) -> Iterator[Problem]:
         if times > 1:
             yield Problem(f"{times} cells of {task_type}, {difficulty}", path="cells", expected="one")
     for number, cell in enumerate(plan.cells):
+        rule = RULES[cell.key]
+        if plan.targets_of(cell) == "spans" and max(rule.entities.least, rule.files.least) > MOST_SPANS:
+            expected = f"targets of another kind: a query has {MOST_SPANS} spans at most, in {rule.files} files"
+            yield Problem("its rule cannot be met by spans", path=f"cells[{number}]", expected=expected)
         for place in cell.focus:
             if plan.scope_of(cell) and not any(lies_in(place, scope) for scope in plan.scope_of(cell)):
                 expected = ", ".join(plan.scope_of(cell))

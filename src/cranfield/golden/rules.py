@@ -1,8 +1,9 @@
 """What a record has to look like: one table of task type x difficulty, and the bounds of facts and words.
 
-The design that this follows defines difficulty twice: once for every task type (section 7.2: easy is one entity in one file,
-medium 2 to 3 entities, hard 3 or more in several modules), and again for the author of each type (section 9.1). They
-disagree: a medium `locate` has one entity in 9.1 and 2 to 3 in 7.2, a hard one 2 to 3 and 3 or more. This table decides:
+The design that this follows, KnowCode's *Golden Dataset Pipeline* (schema 1.0.0), defines difficulty twice: once for every task
+type (section 7.2: easy is one entity in one file, medium 2 to 3 entities, hard 3 or more in several modules), and again for
+the author of each type (section 9.1). They disagree: a medium `locate` has one entity in 9.1 and 2 to 3 in 7.2, a hard one
+2 to 3 and 3 or more. This table decides:
 
 - of entities, it allows what either section allows;
 - of files and folders, it demands what either section demands. A *module* is a file, since 9.1 calls both `parsers/` and

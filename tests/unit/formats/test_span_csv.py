@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
+from cranfield.formats.convert import write_testset
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.span_csv import read_span_csv, write_span_csv
-from cranfield.model import Query, Span, TestSet, content_id
+from cranfield.model import Entity, Query, Span, TestSet, content_id
 
 
 def put(folder: Path, text: str) -> Path:
@@ -122,3 +123,11 @@ def test_a_table_of_spans_is_written_as_its_makers_write_it(tmp_path):
     assert (tmp_path / "new.csv").read_text() == (
         'query,result1,result2\n"one, two",a.rs:1-2:2,b.rs:3-4:1\nthree,c.rs:5-6:2,\n'
     )
+
+
+def test_entities_with_known_lines_are_written_as_these_lines_and_others_are_reported(tmp_path):
+    entities = (Entity("a.py::f", 2, ((3, 9), (12, 12))), Entity("b.py::g", 1), Span("a.py", 3, 9, 1))
+    testset = TestSet("code", (Query("q", "text"),), targets={"q": entities})
+    notes = write_testset(testset, tmp_path / "s.csv", "spans-csv")
+    assert [note for note in notes if "entit" in note] == ["1 entity written as lines", "not carried over: 1 entity"]
+    assert read_span_csv(tmp_path / "s.csv").targets == {"q": (Span("a.py", 3, 9, 2), Span("a.py", 12, 12, 2))}

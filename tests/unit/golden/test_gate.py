@@ -156,6 +156,12 @@ def test_names_that_a_narrative_may_use(source, expected, narrative, found):
     assert names_not_expected(narrative, NamesAllowed(expected, files, source)) == found
 
 
+def test_where_no_entity_is_expected_a_narrative_may_name_those_of_expected_files(source):
+    allowed = NamesAllowed([], ["src/agent.py"], source)
+    narrative = "`Agent.smart_answer` asks retrieve_context, then `take`."
+    assert names_not_expected(narrative, allowed) == ["retrieve_context"]
+
+
 def test_the_example_of_the_design_fails_by_its_own_rules(source):
     """49 words, evidence from line 0, and an entity that it does not list: q_00042."""
     narrative = (

@@ -98,6 +98,10 @@ CHECKS = {
         "outside of the scope",
     ),
     "no headings": ({"scope": ["src"], "targets": "headings"}, "its scope has no files with headings"),
+    "spans in four files": (
+        {"targets": "spans", "cells": [{"task_type": "extend", "difficulty": "hard", "n": 5}]},
+        "its rule cannot be met by spans",
+    ),
     "least above most": ({"quotas": [{"path": "src", "least": 2, "most": 1}]}, "least is above most"),
     "quota above the total": (
         {"quotas": [{"path": "src/a", "least": 3}, {"path": "docs", "least": 3}]},
