@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from cranfield.golden.gate import Check
+from cranfield.golden.gate import CHECKS, Check
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +35,12 @@ def test_good_records_pass_and_every_kind_of_broken_one_is_caught_by_its_check(m
     assert [kind for kind, _, report in reports if claimed[kind] is None and not report.passed] == []
     assert {check for check in claimed.values() if check} == set(Check), "each check has a kind that it catches"
     assert "nothing expected" in mutations.table(reports)
+
+
+def test_the_page_lists_every_kind_and_every_check(mutations, checkout):
+    page = (checkout / "docs/how-to/golden-gate.md").read_text()
+    table = page.partition("```text\nkind")[2].partition("```")[0].splitlines()[1:]
+    assert [line[: line.index("  ")] for line in table] == list(mutations.KINDS)
+    assert [
+        row for check, spec in CHECKS.items() if (row := f"| `{check}` | {spec.what} | {spec.source} |") not in page
+    ] == []

@@ -46,6 +46,14 @@ def test_the_table_has_a_rule_for_every_type_and_difficulty():
         assert (difficulty == "hard") == (rule.files.least >= 2 and rule.files.most is None)
 
 
+def test_the_page_has_the_table(checkout):
+    page = (checkout / "docs/how-to/golden-plan.md").read_text()
+    rows = [
+        f"| {' | '.join(cell)} | {r.entities} | {r.files} | {r.folders} | {r.source} |" for cell, r in RULES.items()
+    ]
+    assert [row for row in rows if row not in page] == []
+
+
 @pytest.mark.parametrize(
     ("cell", "entities", "files", "problems"),
     [
