@@ -37,6 +37,7 @@ COMMANDS = (
     "book",
     "db",
     "agreement",
+    "answers",
     "judge",
     "golden",
     "explain",
@@ -53,7 +54,9 @@ COMMANDS = (
     "trec_eval",
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
-GROUPS = frozenset({"baseline", "book", "db", "golden", "pool", "testset", "system", "ci", "people", "intake"})
+GROUPS = frozenset(
+    {"answers", "baseline", "book", "db", "golden", "pool", "testset", "system", "ci", "people", "intake"}
+)
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""

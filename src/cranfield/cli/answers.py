@@ -1,0 +1,140 @@
+"""`cranfield answers`: score the answers of agents against the labels of a test set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.book.rate import (
+    AtOnceOption,
+    BaseUrlOption,
+    KeyOption,
+    MaxTokensOption,
+    Mode,
+    MoneyOption,
+    OutputOption,
+    PricesOption,
+    RecordOption,
+    ReplayOption,
+    TimeoutOption,
+    TokensOption,
+    read_budget,
+)
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+
+if TYPE_CHECKING:
+    from cranfield.answers.judge import Judge
+    from cranfield.answers.score import ScoredAnswers
+    from cranfield.project.answers import JudgedBy
+    from cranfield.project.loading import TestSetOptions
+
+SUBCOMMANDS = {"score": __name__}
+LabelsArgument = Annotated[
+    Path,
+    typer.Argument(metavar="LABELS", help="Test set whose queries have labels: entities, files, facts, a narrative."),
+]
+AnswersArgument = Annotated[
+    Path,
+    typer.Argument(metavar="ANSWERS", help="Answers, JSON Lines: query_id, text, and entities, files, spans if any."),
+]
+JudgeModelOption = Annotated[
+    str,
+    typer.Option(
+        "--judge-model",
+        metavar="PROVIDER:NAME",
+        help="Model that judges facts and narratives; without one, structure and verbatim facts alone are scored.",
+    ),
+]
+VotesOption = Annotated[
+    int, typer.Option("--votes", metavar="N", min=1, max=15, help="Votes on each fact and narrative; an odd number.")
+]
+TemperatureOption = Annotated[float, typer.Option("--temperature", metavar="X", min=0, help="Of the votes.")]
+CallsOption = Annotated[
+    Path | None,
+    typer.Option("--calls", metavar="FILE", help="Keep the judge's answers in this file; what it has costs no call."),
+]
+RedactOption = Annotated[
+    list[str] | None,
+    typer.Option("--redact", metavar="REGEX", help="Replace what it finds in all that a judge reads; repeat for more."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Also write a row a query, JSON Lines, to this file.")
+]
+
+
+@option_groups
+def score_command(
+    labels: LabelsArgument,
+    answers: AnswersArgument,
+    *,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+    judge_model: JudgeModelOption = "",
+    votes: VotesOption = 3,
+    base_url: BaseUrlOption = "",
+    api_key_env: KeyOption = "",
+    temperature: TemperatureOption = 0.7,
+    max_tokens: MaxTokensOption = 1_000,
+    output_mode: OutputOption = Mode.NATIVE,
+    timeout: TimeoutOption = 120.0,
+    concurrency: AtOnceOption = 4,
+    calls: CallsOption = None,
+    budget_tokens: TokensOption = None,
+    budget_money: MoneyOption = None,
+    prices: PricesOption = None,
+    record: RecordOption = None,
+    replay: ReplayOption = None,
+    redact: RedactOption = None,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Score answers: the entities and files that they name, then their facts, then the narrative of complete ones.
+
+    Exit codes: 0 scored; 3 calls of the judge failed; 4 its budget was reached.
+    """
+    from cranfield.agents.connect import Connection
+    from cranfield.answers.answer_file import write_rows
+    from cranfield.answers.judge import JudgeSettings
+    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.project.answers import JudgedBy, score_file
+    from cranfield.project.loading import load
+    from cranfield.reporting.documents.answers import answers_document
+
+    judged_by: JudgedBy | None = None
+    if judge_model:
+        settings = JudgeSettings(
+            judge_model, votes, temperature, seed, max_tokens, output_mode.value, timeout, concurrency
+        )
+        connection = Connection(judge_model, base_url, api_key_env, record=record, replay=replay)
+        judged_by = JudgedBy(connection, settings, read_budget(judge_model, budget_tokens, budget_money, prices), calls)
+    testset = load(labels, format=testset_format, options=options)
+    with sigterm_interrupts():
+        scored = score_file(testset, answers, judged_by, redact=tuple(redact or ()), seed=seed)
+    deliver(answers_document(testset, scored), output, html)
+    if out is not None:
+        write_rows(scored.rows(), out)
+        typer.echo(f"wrote {out}", err=True)
+    if scored.judge is not None:
+        _end(scored, scored.judge)
+
+
+def _end(scored: ScoredAnswers, judge: Judge) -> None:
+    """Exit with the code of what a judge could not do.
+
+    Raises:
+        typer.Exit: it failed.
+    """
+    from cranfield.agents.protocol import FailureKind
+
+    if judge.stopped is not None:
+        typer.echo(f"stopped: {judge.stopped.message}; facts without a verdict are counted as such", err=True)
+    if judge.stopped is not None and judge.stopped.kind is FailureKind.BUDGET:
+        raise typer.Exit(EXIT_INCONCLUSIVE)
+    if scored.n_failed:
+        raise typer.Exit(EXIT_SYSTEM)

@@ -1,0 +1,148 @@
+"""Scored answers as a Document."""
+
+from __future__ import annotations
+
+from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
+from cranfield.answers.narrative import NarrativeScore
+from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
+from cranfield.model import TestSet
+from cranfield.record import Fields, record_of
+from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
+from cranfield.reporting.documents.testset import table, testset_document
+from cranfield.words import first_of, n_of
+
+_YES_OR_NO = {True: "yes", False: "no", None: ""}
+FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
+NO_VERDICT = {
+    DecidedBy.NO_JUDGE: "no judge was called: `--judge-model`",
+    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
+    DecidedBy.FAILED: "calls of the judge failed",
+}
+"""Why a fact has no verdict."""
+
+
+def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
+    """Means, a row a query, and what was not scored."""
+    rows: list[tuple[Cell, ...]] = [
+        (mean.name, mean.mean, None if mean.low is None or mean.high is None else (mean.low, mean.high), mean.n,
+         mean.n_without)
+        for mean in scored.means
+    ]  # fmt: skip
+    columns = (
+        *(Column(""), Column("mean", "value"), Column("95 % CI", "interval"), Column("queries", "count")),
+        Column("without a value", "count"),
+    )
+    caption = "Shares have Wilson's interval, scores Student's t"
+    sections = [
+        Section("scores", "Scores", (table(caption, columns, rows),)),
+        Section("queries", "Queries", (_queries(scored),)),
+    ]
+    if notes := _notes(scored):
+        sections.append(Section("notes", "Notes", (Bullets(notes),)))
+    given = scored.rows()
+    names = list(given[0]) if given else []
+    tidy = tidy_table(names, [tuple(_cell(row[name]) for name in names) for row in given])
+    payload = {
+        "schema_version": 1,
+        "means": [record_of(mean, FIELDS) for mean in scored.means],
+        "judge": None if scored.judge is None else record_of(scored.judge.settings),
+        "queries": [_record(score) for score in scored.scores],
+        "unlabelled": list(scored.unlabelled),
+        "unknown": list(scored.unknown),
+    }
+    return testset_document("Answers", testset, sections, tidy, payload)
+
+
+def _queries(scored: ScoredAnswers) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            score.query_id,
+            _YES_OR_NO[score.structure_correct],
+            score.structure.score if score.structure is not None else None,
+            "" if score.facts is None else _facts(score.facts),
+            _narrative(score.narrative),
+            ""
+            if score.structure is None
+            else ", ".join(n for part in score.structure.deciding for n in score.structure.parts[part].missing),
+        )
+        for score in scored.scores
+    ]
+    columns = (
+        *(Column("query"), Column("complete"), Column("structure", "value"), Column("facts"), Column("narrative")),
+        Column("not named"),
+    )
+    return table("Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements", columns, rows)
+
+
+def _facts(facts: FactsScore) -> str:
+    n_must = sum(fact.kind is FactKind.MUST for fact in facts.facts)
+    wrong, without = facts.count(FactKind.MUST_NOT, FactVerdict.SUPPORTED), sum(f.verdict is None for f in facts.facts)
+    parts = [f"{facts.count(FactKind.MUST, FactVerdict.SUPPORTED)} of {n_must}"]
+    parts += [f"{wrong} wrong"] if wrong else []
+    parts += [f"{without} open"] if without else []
+    return ", ".join(parts)
+
+
+def _narrative(narrative: NarrativeScore | NoNarrative) -> str:
+    if isinstance(narrative, NoNarrative):
+        return ""
+    return "no majority" if narrative.rating is None else narrative.rating.replace("_", " ")
+
+
+def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
+    missing = [score.query_id for score in scored.scores if not score.is_answered]
+    facts = [fact for score in scored.scores if score.facts is not None for fact in score.facts.facts]
+    narratives = [score.query_id for score in scored.scores if score.narrative is NoNarrative.STRUCTURE]
+    notes = []
+    if scored.judge is None:
+        notes.append(
+            "No judge: only the structure is scored, and facts that are stated verbatim or not touched at all."
+        )
+    else:
+        settings = scored.judge.settings
+        notes.append(f"Judge {settings.model}: {settings.votes} votes; more than half of them decide.")
+    if missing:
+        notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
+    for by, why in NO_VERDICT.items():
+        if n := sum(fact.by is by for fact in facts):
+            notes.append(f"{n_of(n, 'facts')} without a verdict: {why}")
+    if narratives:
+        notes.append(f"{n_of(len(narratives), 'narratives')} not rated, as the structure is not complete")
+    if scored.unlabelled:
+        notes.append(f"{n_of(len(scored.unlabelled), 'queries')} without a label: {first_of(scored.unlabelled)}")
+    if scored.unknown:
+        others = n_of(len(scored.unknown), "answers")
+        notes.append(f"{others} to queries that the test set does not have: {first_of(scored.unknown)}")
+    return tuple(notes)
+
+
+def _record(score: AnswerScore) -> dict[str, object]:
+    return {
+        "query_id": score.query_id,
+        "blind_id": score.blind_id,
+        "answered": score.is_answered,
+        "structure": None
+        if score.structure is None
+        else {
+            "complete": score.structure.complete,
+            "score": score.structure.score,
+            "parts": {part.value: record_of(found) for part, found in score.structure.parts.items()},
+        },
+        "facts": None
+        if score.facts is None
+        else {
+            "correct": score.facts_correct,
+            "score": score.facts_score,
+            "facts": [record_of(fact) for fact in score.facts.facts],
+        },
+        "narrative": {
+            "rating": score.rating,
+            "why_not": score.narrative.value if isinstance(score.narrative, NoNarrative) else None,
+        },
+    }
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,174 @@
+"""Files of answers scored against a test set: blind, with a judge and without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cranfield.agents.budget import Budget
+from cranfield.agents.connect import Connection
+from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.scripted import Scripted
+from cranfield.answers.answer_file import read_answers
+from cranfield.answers.judge import JudgeSettings
+from cranfield.answers.score import NoNarrative, blind_answers, redaction
+from cranfield.cli.main import command_line
+from cranfield.errors import InputError, UsageError
+from cranfield.model import Entity, MatchingRules, Query, TestSet
+from cranfield.model.label import Fact, Label
+from cranfield.project.answers import JudgedBy, score_file
+from cranfield.reporting import render
+from cranfield.reporting.documents.answers import answers_document
+
+OPEN, ADD = "src/index.py::Index.open", "src/index.py::Index.add"
+LOCK, ERROR, TWICE = "`Index.open` takes a lock.", "A missing file is an error.", "The index is opened twice."
+LABELS = TestSet(
+    "set",
+    tuple(Query(f"q{n}", f"question {n}") for n in range(1, 6)),
+    targets={"q1": (Entity(OPEN),), "q2": (Entity(ADD),), "q3": (Entity(ADD),)},
+    files={"q1": ("src/index.py",)},
+    matching=MatchingRules(roots=("src",)),
+    labels={
+        "q1": Label(must_mention=(Fact(LOCK), Fact(ERROR)), must_not_mention=(Fact(TWICE),), narrative="It opens."),
+        "q2": Label(narrative="It adds."),
+        "q4": Label(must_mention=(Fact(ERROR),)),
+    },
+)
+ANSWERS = [
+    {"query_id": "q1", "text": f"Acme reads src/index.py with Index.open.\n- {LOCK}", "arm": "treatment"},
+    {"query_id": "q2", "text": "No idea.", "entities": []},
+    {"query_id": "q4", "text": "A file that is not there fails."},
+    {"query_id": "q9", "text": "?"},
+]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(answer) + "\n" for answer in ANSWERS))
+    return path
+
+
+def judge(request: Request) -> str:
+    """Supports what is said of a missing file; rates every narrative as equivalent."""
+    text = request.messages[0].text
+    if 'name="reference"' in text:
+        return json.dumps({"rating": "equivalent", "reason": ""})
+    is_error = ERROR in text.partition("</part-")[0]
+    quote = "fails" if "fails" in text else "lock"
+    return json.dumps({"verdict": "supported" if is_error else "absent", "quote": quote if is_error else ""})
+
+
+def judged(script: Callable[[Request], str | Answer], calls: Path | None = None) -> tuple[JudgedBy, Scripted]:
+    by = JudgedBy(Connection("scripted:judge", attempts=1), JudgeSettings("scripted:judge"), Budget(), calls)
+    return by, Scripted(script)
+
+
+def test_structure_alone_without_a_judge(answers: Path) -> None:
+    scored = score_file(LABELS, answers)
+    assert [(score.query_id, score.structure_correct, score.facts_correct) for score in scored.scores] == [
+        ("q1", True, None),  # two of three statements have no verdict
+        ("q2", False, None),
+        ("q3", False, None),
+        ("q4", None, None),  # nothing is expected but a fact
+    ]
+    assert (scored.unknown, scored.unlabelled) == (("q9",), ("q5",))
+    assert [score.query_id for score in scored.scores if not score.is_answered] == ["q3"]
+    assert scored.scores[0].narrative is NoNarrative.NO_JUDGE
+    complete, score, *others = scored.means
+    assert complete.mean == pytest.approx(1 / 3)
+    assert (complete.n, complete.n_without) == (3, 1)
+    assert score.mean == pytest.approx(1 / 3)
+    assert [mean.mean for mean in others] == [None, None, None]
+
+
+def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path) -> None:
+    by, source = judged(judge)
+    scored = score_file(LABELS, answers, by, source=source)
+    assert [score.facts_correct for score in scored.scores] == [True, None, None, True]
+    assert [score.rating for score in scored.scores] == ["equivalent", None, None, None]
+    assert scored.scores[1].narrative is NoNarrative.STRUCTURE
+    assert len(source.requests) == 8  # 3 facts that no rule decides and 1 narrative, 2 equal votes each
+    text = render(answers_document(LABELS, scored), "text")
+    assert "Judge scripted:judge: 3 votes" in text
+    assert "1 narrative not rated, as the structure is not complete" in text
+
+
+def test_scores_are_blind(answers: Path) -> None:
+    by, source = judged(judge)
+    score_file(LABELS, answers, by, source=source, redact=(r"(?i)acme", r"src/\S+"))
+    sent = "".join(str(request.record()) for request in source.requests)
+    for secret in ("Acme", "src/index.py", "treatment", "arm", "q1", "answers.jsonl"):
+        assert secret not in sent, secret
+    assert "[redacted] reads [redacted] with Index.open" in sent
+
+
+def test_the_order_is_that_of_the_seed_and_the_scores_are_not(answers: Path) -> None:
+    orders = []
+    for seed in range(8):
+        blind = blind_answers(LABELS, read_answers(answers), seed=seed)
+        orders.append(tuple(item.query_id for item in blind.answers))
+        assert blind == blind_answers(LABELS, read_answers(answers), seed=seed)
+        assert score_file(LABELS, answers, seed=seed).rows() == score_file(LABELS, answers).rows()
+    assert len(set(orders)) > 1
+
+
+def test_kept_answers_of_a_judge_serve_another_file(answers: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other-arm.jsonl"
+    other.write_text(answers.read_text().replace("treatment", "control"))
+    calls = tmp_path / "calls.jsonl"
+    by, source = judged(judge, calls)
+    rows = score_file(LABELS, answers, by, source=source).rows()
+    n = len(source.requests)
+    assert score_file(LABELS, other, by, source=source).rows() == rows
+    assert len(source.requests) == n
+
+
+def test_failures_of_a_judge_are_counted(answers: Path) -> None:
+    failure = Failure(FailureKind.REJECTED, "no such model", status=404)
+    by, source = judged(lambda _: Answer(failure=failure, usage=Usage(input=0, output=0)))
+    scored = score_file(LABELS, answers, by, source=source)
+    assert len(source.requests) <= by.settings.concurrency
+    assert scored.n_failed == 12  # 3 facts and 1 narrative, 3 votes each
+    assert scored.judge is not None
+    assert scored.judge.stopped == failure
+    assert "3 facts without a verdict: calls of the judge failed" in render(answers_document(LABELS, scored), "text")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[]", "not an answer"),
+        ('{"query_id": ""}', "query_id: String should have at least 1 character"),
+        ('{"query_id": "q1", "spans": [{"file": "a", "start": 0, "end": 3}]}', "spans.0.start"),
+        ('{"query_id": "q1"}\n{"query_id": "q1"}', "'q1' is answered twice"),
+        ("", "the file has no answer"),
+    ],
+)
+def test_lines_that_are_no_answers_are_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(InputError, match=message):
+        read_answers(path)
+
+
+def test_expressions_that_are_none_are_refused_together() -> None:
+    with pytest.raises(UsageError) as caught:
+        redaction(["(", "ok", "["])
+    assert len(caught.value.problems) == 2
+
+
+def test_the_command_scores_and_writes_rows(answers: Path, tmp_path: Path) -> None:
+    labels, out = tmp_path / "labels.json", tmp_path / "rows.jsonl"
+    record = {"query_id": "q1", "query_text": "?", "expected_entities": [OPEN], "expected_files": ["src/index.py"]}
+    labels.write_text(json.dumps([record]))
+    result = CliRunner().invoke(
+        command_line("answers"), ["answers", "score", str(labels), str(answers), "--out", str(out)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "structure complete    1.0000" in result.output
+    assert json.loads(out.read_text())["structure_correct"] is True
