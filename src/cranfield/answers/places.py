@@ -63,6 +63,8 @@ def expected_places(testset: TestSet, query_id: str) -> Expected:
     entities = [target for target in targets if isinstance(target, Entity)]
     spans = [Lines(target.path, target.start, target.end) for target in targets if isinstance(target, Span)]
     spans += [Lines(span.path, span.start, span.end) for entity in entities for span in entity.spans]
+    if not spans and query_id in testset.labels:
+        spans = list(testset.labels[query_id].line_ranges)
     files = [target.path for target in targets if isinstance(target, File)]
     return Expected(
         tuple(dict.fromkeys(entity.id for entity in entities)),

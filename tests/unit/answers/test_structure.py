@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cranfield.answers.places import Answered, Expected, expected_places, named_places
 from cranfield.answers.structure import Part, score_structure
-from cranfield.model import Entity, File, MatchingRules, Query, Span, TestSet
+from cranfield.model import Entity, File, MatchingRules, Query, Span, Target, TestSet
 from cranfield.model.label import Lines
 
 AGENT, STORE = "src/kc/agent.py::Agent.answer", "src/kc/store.py::load"
@@ -114,7 +114,7 @@ def test_nothing_expected_is_never_complete() -> None:
 
 
 def test_what_a_test_set_expects() -> None:
-    targets = {
+    targets: dict[str, tuple[Target, ...]] = {
         "q1": (Entity("src/a.py::A", lines=((3, 4),)), Entity("src/b.py::B", grade=0)),
         "q2": (Span("src/a.py", 1, 2), File("src/c.py")),
     }

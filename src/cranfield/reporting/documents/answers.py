@@ -44,6 +44,7 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
     tidy = tidy_table(names, [tuple(_cell(row[name]) for name in names) for row in given])
     payload = {
         "schema_version": 1,
+        "labels_digest": testset.labels_digest,
         "means": [record_of(mean, FIELDS) for mean in scored.means],
         "judge": None if scored.judge is None else record_of(scored.judge.settings),
         "queries": [_record(score) for score in scored.scores],
