@@ -27,7 +27,6 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
 
 if TYPE_CHECKING:
-    from cranfield.answers.judge import Judge
     from cranfield.answers.score import ScoredAnswers
     from cranfield.project.answers import JudgedBy
     from cranfield.project.loading import TestSetOptions
@@ -108,11 +107,11 @@ def score_command(
 
     judged_by: JudgedBy | None = None
     if judge_model:
-        settings = JudgeSettings(
-            judge_model, votes, temperature, seed, max_tokens, output_mode.value, timeout, concurrency
-        )
+        sampling = (votes, temperature, seed, max_tokens)
+        settings = JudgeSettings(judge_model, *sampling, output_mode.value, timeout, concurrency)
+        budget = read_budget(judge_model, budget_tokens, budget_money, prices)
         connection = Connection(judge_model, base_url, api_key_env, record=record, replay=replay)
-        judged_by = JudgedBy(connection, settings, read_budget(judge_model, budget_tokens, budget_money, prices), calls)
+        judged_by = JudgedBy(connection, settings, budget, calls)
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():
         scored = score_file(testset, answers, judged_by, redact=tuple(redact or ()), seed=seed)
@@ -120,21 +119,16 @@ def score_command(
     if out is not None:
         write_rows(scored.rows(), out)
         typer.echo(f"wrote {out}", err=True)
-    if scored.judge is not None:
-        _end(scored, scored.judge)
+    raise typer.Exit(_exit_code(scored))
 
 
-def _end(scored: ScoredAnswers, judge: Judge) -> None:
-    """Exit with the code of what a judge could not do.
-
-    Raises:
-        typer.Exit: it failed.
-    """
+def _exit_code(scored: ScoredAnswers) -> int:
+    """0: no call of the judge failed."""
     from cranfield.agents.protocol import FailureKind
 
-    if judge.stopped is not None:
-        typer.echo(f"stopped: {judge.stopped.message}; facts without a verdict are counted as such", err=True)
-    if judge.stopped is not None and judge.stopped.kind is FailureKind.BUDGET:
-        raise typer.Exit(EXIT_INCONCLUSIVE)
-    if scored.n_failed:
-        raise typer.Exit(EXIT_SYSTEM)
+    stopped = None if scored.judge is None else scored.judge.stopped
+    if stopped is not None:
+        typer.echo(f"stopped: {stopped.message}", err=True)
+        if stopped.kind is FailureKind.BUDGET:
+            return EXIT_INCONCLUSIVE
+    return EXIT_SYSTEM if scored.n_failed else 0
