@@ -40,10 +40,10 @@ class JudgeSettings:
     temperature: float | None = 0.7
     seed: int = 0
     """Of the first vote; each vote after it has the next one."""
-    max_tokens: int = 1_000
     output_mode: OutputMode = "native"
-    timeout_s: float = 120.0
     concurrency: int = 4
+    max_tokens: int = 1_000
+    timeout_s: float = 120.0
 
     def __post_init__(self) -> None:
         """Refuse a number of votes that can be a tie.

@@ -11,14 +11,11 @@ from cranfield.cli.book.rate import (
     AtOnceOption,
     BaseUrlOption,
     KeyOption,
-    MaxTokensOption,
     Mode,
     MoneyOption,
     OutputOption,
     PricesOption,
-    RecordOption,
     ReplayOption,
-    TimeoutOption,
     TokensOption,
     read_budget,
 )
@@ -28,7 +25,6 @@ from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, T
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
-    from cranfield.project.answers import JudgedBy
     from cranfield.project.loading import TestSetOptions
 
 SUBCOMMANDS = {"score": __name__}
@@ -77,15 +73,12 @@ def score_command(
     base_url: BaseUrlOption = "",
     api_key_env: KeyOption = "",
     temperature: TemperatureOption = 0.7,
-    max_tokens: MaxTokensOption = 1_000,
     output_mode: OutputOption = Mode.NATIVE,
-    timeout: TimeoutOption = 120.0,
     concurrency: AtOnceOption = 4,
     calls: CallsOption = None,
     budget_tokens: TokensOption = None,
     budget_money: MoneyOption = None,
     prices: PricesOption = None,
-    record: RecordOption = None,
     replay: ReplayOption = None,
     redact: RedactOption = None,
     seed: SeedOption = 0,
@@ -105,12 +98,11 @@ def score_command(
     from cranfield.project.loading import load
     from cranfield.reporting.documents.answers import answers_document
 
-    judged_by: JudgedBy | None = None
+    judged_by = None
     if judge_model:
-        sampling = (votes, temperature, seed, max_tokens)
-        settings = JudgeSettings(judge_model, *sampling, output_mode.value, timeout, concurrency)
+        settings = JudgeSettings(judge_model, votes, temperature, seed, output_mode.value, concurrency)
         budget = read_budget(judge_model, budget_tokens, budget_money, prices)
-        connection = Connection(judge_model, base_url, api_key_env, record=record, replay=replay)
+        connection = Connection(judge_model, base_url, api_key_env, replay=replay)
         judged_by = JudgedBy(connection, settings, budget, calls)
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():
