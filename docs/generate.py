@@ -529,6 +529,14 @@ def testset_page() -> str:
     return schema_page("Test set", intro, published_schema("testset"))
 
 
+def golden_page() -> str:
+    intro = (
+        "A golden set is a JSON list of such records; metadata lie in a file beside it. "
+        "[How its labels are read and written](../../how-to/formats.md#golden-sets)."
+    )
+    return schema_page("Golden record", intro, published_schema("golden"))
+
+
 def config_page() -> str:
     intro = (
         "`cranfield.yaml` says what is compared, how the systems are called, and what decides. "
@@ -590,6 +598,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "evidence": evidence_page,
     "errors": errors_page,
     "testset": testset_page,
+    "golden": golden_page,
     "config": config_page,
     "workbench": workbench_page,
     "presets": presets_page,

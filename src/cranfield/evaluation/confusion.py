@@ -10,12 +10,46 @@ from typing import Any
 
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.evidence.values import Scored
+from cranfield.model import TestSet
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
 from cranfield.model.query import CLASS, LETTERS, query_strata
+from cranfield.model.vocabulary import TASK_TYPE
 from cranfield.stats.proportion import wilson_interval
 
 NO_VALUE = "no value"
 """Label of an answer without the field, or with null in it: no prediction, and so not right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedErrors:
+    """How often a classifier picked the wrong task type that the labels of the queries expect it to pick."""
+
+    picked: Mapping[str, tuple[str, str]]
+    """Query id to (type that the label expects, type that the classifier picked), of the answers in the table."""
+    n_right: int
+    """Answers with the task type of the query."""
+    level: float = 0.95
+    """Of the interval."""
+
+    @property
+    def n(self) -> int:
+        """Answers to queries with such a label."""
+        return len(self.picked)
+
+    @property
+    def n_as_expected(self) -> int:
+        """Answers with the expected wrong type."""
+        return sum(expected == predicted for expected, predicted in self.picked.values())
+
+    @property
+    def share(self) -> float:
+        """Share of the answers with the expected wrong type."""
+        return self.n_as_expected / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval of the share."""
+        return wilson_interval(self.n_as_expected, self.n, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +72,8 @@ class Confusion:
     """Queries with the stratum that failed or have no answer: not in the table."""
     level: float = 0.95
     """Of the interval."""
+    expected_errors: ExpectedErrors | None = None
+    """Of task types, where labels of queries expect a classifier to pick another one."""
 
     @property
     def n(self) -> int:
@@ -172,7 +208,22 @@ def confusion(system: Scored, field: str, stratum: str) -> Confusion:
         tuple(tuple(pairs[row, column] for column in columns) for row in rows),
         {query_id: (expected[query_id], label) for query_id, label in predicted.items() if label != expected[query_id]},
         len(expected) - len(predicted),
+        expected_errors=_expected_errors(system.testset, expected, predicted) if stratum == TASK_TYPE else None,
     )
+
+
+def _expected_errors(
+    testset: TestSet, expected: Mapping[str, str], predicted: Mapping[str, str]
+) -> ExpectedErrors | None:
+    """Predictions against the wrong task types that labels expect; None where no answered query has such a label."""
+    picked = {
+        query_id: (label.classifier_expectation, predicted[query_id])
+        for query_id, label in testset.labels.items()
+        if query_id in predicted and label.classifier_expectation not in {"", expected[query_id]}
+    }
+    if not picked:
+        return None
+    return ExpectedErrors(picked, sum(expected[query_id] == predicted[query_id] for query_id in picked))
 
 
 def parse_pairs(written: Sequence[str]) -> dict[str, str]:

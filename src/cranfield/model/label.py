@@ -5,10 +5,13 @@ A label is no judgment: search is scored without it. Answers of agents are score
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cranfield.model.target import Entity, Span, Target
+
+_PROVENANCE = "provenance"
 _REVIEW = "validation"
 """Key of a record that says how it was checked: provenance by another name."""
 
@@ -34,6 +37,15 @@ class Fact:
     citations: tuple[Lines, ...] = ()
     """Lines that show it; for a statement that an answer must not make, lines that show it to be false."""
 
+    @property
+    def record(self) -> str | dict[str, Any]:
+        """As a golden record has it: its text alone where nothing is cited."""
+        return (
+            {"fact": self.text, "citations": [asdict(lines) for lines in self.citations]}
+            if self.citations
+            else self.text
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EntityRole:
@@ -43,6 +55,11 @@ class EntityRole:
     role: str = ""
     """`primary`, `supporting` or `contextual`; empty: not known."""
     rationale: str = ""
+
+    @property
+    def record(self) -> dict[str, str]:
+        """As a golden record has it."""
+        return {key: value for key, value in asdict(self).items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +91,25 @@ class Label:
         return tuple(dict.fromkeys((*self.line_ranges, *cited)))
 
     @property
+    def record(self) -> dict[str, Any]:
+        """The keys and values of a golden record, without what says nothing; entities are those with a role."""
+        values = {
+            "expected_entities": [role.record for role in self.roles],
+            "expected_line_ranges": [asdict(lines) for lines in self.line_ranges],
+            "must_mention_facts": [fact.record for fact in self.must_mention],
+            "must_not_mention_facts": [fact.record for fact in self.must_not_mention],
+            "canonical_narrative": self.narrative,
+            "difficulty_rationale": self.difficulty_rationale,
+            "classifier_expectation": self.classifier_expectation,
+            "baseline_answerable": self.baseline_answerable,
+            _PROVENANCE: dict(self.provenance),
+        }
+        return {key: value for key, value in values.items() if value not in (None, "", [], {})} | dict(self.more)
+
+    @property
     def content(self) -> dict[str, Any]:
-        """What `TestSet.labels_digest` covers: all but provenance."""
-        more = {key: value for key, value in self.more.items() if key != _REVIEW}
-        values = asdict(self) | {"more": more}
-        del values["provenance"]
-        return values
+        """What `TestSet.labels_digest` covers: the record without provenance."""
+        return {key: value for key, value in self.record.items() if key not in {_PROVENANCE, _REVIEW}}
 
     def moved(self, place: Callable[[Lines], Lines]) -> Label:
         """The same label with its line ranges and citations at other places."""
@@ -93,3 +123,10 @@ class Label:
             must_mention=facts(self.must_mention),
             must_not_mention=facts(self.must_not_mention),
         )
+
+
+def lines_of_targets(targets: Iterable[Target]) -> tuple[Lines, ...]:
+    """Lines of spans, then of entities, each once."""
+    spans = [target for target in targets if isinstance(target, Span)]
+    spans += [span for target in targets if isinstance(target, Entity) for span in target.spans]
+    return tuple(dict.fromkeys(Lines(span.path, span.start, span.end) for span in spans))

@@ -55,8 +55,8 @@ class Outlines:
 def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
     """Every expected place, by label, in the order of the queries.
 
-    These are targets that are entities, spans or files; files to cover; and graded ids of a grade above 0 that read as
-    such a place: `path::name`, `path:1-2`, or a path that is there.
+    These are targets that are entities, spans or files; files to cover; graded ids of a grade above 0 that read as
+    such a place: `path::name`, `path:1-2`, or a path that is there; and the line ranges and citations of labels.
     """
     found: dict[str, Expected] = {}
     for query in testset.queries:
@@ -109,6 +109,9 @@ def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[E
     for doc_id, grade in testset.grades.get(query_id, {}).items():
         if grade > 0 and (place := _of_id(doc_id, rules, snapshot)) is not None:
             yield place
+    label = testset.labels.get(query_id)
+    for lines in label.places if label is not None else ():
+        yield Expected(str(lines), "span", path_of(lines.file, rules), lines=(lines.start, lines.end))
 
 
 def _of_target(target: Target, rules: MatchingRules) -> Iterator[Expected]:

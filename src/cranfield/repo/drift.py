@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model import Anchor, Entity, Span, Target, TestSet
+from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
@@ -264,7 +264,7 @@ def _unparsed(expected: Iterable[Expected], outlines: Outlines) -> dict[str, str
 
 
 def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
-    """The test set with every moved span, and every graded id that holds lines which moved, at its new lines.
+    """The test set with every moved span, line range and citation, and every graded id that holds lines which moved, at its new lines.
 
     An id keeps its form (`a.py#L3-L9`) and the rules' line base. Where two ids become one, the higher grade stays.
     Edited, renamed and gone places stay as they are: a tool cannot know whether they still answer the query. What was
@@ -276,24 +276,21 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
     expected = [target for targets in testset.targets.values() for target in targets]
     spans = {t.label for t in expected if isinstance(t, Span)}
     spans |= {span.label for t in expected if isinstance(t, Entity) for span in t.spans}
+    spans |= {str(place) for label in testset.labels.values() for place in label.places}
     base = testset.matching.line_base
     touched = {
         finding.anchor.symbol.partition(ENTITY_MARK)[0] for finding in report.moved if finding.anchor is not None
     }
     ids = {label: _id_at(label, *place, 1 if label in spans else base) for label, place in lines.items()}
 
-    def target_at(target: Target) -> Target:
-        if isinstance(target, Entity):
-            return replace(target, lines=tuple(lines.get(s.label, (s.start, s.end)) for s in target.spans))
-        if not isinstance(target, Span) or target.label not in lines:
-            return target
-        start, end = lines[target.label]
-        return replace(target, start=start, end=end)
-
     return replace(
         testset,
+        labels={query_id: label.moved(partial(_lines_at, lines=lines)) for query_id, label in testset.labels.items()},
         grades={query_id: _with_new_ids(judged, ids) for query_id, judged in testset.grades.items()},
-        targets={query_id: tuple(map(target_at, targets)) for query_id, targets in testset.targets.items()},
+        targets={
+            query_id: tuple(_target_at(target, lines) for target in targets)
+            for query_id, targets in testset.targets.items()
+        },
         groups={
             query_id: tuple(replace(item, doc_id=ids.get(item.doc_id, item.doc_id)) for item in judged)
             for query_id, judged in testset.groups.items()
@@ -309,6 +306,20 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
             source_files={path: digest for path, digest in testset.meta.source_files.items() if path not in touched},
         ),
     )
+
+
+def _target_at(target: Target, lines: Mapping[str, tuple[int, int]]) -> Target:
+    """A target with the new lines of what moved."""
+    if isinstance(target, Entity):
+        return replace(target, lines=tuple(lines.get(s.label, (s.start, s.end)) for s in target.spans))
+    if not isinstance(target, Span) or target.label not in lines:
+        return target
+    start, end = lines[target.label]
+    return replace(target, start=start, end=end)
+
+
+def _lines_at(place: Lines, lines: Mapping[str, tuple[int, int]]) -> Lines:
+    return Lines(place.file, *lines.get(str(place), (place.start, place.end)))
 
 
 def _anchors(testset: TestSet, report: DriftReport, ids: Mapping[str, str]) -> dict[str, Anchor]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cranfield.model import Query, TestSet
+from cranfield.model import Label, Query, TestSet
 from cranfield.model.query_ids import id_of
 from cranfield.model.renaming import renamed, under_rule
 from cranfield.testsets.expected import judgments_of
@@ -80,7 +81,7 @@ class Difference:
     @property
     def is_same(self) -> bool:
         """Whether the two have one content."""
-        return self.old.digest == self.new.digest
+        return (self.old.digest, self.old.labels) == (self.new.digest, self.new.labels)
 
     @property
     def common(self) -> tuple[str, ...]:
@@ -174,6 +175,7 @@ def _query_changes(old: TestSet, new: TestSet, query_id: str) -> Iterator[Change
 def _facts(testset: TestSet, query: Query) -> Mapping[str, str]:
     """What is known of a query beside its text and its judgments, as words."""
     legacy = testset.legacy.get(query.id)
+    label = testset.labels.get(query.id, Label()).record
     return {
         **{f"stratum {key}": value for key, value in query.strata.items()},
         **{f"parameter {key}": str(value) for key, value in query.params.items()},
@@ -189,6 +191,7 @@ def _facts(testset: TestSet, query: Query) -> Mapping[str, str]:
             for t in testset.targets.get(query.id, ())
             if (credit := getattr(t, "credit", "once")) != "once"
         ),
+        **{f"label {key}": json.dumps(value, ensure_ascii=False, sort_keys=True) for key, value in label.items()},
     }
 
 

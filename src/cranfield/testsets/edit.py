@@ -9,6 +9,7 @@ from datetime import date
 
 from cranfield.errors import Problem, UsageError
 from cranfield.model import Negative, Query, Target, TestSet, class_named, content_id
+from cranfield.model.label import lines_of_targets
 from cranfield.model.query import negative_of
 from cranfield.model.query_ids import question_of
 from cranfield.testsets.declared import undeclared
@@ -99,6 +100,10 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
     if addition.targets:
         targets = (*testset.targets.get(query.id, ()), *addition.targets)
         changed = replace(changed, targets={**testset.targets, query.id: targets})
+        if (label := testset.labels.get(query.id)) is not None:
+            new = (lines for lines in lines_of_targets(addition.targets) if lines not in label.line_ranges)
+            label = replace(label, line_ranges=(*label.line_ranges, *new))
+            changed = replace(changed, labels={**testset.labels, query.id: label})
     wrong = [found for found in undeclared(changed) if found.query_id == query.id]
     if wrong:
         raise UsageError(

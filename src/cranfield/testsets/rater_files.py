@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cranfield.errors import TestSetError
 from cranfield.formats.testsets.overlay import some_ids
-from cranfield.model import Query, Rating, TestSet
+from cranfield.model import Label, Query, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.model.renaming import match_ids, renamed
 from cranfield.testsets.consensus import ratings_of
@@ -22,7 +22,7 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
             of one name are one rater. Ids of queries of another rule are matched with those of the first file.
 
     Returns:
-        A set with the queries of all files; texts and strata are those of the first file that has the query. Grades under 0
+        A set with the queries of all files; texts, strata and labels are those of the first file that has them. Grades under 0
         are no ratings. Its notes name the queries that only some files have.
 
     Raises:
@@ -32,10 +32,12 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
     queries: dict[str, Query] = {}
     ratings: dict[str, list[Rating]] = {}
     places: dict[str, int] = {}
+    labels: dict[str, Label] = {}
     for name, given in files.items():
         match = match_ids(first, given.query_ids)
         testset = given if match is None else renamed(given, match.names)
         found = _ratings(name, testset)
+        labels = {**testset.labels, **labels}
         for query in testset.queries:
             known = queries.setdefault(query.id, query)
             if query.text and not known.text:
@@ -56,6 +58,7 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
         queries=tuple(queries.values()),
         ratings={query_id: tuple(found) for query_id, found in ratings.items()},
         consensus=next((testset.consensus for testset in files.values() if testset.consensus), ""),
+        labels=labels,
         meta=first.meta,
         notes=(*(note for testset in files.values() for note in testset.notes), *info(*notes)),
     )

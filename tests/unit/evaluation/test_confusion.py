@@ -2,13 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, TestSet, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.confusion import NO_VALUE, parse_pairs
-from cranfield.model import Query
+from cranfield.model import Label, Query
 from cranfield.reporting import evaluation_document, render
 from cranfield.stats.proportion import wilson_interval
 
@@ -147,3 +148,49 @@ def test_report_and_json_show_the_table():
     }
     assert record["wrong"]["q4"] == {"expected": "explain", "predicted": "lookup"}
     assert record["ci_low"] < 0.6 < record["ci_high"]
+
+
+LABELS = {
+    one: Label(classifier_expectation=kind)
+    for one, kind in zip(IDS, ["explain"] * 4 + ["debug", "review"], strict=True)
+}
+
+
+def test_labels_are_held_against_the_type_that_a_classifier_picks():
+    """q0 to q2 are of type locate, q5 of debug; q3 and q4 of explain: q3's label expects what it is, which is no error."""
+    labelled = replace(TESTSET, labels=LABELS | {"gone": Label(classifier_expectation="debug")})
+    values = ["explain", "locate", "debug", "explain", None, "review"]
+    evaluation = scored(values, testset=labelled, outcomes={"q5": Outcome.TIMEOUT})
+    (found,) = evaluation.confusions
+    errors = found.expected_errors
+    assert errors.picked == {
+        "q0": ("explain", "explain"),
+        "q1": ("explain", "locate"),
+        "q2": ("explain", "debug"),
+        "q4": ("debug", NO_VALUE),
+    }
+    assert (errors.n, errors.n_as_expected, errors.n_right, errors.share) == (4, 1, 1, 0.25)
+    assert errors.interval == wilson_interval(1, 4, 0.95)
+    document = evaluation_document([evaluation])
+    for form in ("text", "html", "markdown"):
+        assert "Queries whose label expects a classifier to pick another task type" in render(document, form)
+    (record,) = json.loads(render(document, "json"))["systems"][0]["confusion"]
+    assert {key: record["expected_errors"][key] for key in ("n", "n_as_expected", "share", "n_right")} == {
+        "n": 4,
+        "n_as_expected": 1,
+        "share": 0.25,
+        "n_right": 1,
+    }
+    assert record["expected_errors"]["queries"]["q2"] == {"expected": "explain", "predicted": "debug"}
+
+
+def test_without_such_labels_there_is_no_further_table():
+    evaluation = scored(TYPES)
+    assert evaluation.confusions[0].expected_errors is None
+    document = evaluation_document([evaluation])
+    assert "expects a classifier" not in render(document, "text")
+    assert "expected_errors" not in json.loads(render(document, "json"))["systems"][0]["confusion"][0]
+    elsewhere = replace(
+        TESTSET, queries=tuple(replace(q, strata={"kind": q.strata["task_type"]}) for q in QUERIES), labels=LABELS
+    )
+    assert scored(TYPES, pairs={"routed": "kind"}, testset=elsewhere).confusions[0].expected_errors is None

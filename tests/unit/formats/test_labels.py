@@ -17,7 +17,9 @@ from cranfield.formats.convert import write_testset
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_record import SCHEMA_FILE, golden_schema
-from cranfield.model import Entity, EntityRole, Fact, Label, Lines, Span, TestSet
+from cranfield.model import Entity, EntityRole, Fact, Label, Lines, Query, Span, TestSet
+from cranfield.reporting import render
+from cranfield.reporting.documents.testset import queries_document
 
 RANGE = {"file": "src/llm/agent.py", "start": 160, "end": 221}
 CITED = {"fact": "It compares the average with a threshold.", "citations": [{**RANGE, "end": 164}]}
@@ -201,6 +203,31 @@ def test_labels_are_no_part_of_the_digest_and_provenance_is_none_of_theirs(tmp_p
         seen.add((testset.digest, testset.labels_digest))
     assert len({digest for digest, _ in seen}) == 1
     assert len(seen) == 3, "without provenance and validation it is the same as with them"
+
+
+def test_a_query_is_shown_with_its_label(tmp_path: Path) -> None:
+    document = queries_document(read_testset(put(tmp_path, FULL, PLAIN)), ["q_00042", "q2"])
+    text = render(document, "text")
+    for part in (
+        "must mention",
+        "No model is called",
+        "src/llm/agent.py:160-164",
+        "The threshold is fixed.",
+        "The decision",
+    ):
+        assert part in text
+    labelled, plain = json.loads(render(document, "json"))["queries"]
+    assert labelled["label"]["must_mention_facts"] == FULL["must_mention_facts"]
+    assert "label" not in plain
+
+
+def test_an_expectation_of_no_task_type_is_refused_both_ways(tmp_path: Path) -> None:
+    with pytest.raises(TestSetError, match=r"unknown task type 'lookup'; expected locate, explain, .*"):
+        read_testset(put(tmp_path, FULL | {"classifier_expectation": "lookup"}))
+    label = Label(classifier_expectation="lookup")
+    testset = TestSet("s", (Query("q", "t"),), targets={"q": (Span("a", 1, 2),)}, labels={"q": label})
+    with pytest.raises(TestSetError, match="not written: query 'q' has an unknown task type"):
+        write_testset(testset, tmp_path / "new.json", "golden-json")
 
 
 MISTAKES = {

@@ -17,9 +17,12 @@ from cranfield.model import (
     CONVENTIONS,
     Anchor,
     Entity,
+    Fact,
     File,
     GroupedJudgment,
     Hit,
+    Label,
+    Lines,
     Meta,
     Pattern,
     Query,
@@ -105,6 +108,29 @@ def test_lines_that_moved_are_found_and_still_match(repository: Any, held: TestS
     assert list(expect(held, "q3", CONVENTIONS["trec"]).matches(hit)) == []
     assert list(expect(healed, "q3", CONVENTIONS["trec"]).matches(hit)) == [0]
     assert set(states(verify(healed, take(repository.root))).values()) == {"unchanged"}
+
+
+def test_line_ranges_and_citations_of_labels_move_and_drift_as_targets_do(repository: Any) -> None:
+    span = lines_of(repository, "src/matching/place.py", "def overlap", "    return min")
+    cited = lines_of(repository, "src/numbers.py", "def format_delta", "    return _signed")
+    place, lines = Lines(span.path, span.start, span.end), Lines(cited.path, cited.start, cited.end)
+    label = Label(
+        line_ranges=(place,), must_mention=(Fact("a", (place, lines)),), must_not_mention=(Fact("b", (lines,)),)
+    )
+    testset = TestSet("code", (Query("q"),), targets={"q": (span,)}, labels={"q": label})
+    testset = anchored(testset, take(repository.root))
+    assert set(testset.meta.anchors) == {str(place), str(lines)}
+    repository.change("src/matching/place.py", lambda text: "# one\n# two\n" + text)
+    healed = reanchored(testset, verify(testset, take(repository.root)))
+    moved = Lines(place.file, place.start + 2, place.end + 2)
+    assert healed.labels["q"] == Label(
+        line_ranges=(moved,), must_mention=(Fact("a", (moved, lines)),), must_not_mention=label.must_not_mention
+    )
+    assert healed.targets["q"] == (Span(moved.file, moved.start, moved.end),)
+    assert set(states(verify(healed, take(repository.root))).values()) == {"unchanged"}
+    repository.change("src/numbers.py", lambda text: text.replace("_signed(value, 4)", "_signed(value, 5)"))
+    (drifted,) = verify(healed, take(repository.root)).drifted
+    assert (drifted.label, drifted.state, drifted.queries) == (str(lines), "edited", ("q",))
 
 
 def test_an_edit_of_the_body_is_an_edit(repository: Any, held: TestSet) -> None:

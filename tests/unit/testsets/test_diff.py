@@ -8,7 +8,20 @@ import pytest
 
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.sniff import read_testset
-from cranfield.model import Entity, Legacy, Meta, Negative, Pattern, Query, Source, Span, TestSet, content_id
+from cranfield.model import (
+    Entity,
+    Fact,
+    Label,
+    Legacy,
+    Meta,
+    Negative,
+    Pattern,
+    Query,
+    Source,
+    Span,
+    TestSet,
+    content_id,
+)
 from cranfield.model.renaming import renamed
 from cranfield.project.versions import named_runs, overfitting, score_moves
 from cranfield.reporting import render
@@ -74,6 +87,15 @@ def test_whatever_changes_the_digest_is_told(new):
     found = diff(OLD, new)
     assert not found.is_same
     assert found.judged or found.changes
+
+
+def test_a_label_that_changed_is_a_change_though_the_digest_is_the_same():
+    query_id = OLD.query_ids[0]
+    old, new = (replace(OLD, labels={query_id: Label(must_mention=(Fact(text),))}) for text in ("one", "two"))
+    difference = diff(old, new)
+    assert (old.digest == new.digest, difference.is_same) == (True, False)
+    assert difference.changes == (Change(query_id, "label must_mention_facts", '["one"]', '["two"]'),)
+    assert diff(old, replace(old)).is_same
 
 
 def test_a_move_of_the_mean_is_taken_apart(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.formats.sniff import read_testset
-from cranfield.model import Entity, Meta, Negative, Pattern, Query, TestSet
+from cranfield.model import Entity, Fact, Label, Lines, Meta, Negative, Pattern, Query, Span, TestSet
 from cranfield.testsets.edit import Addition, added, counts_of, id_for, next_version
 
 TODAY = date(2026, 11, 21)
@@ -94,3 +94,11 @@ def test_a_digest_is_of_the_content_and_not_of_the_name_or_the_metadata():
     other = replace(SET, name="other", version="9", description="words", meta=Meta(review="reviewed"))
     assert other.digest == SET.digest
     assert added(SET, Addition("q1", grades={"b": 0}), TODAY).digest != SET.digest
+
+
+def test_a_label_stays_and_gets_the_lines_of_added_targets():
+    label = Label(line_ranges=(Lines("a.py", 1, 2),), must_mention=(Fact("It is so."),))
+    testset = TestSet("t", (Query("q", "one"),), targets={"q": (Span("a.py", 1, 2),)}, labels={"q": label})
+    more = added(testset, Addition("q", targets=(Span("b.py", 3, 4), Entity("c.py::f"))), TODAY)
+    assert more.labels == {"q": replace(label, line_ranges=(Lines("a.py", 1, 2), Lines("b.py", 3, 4)))}
+    assert added(testset, Addition("new", "two", targets=(Span("b.py", 3, 4),)), TODAY).labels == {"q": label}

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError, UsageError
-from cranfield.model import Anchor, Entity, Meta, Query, Split, TestSet
+from cranfield.model import Anchor, Entity, Fact, Label, Lines, Meta, Query, Split, TestSet
+from cranfield.model.renaming import renamed
 from cranfield.testsets.drawing import allot, share_of, shuffled, shuffled_by_weight
 from cranfield.testsets.split import only, part, split, with_split
 
@@ -102,6 +103,20 @@ def test_some_queries_of_a_set_take_with_them_only_what_is_known_of_them():
     smaller = only(testset, {"q2"})
     assert (smaller.query_ids, list(smaller.targets)) == (("q2",), ["q2"])
     assert smaller.meta == Meta(review="reviewed", anchors={"b.py::G": places["b.py::G"]}, source_files={"b.py": "2"})
+
+
+def test_a_label_goes_with_its_query_and_takes_the_anchors_of_its_places_along():
+    anchors = {"a.py:1-2": Anchor("a.py", "x", 0, 2), "b.py:3-4": Anchor("b.py", "y", 2, 2)}
+    meta = Meta(anchors=anchors, source_files={"a.py": "1", "b.py": "2"})
+    labels = {
+        "q1": Label(line_ranges=(Lines("a.py", 1, 2),)),
+        "q2": Label(must_mention=(Fact("It is so.", (Lines("b.py", 3, 4),)),)),
+    }
+    testset = TestSet("t", (Query("q1", "one"), Query("q2", "two")), {"q1": {"d": 1}, "q2": {"d": 1}}, labels=labels)
+    smaller = only(replace(testset, meta=meta), {"q2"})
+    assert smaller.labels == {"q2": labels["q2"]}
+    assert smaller.meta == Meta(anchors={"b.py:3-4": anchors["b.py:3-4"]}, source_files={"b.py": "2"})
+    assert list(renamed(testset, {"q1": "q7"}).labels) == ["q7", "q2"]
 
 
 def test_frequent_queries_come_first_as_often_as_they_are_asked():

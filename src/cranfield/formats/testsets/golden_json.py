@@ -29,13 +29,12 @@ from cranfield.formats.testsets.golden_record import (
     ExpectedTarget,
     GoldenLabel,
     LinesModel,
-    label_entry,
     label_of,
-    role_entry,
     unknown_keys,
 )
 from cranfield.formats.testsets.vocabulary import task_type_problems, version_problems
-from cranfield.model import Entity, File, Label, Lines, NoteKind, Query, Span, Target, TestSet
+from cranfield.model import Entity, File, Label, NoteKind, Query, Span, Target, TestSet
+from cranfield.model.label import lines_of_targets
 from cranfield.model.note import info, not_carried
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.words import n_of
@@ -108,15 +107,8 @@ def _strata(record: GoldenLabel, more: UnknownFields) -> dict[str, str]:
 def _label(record: GoldenLabel, raw: Mapping[str, Any], targets: Sequence[Target]) -> Label | None:
     """What the record says beside its query and targets; None where it has no key for more."""
     label = label_of(record, raw)
-    says_more = raw.keys() - _OF_SEARCH or label.roles or list(label.line_ranges) != _ranges(targets)
+    says_more = raw.keys() - _OF_SEARCH or label.roles or label.line_ranges != lines_of_targets(targets)
     return label if says_more else None
-
-
-def _ranges(targets: Iterable[Target]) -> list[Lines]:
-    """Lines of targets: of spans, then of entities, each once."""
-    spans = [target for target in targets if isinstance(target, Span)]
-    spans += [span for target in targets if isinstance(target, Entity) for span in target.spans]
-    return list(dict.fromkeys(Lines(span.path, span.start, span.end) for span in spans))
 
 
 def _targets(record: GoldenLabel) -> tuple[Target, ...]:
@@ -201,11 +193,12 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
     types = {name.casefold() for name in testset.meta.task_types or TASK_TYPES}
     for query in testset.queries:
-        value = query.strata.get(TASK_TYPE, "")
-        if value and value.casefold() not in types:
-            message = f"not written: query {query.id!r} has an unknown task type"
-            hint = "`task_types` of the metadata declares others"
-            problems.add(message, path=str(path), expected=", ".join(TASK_TYPES), got=shorten(value), hint=hint)
+        label = testset.labels.get(query.id, Label())
+        for value in (query.strata.get(TASK_TYPE, ""), label.classifier_expectation):
+            if value and value.casefold() not in types:
+                message = f"not written: query {query.id!r} has an unknown task type"
+                hint = "`task_types` of the metadata declares others"
+                problems.add(message, path=str(path), expected=", ".join(TASK_TYPES), got=shorten(value), hint=hint)
     problems.raise_if_any()
     more = UnknownFields()
     for query_id, label in testset.labels.items():
@@ -223,8 +216,8 @@ def _entry(testset: TestSet, query: Query, as_strata: Mapping[str, str]) -> dict
     others = {key: query.strata.get(key) for key in (*query.strata, *as_strata) if key not in STRATA}
     if strata := {key: value for key, value in others.items() if value != as_strata.get(key)}:
         entry["strata"] = strata
-    ranges = _ranges(targets) if label is None else list(label.line_ranges)
-    roles = {role.entity_id: role_entry(role) for role in label.roles} if label else {}
+    ranges = lines_of_targets(targets) if label is None else label.line_ranges
+    roles = {role.entity_id: role.record for role in label.roles} if label else {}
     names = [target.id for target in targets if isinstance(target, Entity)]
     names += [name for name in roles if name not in names]
     entry["expected_entities"] = [roles.get(name, name) for name in names]
@@ -239,7 +232,7 @@ def _entry(testset: TestSet, query: Query, as_strata: Mapping[str, str]) -> dict
     if _targets(as_read) != targets:
         entry["expected_targets"] = [_written(target) for target in targets]
     if label is not None:
-        says = {key: [] for key in FACTS} | label_entry(replace(label, roles=(), line_ranges=()))
+        says = {key: [] for key in FACTS} | replace(label, roles=(), line_ranges=()).record
         entry |= {key: value for key, value in says.items() if key not in entry}
     return entry
 

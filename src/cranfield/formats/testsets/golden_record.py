@@ -6,8 +6,7 @@ The string under each field is its description in the published JSON Schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -176,34 +175,6 @@ def _lines(model: LinesModel) -> Lines:
 
 def _fact(fact: str | FactModel) -> Fact:
     return Fact(fact) if isinstance(fact, str) else Fact(fact.fact, tuple(map(_lines, fact.citations)))
-
-
-def label_entry(label: Label) -> dict[str, Any]:
-    """A label as the keys and values of its record, without what says nothing; entities are those with a role."""
-    entry = {
-        "expected_entities": [role_entry(role) for role in label.roles],
-        "expected_line_ranges": [asdict(lines) for lines in label.line_ranges],
-        "must_mention_facts": _fact_entries(label.must_mention),
-        "must_not_mention_facts": _fact_entries(label.must_not_mention),
-        "canonical_narrative": label.narrative,
-        "difficulty_rationale": label.difficulty_rationale,
-        "classifier_expectation": label.classifier_expectation,
-        "baseline_answerable": label.baseline_answerable,
-        "provenance": dict(label.provenance),
-    }
-    return {key: value for key, value in entry.items() if value not in (None, "", [], {})} | dict(label.more)
-
-
-def role_entry(role: EntityRole) -> dict[str, str]:
-    """An entity with its role and rationale."""
-    return {key: value for key, value in asdict(role).items() if value}
-
-
-def _fact_entries(facts: Iterable[Fact]) -> list[Any]:
-    return [
-        {"fact": fact.text, "citations": [asdict(lines) for lines in fact.citations]} if fact.citations else fact.text
-        for fact in facts
-    ]
 
 
 def unknown_keys(model: LabelModel) -> Iterator[str]:

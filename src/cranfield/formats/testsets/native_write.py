@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from cranfield.formats.io.cells import whole
-from cranfield.formats.testsets.golden_record import label_entry
 from cranfield.formats.testsets.native_fields import short_span
 from cranfield.model import (
     Entity,
@@ -87,7 +86,7 @@ def _query_entry(testset: TestSet, query: Query) -> dict[str, Any]:
     if query.id in testset.legacy:
         entry["legacy"] = _legacy_entry(testset.legacy[query.id])
     if query.id in testset.labels:
-        entry["label"] = label_entry(testset.labels[query.id])
+        entry["label"] = testset.labels[query.id].record
     return entry
 
 

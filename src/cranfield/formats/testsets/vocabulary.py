@@ -12,6 +12,7 @@ from cranfield.formats.io.tree import Loc, source_text
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
 VERSION = "schema_version"
+CLASSIFIER_EXPECTATION = "classifier_expectation"
 _KNOWN = re.compile(r"1(\.\d+){0,2}")
 KNOWN_VERSIONS = "1, or 1.x.y such as 1.0.0"
 
@@ -37,15 +38,19 @@ def is_known_version(value: object) -> bool:
 
 
 def task_type_problems(located: Located, declared: Collection[str] = ()) -> Iterator[Problem]:
-    """Records whose task type is none of the declared ones, by default those of the format."""
+    """Records with a task type, their own or the one expected of a classifier, that is none of the declared ones.
+
+    These are by default the types of the format.
+    """
     known = [*(declared or TASK_TYPES)]
     folded = {name.casefold() for name in known}
     for index, record in indexed_objects(located.sourced.get(RECORDS)):
-        text = source_text(record.get(TASK_TYPE))
-        if isinstance(text, str) and text.casefold() not in folded:
-            yield located.problem(
-                f"unknown task type {shorten(text)}",
-                (RECORDS, index, TASK_TYPE),
-                expected=", ".join(known),
-                hint=did_you_mean(text.casefold(), known) or "`task_types` of the metadata declares others",
-            )
+        for key in (TASK_TYPE, CLASSIFIER_EXPECTATION):
+            text = source_text(record.get(key))
+            if isinstance(text, str) and text.casefold() not in folded:
+                yield located.problem(
+                    f"unknown task type {shorten(text)}",
+                    (RECORDS, index, key),
+                    expected=", ".join(known),
+                    hint=did_you_mean(text.casefold(), known) or "`task_types` of the metadata declares others",
+                )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cranfield.model import Meta, Query, TestSet
+from cranfield.model import Label, Meta, Query, TestSet
 from cranfield.model.query import negative_of
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
@@ -125,6 +125,12 @@ def _query_section(testset: TestSet, query: Query, place: int) -> Section:
         ("files to cover", ", ".join(testset.files.get(query.id, ()))),
         ("legacy form", ", ".join((*legacy.ids, *legacy.patterns)) if (legacy := testset.legacy.get(query.id)) else ""),
     ]
+    label = testset.labels.get(query.id, Label())
+    facts += [
+        ("narrative", label.narrative),
+        ("difficulty", label.difficulty_rationale),
+        ("classifier", label.classifier_expectation),
+    ]
     blocks: list[Block] = [KeyValues(tuple((name, value) for name, value in facts if value))]
     rows = [(judgment.kind, judgment.label, judgment.grade) for judgment in judgments_of(testset, query.id)]
     if rows:
@@ -135,6 +141,12 @@ def _query_section(testset: TestSet, query: Query, place: int) -> Section:
     if ratings:
         columns = (Column("document", "code"), Column("rater"), Column("grade", "statistic"))
         blocks.append(table("Ratings", columns, ratings))
+    kinds = (("must mention", label.must_mention), ("must not mention", label.must_not_mention))
+    if statements := [
+        (kind, fact.text, ", ".join(map(str, fact.citations))) for kind, found in kinds for fact in found
+    ]:
+        columns = (Column("an answer"), Column("fact"), Column("citations", "code"))
+        blocks.append(table("Facts", columns, statements))
     return Section(f"query-{place}", query.id, tuple(blocks))
 
 
@@ -167,6 +179,7 @@ def _query_record(testset: TestSet, query: Query) -> dict[str, Any]:
         "negative": negative is not None,
         "expected": plain(list(judgments_of(testset, query.id))),
         "files": list(testset.files.get(query.id, ())),
+        **({"label": testset.labels[query.id].record} if query.id in testset.labels else {}),
     }
 
 

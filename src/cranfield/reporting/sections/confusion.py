@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from cranfield.evaluation.confusion import Confusion
+from cranfield.evaluation.confusion import Confusion, ExpectedErrors
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table
@@ -31,9 +32,34 @@ def confusion(subject: Subject) -> Section | None:
     )
     caption = "Accuracy, its Wilson interval, and the accuracy of always predicting the commonest expected value"
     blocks: list[Block] = [Table(columns, rows, caption)]
+    blocks += _expected_errors(tables)
     for label, found in tables:
         blocks += _counts(label, found)
     return Section("confusion", "Predicted and expected", tuple(blocks))
+
+
+def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
+    """How often each system picked the wrong task type that the labels expect."""
+    found = [(label, table.field, errors) for label, table in tables if (errors := table.expected_errors) is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (label, field, e.n_as_expected, e.share, e.interval, e.n_right, e.n - e.n_as_expected - e.n_right, e.n)
+        for label, field, e in found
+    ]
+    if not rows:
+        return []
+    level = format_level(1 - found[0][2].level)
+    columns = (
+        *(Column("system"), Column("field", "code"), Column("expected wrong type", "count"), Column("share", "value")),
+        *(
+            Column(f"{level} CI", "interval"),
+            Column("right type", "count"),
+            Column("other", "count"),
+            Column("n", "count"),
+        ),
+    )
+    return [
+        Table(columns, rows, "Queries whose label expects a classifier to pick another task type, and what it picked")
+    ]
 
 
 def _counts(label: str, found: Confusion) -> list[Block]:
@@ -79,6 +105,7 @@ FIELDS: Fields = {
         "field stratum accuracy ci_low=interval.0 ci_high=interval.1 ci_level=level commonest n n_right n_unanswered expected "
         "predicted counts recall precision"
     ),
+    ExpectedErrors: "n n_as_expected share ci_low=interval.0 ci_high=interval.1 ci_level=level n_right",
 }
 """What is written of each class; see `cranfield.record`."""
 
@@ -86,4 +113,8 @@ FIELDS: Fields = {
 def confusion_record(found: Confusion) -> dict[str, Any]:
     """A table in JSON."""
     wrong = {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in found.wrong.items()}
-    return record_of(found, FIELDS) | {"wrong": wrong}
+    record = record_of(found, FIELDS) | {"wrong": wrong}
+    if (errors := found.expected_errors) is not None:
+        picked = {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in errors.picked.items()}
+        record["expected_errors"] = record_of(errors, FIELDS) | {"queries": picked}
+    return record
