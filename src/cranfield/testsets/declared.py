@@ -57,14 +57,18 @@ def off_the_scale(testset: TestSet) -> Iterator[Undeclared]:
 
 
 def unknown_task_types(testset: TestSet) -> Iterator[Undeclared]:
-    """Task types that are none of the declared ones; where none is declared and one is a common name, of the common ones."""
+    """Task types of queries and labels that are none of the declared ones.
+
+    Where none is declared and that of a query is a common name, of the common ones.
+    """
     declared = testset.meta.task_types
     known = {name.casefold() for name in declared or TASK_TYPES}
     values = {query.id: query.strata[TASK_TYPE] for query in testset.queries if TASK_TYPE in query.strata}
     if not declared and not any(value.casefold() in known for value in values.values()):
         return
     names = list(declared or TASK_TYPES)
-    for query_id, value in values.items():
+    expected = [(query_id, label.classifier_expectation) for query_id, label in testset.labels.items()]
+    for query_id, value in (*values.items(), *((query_id, value) for query_id, value in expected if value)):
         if value.casefold() not in known:
             hint = did_you_mean(value.casefold(), names) or "`task_types` of the metadata declares others"
             yield Undeclared(

@@ -93,6 +93,37 @@ def test_a_changed_copy_has_the_format_of_its_source_where_the_names_end_alike(f
     assert read_testset(out).digest == read_testset(command[1]).digest
 
 
+@pytest.mark.parametrize("name", ["labelled.yaml", "labelled.json", "full.json"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("add", *ADD),
+        ("split", "--share", "0.5"),
+        ("rehash", "--repo", "code"),
+        ("verify", "--repo", "code"),
+        ("convert", "out.json", "--to", "golden-json"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_labels_stay_whatever_is_done(folder, command, name):
+    fact = {"fact": "It is so.", "citations": [{"file": "a.py", "start": 2, "end": 2}]}
+    label = {"must_mention_facts": [fact], "provenance": {"by": ["ann"]}, "odd": {"a": [1, None]}}
+    queries = [
+        {"id": "q1", "text": "one", "entities": ["a.py::f"], "label": label},
+        {"id": "q2", "text": "two", "files": ["a.py"]},
+    ]
+    labelled = {"cranfield_testset": 1, "name": "s", "queries": queries}
+    for other in ("labelled.yaml", "labelled.json"):
+        (folder / other).write_text(json.dumps(labelled))
+    (folder / "full.json").write_text(json.dumps([GOLDEN[0] | label, GOLDEN[1]]))
+    before = read_testset(name).labels
+    out = "out.json" if command[0] == "convert" else f"out{name[-5:]}"
+    looked_after(command[0], name, *command[1:], *([] if command[0] == "convert" else ["--out", out]))
+    assert read_testset(out).labels == before
+    assert [fact.text for fact in before["q1"].must_mention] == ["It is so."]
+    assert before["q1"].more == {"odd": {"a": [1, None]}}
+
+
 @pytest.mark.parametrize(
     ("given", "doc_id", "grade"),
     [("a", "a", 1), ("a=2", "a", 2), ("a=b=2", "a=b", 2), ("a=0.5", "a", 0.5), ("a= 3", "a", 3)],

@@ -10,7 +10,9 @@ import pytest
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.testsets.golden_json import write_golden_json
+from cranfield.model import Label, Meta, Query, TestSet
 from cranfield.project.loading import load, read_stored
+from cranfield.testsets.declared import unknown_task_types
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.validate import validate
 
@@ -123,3 +125,12 @@ def test_what_is_not_declared_is_not_added_and_not_written(tmp_path):
     other = load(golden(tmp_path, "find", task_types=["find"]))
     with pytest.raises(TestSetError, match="has an unknown task type"):
         write_golden_json(replace(other, meta=replace(other.meta, task_types=())), tmp_path / "new.json")
+
+
+def test_the_type_that_a_label_expects_of_a_classifier_is_a_declared_one():
+    queries = (Query("q1", "one", {"task_type": "locate"}), Query("q2", "two"))
+    labels = {"q1": Label(classifier_expectation="debug"), "q2": Label(classifier_expectation="debgu")}
+    testset = TestSet("t", queries, {"q1": {"d": 1}, "q2": {"d": 1}}, labels=labels)
+    (found,) = unknown_task_types(testset)
+    assert (found.query_id, found.got, found.hint) == ("q2", "'debgu'", "did you mean debug?")
+    assert list(unknown_task_types(replace(testset, meta=Meta(task_types=("locate", "debug", "debgu"))))) == []
