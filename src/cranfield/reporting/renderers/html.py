@@ -84,6 +84,15 @@ def render_html(document: Document) -> str:
     return page.strip() + "\n"
 
 
+def static_page(name: str, **values: object) -> str:
+    """A page without a script: `renderers/NAME.html` with the style of reports and that of `renderers/NAME.css`."""
+    from markupsafe import Markup
+
+    style = _read("static/report.css") + _read("renderers/page.css") + _read(f"renderers/{name}.css")
+    shown = Markup(style)  # noqa: S704 - our own file
+    return _template(f"{name}.html").render(style=shown, policy=content_policy(style, ""), **values).strip() + "\n"
+
+
 def render_blocks(
     document: Document,
     *,
