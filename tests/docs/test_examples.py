@@ -40,7 +40,18 @@ PAGES = sorted(
 )
 SLOW_PAGES = {
     f"docs/how-to/{name}.md"
-    for name in ("books", "gate", "intake", "model-raters", "power", "prometheus", "pytest", "rest", "watch")
+    for name in (
+        "books",
+        "calibration",
+        "gate",
+        "intake",
+        "model-raters",
+        "power",
+        "prometheus",
+        "pytest",
+        "rest",
+        "watch",
+    )
 }
 """Those that take seconds; what they show is tested elsewhere too."""
 FILE_NAME = re.compile(r"`(?P<name>[\w./-]+)`:\s*\Z")

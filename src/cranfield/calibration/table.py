@@ -41,6 +41,8 @@ class TableColumns:
     correct: str | None = None
     kind: Correctness | None = None
     """What the column of `correct` means."""
+    needs_correct: bool = True
+    """False: outcomes come from another file, and no column of them is no problem."""
 
 
 Row = tuple[int | None, Mapping[str, Any]]
@@ -178,7 +180,7 @@ def _correct_columns(
     found = {kind: name for name, kind in CORRECT_COLUMNS.items() if name in names}
     if Correctness.STATED in found and (columns.kind or set(KNOWCODE) <= set(names)):
         found[columns.kind or Correctness.STRUCTURAL] = found.pop(Correctness.STATED)
-    if not found:
+    if not found and columns.needs_correct:
         _column(path, problems, "correctness", None, tuple(CORRECT_COLUMNS), names)
     return found
 

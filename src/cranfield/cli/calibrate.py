@@ -107,7 +107,7 @@ def calibrate_command(
     require_single_stdin([path for path in (testset, run, outcomes) if path is not None])
     evaluations: list[Evaluation] = []
     if run is None:
-        source = _of_table(testset, score, correct, kind)
+        source = _of_table(testset, score, correct, kind, needs_correct=outcomes is None)
     else:
         rule = _rule(correct, kind)
         evaluations = load_and_evaluate(
@@ -137,9 +137,11 @@ def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> Score
     return answers_of_run(evaluation, score or "confidence", rule)
 
 
-def _of_table(path: Path, score: str | None, correct: str | None, kind: str | None) -> ScoredAnswers:
+def _of_table(
+    path: Path, score: str | None, correct: str | None, kind: str | None, *, needs_correct: bool
+) -> ScoredAnswers:
     from cranfield.calibration.answers import Correctness
     from cranfield.calibration.table import TableColumns, read_scored
 
     meaning = None if kind is None else Correctness(kind)
-    return read_scored(path, TableColumns(score=score, correct=correct, kind=meaning))
+    return read_scored(path, TableColumns(score=score, correct=correct, kind=meaning, needs_correct=needs_correct))

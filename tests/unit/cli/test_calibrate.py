@@ -102,3 +102,17 @@ def test_a_mistake_is_an_error_with_its_next_step(
     result = called(*files, *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_confidences_and_outcomes_of_two_files(tmp_path: Path) -> None:
+    answers, scored = tmp_path / "answers.jsonl", tmp_path / "scored.csv"
+    answers.write_text(
+        '{"query_id": "q1", "text": "yes", "confidence": 0.9}\n{"query_id": "q2", "text": "no", "confidence": 0.4}\n'
+    )
+    scored.write_text("query_id,answered,structure_correct,facts_correct\nq1,true,true,false\nq2,true,true,\n")
+    record = json.loads(called(answers, "--answers", scored, "--format", "json").stdout)
+    counts = [(each["correctness"], each["group"]["n"], each["group"]["right"]) for each in record["calibrations"]]
+    assert counts == [("facts", 1, 0), ("structural", 2, 2)]
+    assert record["calibrations"][0]["excluded"] == {"correctness not known": ["q2"]}
+    alone = called(answers)
+    assert (alone.exit_code, "no column of the correctness" in alone.stderr) == (2, True)
