@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from cranfield.golden.lexical import is_distinctive
-from cranfield.golden.parsed import ParsedSource, lies_in
+from cranfield.golden.parsed import ParsedSource
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.repo.symbols import language_of, plain_name
 
@@ -106,8 +106,7 @@ def _files_named(token: str, source: ParsedSource) -> tuple[str, ...] | None:
     named = tuple(path for path in known if path == token or path.endswith(f"/{token}"))
     if named:
         return named
-    top = token.partition("/")[0]
-    is_path = "/" in token and bool(_PATH.fullmatch(token)) and any(lies_in(path, top) for path in source.files)
+    is_path = "/" in token and token.partition("/")[0] in source.top_folders and _PATH.fullmatch(token)
     return () if is_path else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from cranfield.matching.place import ENTITY_MARK
@@ -31,6 +31,7 @@ class ParsedSource:
         self.snapshot = snapshot
         self._outlines: dict[str, Outline | None] = {}
         self._lines: dict[str, tuple[str, ...] | None] = {}
+        self._symbols: dict[str, tuple[Symbol, ...]] = {}
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -70,6 +71,11 @@ class ParsedSource:
         Raises:
             MissingExtraError: the library that reads this language is not installed.
         """
+        if entity_id not in self._symbols:
+            self._symbols[entity_id] = self._look_up(entity_id)
+        return self._symbols[entity_id]
+
+    def _look_up(self, entity_id: str) -> tuple[Symbol, ...]:
         path, mark, name = entity_id.partition(ENTITY_MARK)
         outline = self.outline(path) if mark else None
         if outline is None:
@@ -119,6 +125,11 @@ class ParsedSource:
         return {name: tuple(paths) for name, paths in found.items()}
 
     @cached_property
+    def top_folders(self) -> frozenset[str]:
+        """Folders at the root."""
+        return frozenset(path.partition("/")[0] for path in self.files if "/" in path)
+
+    @cached_property
     def _lines_of_words(self) -> Mapping[str, list[Place]]:
         """Word, case folded, to the lines it is on, `MOST_LINES` and one more at most."""
         found: dict[str, list[Place]] = {}
@@ -143,14 +154,26 @@ class ParsedSource:
             return None
         longest = max(words, key=len)
         places: set[Place] = set()
-        for word, found in index.items():
-            if longest in word:
-                places.update(found)
-                if len(found) > MOST_LINES:
-                    return self._scan(wanted) if longest != wanted else None
+        for word in self._words_with(longest):
+            places.update(index[word])
+            if len(index[word]) > MOST_LINES:
+                return self._scan(wanted) if longest != wanted else None
         if longest != wanted:
             places = {place for place in places if wanted in self._line(place)}
         return sorted(places) if len(places) <= MOST_LINES else None
+
+    @cached_property
+    def _all_words(self) -> str:
+        return "\n".join(["", *self._lines_of_words, ""])
+
+    def _words_with(self, part: str) -> Iterator[str]:
+        """Words that contain a part. One text of all words is searched, since a query may have many words."""
+        text = self._all_words
+        at = text.find(part)
+        while at >= 0:
+            end = text.index("\n", at)
+            yield text[text.rindex("\n", 0, at) + 1 : end]
+            at = text.find(part, end)
 
     def _line(self, place: Place) -> str:
         return (self.lines(place[0]) or ())[place[1] - 1].casefold()
