@@ -216,8 +216,8 @@ def read_testset(path: Path | str, format: str | None = None, *, ids: str | None
     """Read a test set in whatever format its content is.
 
     Args:
-        path: a file or a folder in any format of `format_names("testset")`; gzip and Zstandard are recognised, and `-` is
-            standard input.
+        path: a file or a folder in any format of `format_names("testset")`; gzip and Zstandard are recognised, `-` is
+            standard input, and a folder of versions of a golden set (`golden_v1.0.json`) is the newest of them.
         format: a name of `format_names("testset")`, where the content does not tell.
         ids: rule that makes the ids of the queries where the format has none, a name in `model.ID_RULES`; None: the rule
             that the metadata beside the file name, or `content`.
@@ -227,7 +227,10 @@ def read_testset(path: Path | str, format: str | None = None, *, ids: str | None
         UnknownNameError: there is no such format, or no such rule.
         UsageError: `ids` is given, and the ids stand in the file.
     """
-    testset = _read(Path(path), "testset", format)
+    from cranfield.formats.testsets.golden_versions import newest_golden
+
+    path = newest_golden(Path(path))
+    testset = _read(path, "testset", format)
     if testset.id_rules is None and ids is None:
         return testset
     from cranfield.formats.testsets.id_rules import with_id_rule

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -22,22 +21,12 @@ from cranfield.words import n_of
 
 DIFFICULTY = "difficulty"
 DIFFICULTIES: tuple[str, ...] = get_args(Difficulty)
-ENTERS_AT = "enters_at"
-"""Key of the manifest of a run: an `EntryStep`."""
+CARRIED = "carried"
+"""Key of the manifest of a run: `Imported.carried`."""
 MOST_SPANS = 3
 """That a candidate names; its answer has all."""
 _EVIDENCE, _CONFIDENCE, _UNCERTAINTY = "source_evidence", "confidence", "uncertainty_notes"
 """Keys of a golden record that a label keeps among its other keys."""
-
-
-class EntryStep(StrEnum):
-    """Where the records of an existing set go on from."""
-
-    GATE = "gate"
-    ADVERSARY = "adversary"
-    """The gate does not run."""
-    PEOPLE = "people"
-    """Neither does the adversary: the sample of the review is drawn from the records."""
 
 
 @dataclass(frozen=True, slots=True)

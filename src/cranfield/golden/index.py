@@ -14,7 +14,7 @@ from cranfield.golden.agreement import Outcome
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, QueueEntry, Rejection
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
-from cranfield.golden.states import STATES, State
+from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.review import Disposition
 
 
@@ -161,6 +161,8 @@ class RunIndex:
             return _OF_OUTCOME[agreement.outcome], agreement.reasons
         if self.reports.get(query_id, attempt) is not None:
             return State.REPORTED, ()
+        if self.folder.manifest.more.get(ENTERS_AT) == EntryStep.PEOPLE:
+            return State.PASSED, ()
         return (State.ANSWERED if has_answer else State.AUTHORED), ()
 
     def _check(self) -> None:

@@ -65,3 +65,15 @@ REJECTIONS = frozenset(
     }
 )
 """States that a line of `05_rejected.jsonl` gives a record."""
+ENTERS_AT = "enters_at"
+"""Key of the manifest of a run of an existing set: an `EntryStep`."""
+
+
+class EntryStep(StrEnum):
+    """Where the records of an existing set go on from."""
+
+    GATE = "gate"
+    ADVERSARY = "adversary"
+    """The gate does not run."""
+    PEOPLE = "people"
+    """Neither does the adversary: the sample of the review is drawn from the records."""

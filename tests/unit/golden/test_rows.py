@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.scripted import Scripted
+from cranfield.cli.main import run_command_line
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, RowCheck
 from cranfield.golden.rows import (
@@ -20,6 +27,7 @@ from cranfield.golden.rows import (
     rows_of,
 )
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
+from cranfield.project.golden_rows import CheckOptions, check_set
 from cranfield.repo.snapshot import take
 
 SOURCE = "def load(path):\n    return path\n\n\ndef save(path):\n    return path\n"
@@ -130,3 +138,87 @@ def test_no_query_loses_its_last_row(source: ParsedSource) -> None:
 
 def test_queries_that_expect_no_place_are_named() -> None:
     assert queries_without_rows(set_of(Pattern("a.*"))) == ("q1",)
+
+
+CSV = """\
+# checked by hand
+query,result1,result2
+where are files read,a.py:1-2:2,a.py:5-6:1
+where are files written,a.py:4-6:2,
+where is the cache,b.py:1-9:2,
+"""
+
+
+def answers(request: Request) -> str:
+    """Scripted checkers: they agree on everything but the last question; the second row of the first has another grade."""
+    prompt = request.messages[0].text
+    if "written" in prompt:
+        return vote(("a.py", 5, 6)).model_dump_json()
+    return vote(grade=2 if '"lines": [1, 2]' in prompt.replace("\n", "") else 0).model_dump_json()
+
+
+def check(folder: Path, script: Callable[[Request], str | Answer] = answers, votes: int = 3, **options):
+    (folder / "repo").mkdir(exist_ok=True)
+    (folder / "repo/a.py").write_text(SOURCE)
+    if not (path := folder / "code.csv").exists():
+        path.write_text(CSV)
+    backend = Scripted(script)
+    settings = CheckOptions(("test:a", "test:b"), votes, source=backend)
+    return check_set(path, folder / "repo", folder / "out", settings, **options), backend
+
+
+def test_a_set_is_corrected_by_a_diff_and_people_get_the_rest(tmp_path: Path) -> None:
+    report, backend = check(tmp_path)
+    states = [each.state for each in report.result.checked]
+    assert states == [RowState.CONFIRMED, RowState.REMOVED, RowState.CORRECTED, RowState.BROKEN]
+    assert len(backend.requests) == 9  # three rows, three votes; the broken one is not put to the vote
+    assert {request.sampling.seed for request in backend.requests} == {0, 1, 2}
+    assert {request.model for request in backend.requests} == {"test:a", "test:b"}
+    assert [line for line in report.diff.splitlines() if line[:1] in "+-"][2:] == [
+        "-where are files read,a.py:1-2:2,a.py:5-6:1",
+        "-where are files written,a.py:4-6:2,",
+        "+where are files read,a.py:1-2:2,",
+        "+where are files written,a.py:5-6:2,",
+    ]
+    assert (tmp_path / "code.csv").read_text() == CSV
+    (line,) = (tmp_path / "out/for_people.jsonl").read_text().splitlines()
+    assert json.loads(line) | {"query": ""} == {
+        "query": "",
+        "row": "b.py:1-9",
+        "grade": 2.0,
+        "state": "broken",
+        "becomes": "",
+        "votes": "",
+        "why": "b.py: no such file",
+    }
+    assert len((tmp_path / "out/transcripts.jsonl").read_text().splitlines()) == 9
+
+
+def test_the_corrections_are_applied_in_place_and_answers_are_not_asked_for_again(tmp_path: Path) -> None:
+    check(tmp_path)
+    _, backend = check(tmp_path, apply=True)
+    assert backend.requests == []
+    text = (tmp_path / "code.csv").read_text()
+    assert text.splitlines()[:3] == ["# checked by hand", "query,result1,result2", "where are files read,a.py:1-2:2,"]
+    assert "a.py:5-6:2" in text
+    meta = json.loads((tmp_path / "code.csv.meta.json").read_text())
+    assert "2 rows corrected by 3 votes of test:a, test:b" in meta["history"][-1]
+    again, _ = check(tmp_path)
+    assert again.diff == ""
+
+
+def test_votes_that_fail_are_counted_and_their_rows_go_to_a_person(tmp_path: Path) -> None:
+    report, _ = check(tmp_path, lambda request: Answer(failure=Failure(FailureKind.FILTERED, "no")), votes=2)
+    assert [each.state for each in report.result.checked][:3] == [RowState.UNANSWERED] * 3
+    assert report.result.missing == {"filtered": 6}
+    assert report.diff == ""
+
+
+def test_the_command_prints_rows_and_diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(tmp_path)
+    arguments = ["golden", "check", str(tmp_path / "code.csv"), "--repo", str(tmp_path / "repo"), "--model", "test:a"]
+    arguments += ["--model", "test:b", "--out", str(tmp_path / "again"), "--replay", str(tmp_path / "out/calls.jsonl")]
+    assert run_command_line(arguments) == 1
+    out = capsys.readouterr().out
+    assert "confirmed" in out
+    assert "+where are files written,a.py:5-6:2," in out

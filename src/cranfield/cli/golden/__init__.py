@@ -3,5 +3,9 @@
 SUBCOMMANDS = {
     "plan": f"{__name__}.plan",
     "status": f"{__name__}.status",
+    "check": f"{__name__}.check",
+    "assemble": f"{__name__}.assemble",
+    "batch": f"{__name__}.assemble",
+    "models": f"{__name__}.assemble",
 }
 """Command to its module, in the order help lists them."""

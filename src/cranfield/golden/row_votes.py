@@ -1,0 +1,90 @@
+"""Votes on rows: each by an agent of its own, which reads the source and knows of no other vote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from cranfield.agents.loop import Toolset, Transcript, run_agent
+from cranfield.agents.protocol import Backend, Usage
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.plan import RoleSettings
+from cranfield.golden.records import RowCheck
+from cranfield.golden.role_prompts import RolePrompts
+from cranfield.golden.roles import check_task
+from cranfield.golden.rows import CheckedRow, Row, RowState, decide, keep_last_rows, mechanical_problem
+
+
+@dataclass(frozen=True)
+class Checkers:
+    """Who votes, and with what."""
+
+    settings: Sequence[RoleSettings]
+    """Of the models, which take turns."""
+    n_votes: int
+    """On each row."""
+    backend: Backend
+    tools: Toolset
+    prompts: RolePrompts
+    on_vote: Callable[[Row, int, Transcript], None] = lambda *_: None
+    """Called with each vote that came, or did not, and its number."""
+
+    def __post_init__(self) -> None:
+        """One agent at a time of each place of the settings."""
+        object.__setattr__(self, "_free", [asyncio.Semaphore(each.concurrency) for each in self.settings])
+
+    _free: list[asyncio.Semaphore] = field(init=False, repr=False)
+
+    async def vote(self, row: Row, number: int) -> Transcript:
+        """The vote of an agent; its seed is its number, so that votes of one model differ."""
+        turn = number % len(self.settings)
+        task = check_task(self.settings[turn], row, self.prompts)
+        task = replace(task, sampling=replace(task.sampling, seed=(task.sampling.seed or 0) + number))
+        async with self._free[turn]:
+            return await run_agent(self.backend, task, self.tools)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Every row, and what the votes took."""
+
+    checked: tuple[CheckedRow, ...]
+    n_votes: int
+    """On each row that was put to the vote."""
+    usages: tuple[Usage, ...]
+    """Of the votes."""
+    missing: Counter[str]
+    """Votes that did not come, by kind of the end or the failure."""
+
+
+async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checkers) -> CheckResult:
+    """Check rows: what a program can tell first, then the votes, then the majority.
+
+    Args:
+        rows: of a set.
+        source: the repository.
+        checkers: who votes.
+    """
+    missing: Counter[str] = Counter()
+    usages: list[Usage] = []
+
+    async def check(row: Row) -> CheckedRow:
+        if problem := mechanical_problem(row, source):
+            return CheckedRow(row, RowState.BROKEN, problem=problem)
+        transcripts = await asyncio.gather(*(cast(row, number) for number in range(checkers.n_votes)))
+        votes = [each.output for each in transcripts if isinstance(each.output, RowCheck)]
+        return decide(row, votes, checkers.n_votes, source)
+
+    async def cast(row: Row, number: int) -> Transcript:
+        transcript = await checkers.vote(row, number)
+        usages.append(transcript.usage)
+        if transcript.output is None:
+            failure = transcript.failure
+            missing[transcript.end if failure is None else failure.kind] += 1
+        checkers.on_vote(row, number, transcript)
+        return transcript
+
+    checked = await asyncio.gather(*map(check, rows))
+    return CheckResult(tuple(keep_last_rows(checked)), checkers.n_votes, tuple(usages), missing)

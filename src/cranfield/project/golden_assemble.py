@@ -1,0 +1,259 @@
+"""The job behind `cranfield golden assemble`: a run folder and what was measured become a version of a golden set."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from cranfield.errors import CranfieldError, InputError, TestSetError
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
+from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
+from cranfield.formats.testsets.golden_versions import GoldenVersion, golden_versions
+from cranfield.gate.baseline import read_baseline
+from cranfield.golden.assemble import (
+    Checked,
+    Criterion,
+    check_counts,
+    check_review,
+    check_similar,
+    merge_records,
+    next_version,
+)
+from cranfield.golden.batch_drift import batch_drift
+from cranfield.measures import Measure
+from cranfield.model import TestSet
+from cranfield.project.drift import rehash
+from cranfield.project.golden_batch import Batch, Content, assembly_of, read_batch
+from cranfield.project.inputs import ScoringOptions
+from cranfield.project.read_ahead import evaluate_files
+from cranfield.repo.drift import verify
+from cranfield.repo.git import GitError, git
+from cranfield.repo.snapshot import Snapshot, take
+from cranfield.testsets.validate import validate
+from cranfield.words import first_of, n_of
+
+DRAFT = "draft_v{}.json"
+"""Name of a set that is not golden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was measured with the set."""
+
+    runs: tuple[Path, ...] = ()
+    """Runs of systems, which must be possible to evaluate."""
+    baseline: Path | None = None
+    calibration: Path | None = None
+    """JSON of `cranfield calibrate`."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A version, its criteria, and what was written."""
+
+    testset: TestSet
+    version: GoldenVersion
+    checked: tuple[Checked, ...]
+    written: tuple[Path, ...] = ()
+
+    @property
+    def is_golden(self) -> bool:
+        """Whether every criterion is met."""
+        return all(each.is_met for each in self.checked)
+
+
+def assemble(
+    run: Path, repo: Path, out: Path, evidence: Evidence, *, draft: bool = False, today: date | None = None
+) -> Assembly:
+    """Check every criterion, and write the version where all are met; or a draft, where that is wanted.
+
+    Args:
+        run: a run folder.
+        repo: folder of the repository; places are looked for at the commit of the run.
+        out: folder of the versions; the newest one there is the version before.
+        evidence: what was measured with the set.
+        draft: write the set also where it is not golden, under another name, its review pending.
+        today: date of the version; None is today.
+
+    Raises:
+        UsageError: no record enters, nothing has changed, or the version is there already.
+        InputError: the run folder or the version before is damaged.
+        TestSetError: places that the set expects are not in the repository.
+    """
+    batch = read_batch(run)
+    content = _merged(batch, out, take(repo, batch.commit))
+    testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
+    checked = [*check_counts(batch.planned, batch.kept), *check_review(batch.report)]
+    checked += [
+        _harness(testset, evidence.runs, take(repo, batch.commit), today),
+        _baseline(testset, evidence.baseline),
+        _calibration(evidence.calibration),
+    ]
+    if content.before is not None:
+        checked.append(check_similar(batch_drift(content.before, content.batch)))
+    is_golden = all(each.is_met for each in checked)
+    assembly = Assembly(_named(testset, batch, content, is_golden=is_golden), content.version, tuple(checked))
+    if not is_golden and not draft:
+        return assembly
+    path = out / (content.version.file_name if is_golden else DRAFT.format(content.version))
+    out.mkdir(parents=True, exist_ok=True)
+    write_golden_json(assembly.testset, path)
+    return replace(assembly, written=(path, facts_path(path)))
+
+
+def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
+    """The records of the version before, and those of a batch."""
+    versions = golden_versions(out)
+    previous = next(reversed(versions), None)
+    old = [] if previous is None else _raw(versions[previous])
+    merged = merge_records(old, batch.as_records)
+    version = next_version(previous, old, merged)
+    before = None if previous is None else read_golden_json(versions[previous])
+    if previous is not None and before is not None:
+        _refuse_drift(before, versions[previous], snapshot)
+    new = {*merged.added, *merged.changed}
+    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+        testset = _content(merged.records, Path(folder) / version.file_name)
+        of_batch = _content([each for each in merged.records if each["query_id"] in new], Path(folder) / "batch.json")
+    if before is not None:
+        testset = replace(testset, meta=replace(before.meta, source_files={}, anchors={}))
+    return Content(testset, merged, version, before, of_batch)
+
+
+def _refuse_drift(before: TestSet, path: Path, snapshot: Snapshot) -> None:
+    """Refuse a version before that is not true of the commit of the run."""
+    report = verify(before, snapshot)
+    if changed := [each.label for each in (*report.moved, *report.drifted)]:
+        raise TestSetError(
+            f"places of the version before are not as they were in {report.where}: {first_of(changed)}",
+            path=shown(path),
+            hint="correct them: `cranfield testset verify --out` writes moved lines, `cranfield testset rehash` the anchors",
+        )
+
+
+def _raw(path: Path) -> list[Mapping[str, Any]]:
+    """The records of a version as its file has them."""
+    found = json.loads(read_bytes(path, InputError))
+    return list(found["queries"] if isinstance(found, dict) else found)
+
+
+def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
+    """Records as a test set: written and read, so that it is what a reader of the file gets."""
+    write_text(path, [json.dumps(list(records), ensure_ascii=False)])
+    return read_golden_json(path)
+
+
+def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None) -> Checked:
+    """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
+    if drifted := [each.label for each in verify(testset, snapshot).drifted]:
+        return Checked(Criterion.HARNESS, is_met=False, found=f"not in the repository: {first_of(drifted)}")
+    errors = [each.message for each in validate(testset, today=today or _today()) if each.level == "error"]
+    if errors:
+        return Checked(Criterion.HARNESS, is_met=False, found=first_of(errors))
+    if not runs:
+        return Checked(Criterion.HARNESS, is_met=False, found="valid, but no run was evaluated")
+    try:
+        evaluations = evaluate_files(testset, runs, None, ScoringOptions())
+    except CranfieldError as error:
+        return Checked(Criterion.HARNESS, is_met=False, found=error.problems[0].sentence())
+    found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
+    return Checked(Criterion.HARNESS, is_met=True, found=found)
+
+
+def _mean(evaluation: Evaluation) -> str:
+    mean = evaluation.mean(evaluation.measures[0])
+    return "not scored" if mean is None else f"{mean:.4f}"
+
+
+def _baseline(testset: TestSet, path: Path | None) -> Checked:
+    """A baseline of this content that git has."""
+    if path is None:
+        return Checked(Criterion.BASELINE, is_met=False, found="none is named")
+    try:
+        baseline = read_baseline(path)
+    except CranfieldError as error:
+        return Checked(Criterion.BASELINE, is_met=False, found=error.problems[0].sentence())
+    if baseline.testset_digest != testset.digest:
+        found = f"{shown(path)} is of another test set ({baseline.testset} {baseline.testset_version})"
+        return Checked(Criterion.BASELINE, is_met=False, found=found)
+    why_not = _not_committed(path)
+    return Checked(Criterion.BASELINE, not why_not, why_not or f"{shown(path)}, of {baseline.system}")
+
+
+def _not_committed(path: Path) -> str:
+    """Why git does not have a file as it stands; empty where it has."""
+    try:
+        tracked = git(path.parent, "ls-files", "--", path.name)
+        changed = git(path.parent, "status", "--porcelain", "--", path.name)
+    except GitError as error:
+        return f"{shown(path)} is in no git repository: {error}"
+    if not tracked:
+        return f"{shown(path)} is not in git"
+    return f"{shown(path)} has changes that are not committed" if changed.strip() else ""
+
+
+def _calibration(path: Path | None) -> Checked:
+    """The JSON of a calibration."""
+    if path is None:
+        return Checked(Criterion.CALIBRATION, is_met=False, found="none is named")
+    try:
+        found = json.loads(read_bytes(path, InputError))
+        diagnosis, n = found["diagnosis"], len(found["calibrations"])
+    except CranfieldError as error:
+        return Checked(Criterion.CALIBRATION, is_met=False, found=error.problems[0].sentence())
+    except (ValueError, KeyError, TypeError):
+        return Checked(Criterion.CALIBRATION, is_met=False, found=f"{shown(path)} is no JSON of `cranfield calibrate`")
+    return Checked(Criterion.CALIBRATION, n > 0, f"{shown(path)}: {diagnosis}")
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _named(testset: TestSet, batch: Batch, content: Content, *, is_golden: bool) -> TestSet:
+    """The set with its version, and how it was assembled."""
+    version, merged, before = content.version, content.merged, content.before
+    sample = batch.report.tally.n if batch.report is not None else 0
+    review = f"golden {version}: reviewed by people, {sample} of {len(batch.records)} in the sample of the last batch"
+    parts = (("added", merged.added), ("changed", merged.changed), ("renamed", merged.renamed))
+    done = ", ".join(f"{len(ids)} {what}" for what, ids in parts if ids)
+    meta = replace(
+        testset.meta,
+        review=review if is_golden else f"draft {version}, not golden: review pending",
+        made=testset.meta.history[-1][: len("2026-11-21")],
+        counts={**testset.meta.counts, REVIEWED: _n_reviewed(testset)},
+        previous="" if before is None else before.digest,
+        history=(*testset.meta.history, f"Version {version}: {n_of(len(testset.queries), 'records')}; {done}."),
+        assembly=assembly_of(batch, content),
+    )
+    return replace(testset, name="golden", version=str(version), meta=meta)
+
+
+def _n_reviewed(testset: TestSet) -> int:
+    return sum(label.provenance.get("human_reviewed") is True for label in testset.labels.values())
+
+
+def batch_scores(
+    blessed: TestSet, batch: TestSet, runs: Sequence[Path], measures: Sequence[str] | None
+) -> dict[str, tuple[dict[str, float], dict[str, float]]]:
+    """Measure of a system to its values by query id, of the blessed and of the new queries, for `batch_drift`."""
+    if not runs:
+        return {}
+    of_blessed, of_batch = (evaluate_files(each, runs, measures, ScoringOptions()) for each in (blessed, batch))
+    return {
+        f"{measure} of {old.name}": (_values(old, measure), _values(new, measure))
+        for old, new in zip(of_blessed, of_batch, strict=True)
+        for measure in old.measures
+    }
+
+
+def _values(evaluation: Evaluation, measure: Measure) -> dict[str, float]:
+    values = ((query_id, evaluation.value(measure, query_id)) for query_id in evaluation.query_ids)
+    return {query_id: value for query_id, value in values if value is not None}

@@ -1,0 +1,300 @@
+"""Versions of a golden set: criteria, numbers, records and metadata."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cranfield.cli.main import run_command_line
+from cranfield.errors import TestSetError, UsageError
+from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.golden_versions import GoldenVersion, golden_versions, newest_golden
+from cranfield.gate.baseline import baseline_of, write_baseline
+from cranfield.golden.assemble import Criterion, check_counts, check_review, merge_records, next_version
+from cranfield.golden.batch_review import next_sample, waiting_records
+from cranfield.golden.folder import RunFolder, Step
+from cranfield.golden.index import RunIndex
+from cranfield.golden.model_records import kept_records, model_records, read_kept
+from cranfield.golden.outcomes import AgreementRecord, GateFailure, RunManifest
+from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
+from cranfield.golden.retirement import SequentialTest, model_histories
+from cranfield.project.golden_assemble import Assembly, Evidence, assemble
+from cranfield.project.inputs import ScoringOptions
+from cranfield.project.read_ahead import evaluate_files
+
+AT, TODAY = "2026-11-23T14:05:09Z", date(2026, 11, 24)
+CELL = ("locate", "easy")
+EASY = {"task_type": "locate", "difficulty": "easy"}
+N = 15
+MODELS = {"oracle": "test:o", "adversary": "test:a"}
+
+
+def git(repo: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
+    done = subprocess.run(["git", *identity, *arguments], cwd=repo, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a function for each record."""
+    root = tmp_path_factory.mktemp("repo")
+    (root / "src").mkdir()
+    for n in range(2 * N):
+        (root / f"src/m{n}.py").write_text(f"def load_{n}(path):\n    return path\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    return root
+
+
+def records_of(n: int, first: int = 0) -> list[tuple[QueryCandidate, OracleAnswer]]:
+    found = []
+    for place in range(n):
+        path = f"src/m{first + place}.py"
+        stamp = {"query_id": f"q{place}", "model": "test:o", "commit": "c0ffee", "created_at": AT, **EASY}
+        candidate = QueryCandidate(
+            **stamp | {"model": "test:w"},
+            query_text=f"where is thing {chr(97 + (first + place) % 26) * (3 + first)} read",
+            target_files=[path],
+            authored_by="agent:author:test:w",
+        )
+        fact = {"fact": f"it returns {place}", "citations": [{"file": path, "start": 2, "end": 2}]}
+        answer = OracleAnswer(
+            **stamp,
+            expected_entities=[{"entity_id": f"{path}::load_{first + place}", "role": "primary"}],
+            expected_files=[path],
+            expected_line_ranges=[{"file": path, "start": 1, "end": 2}],
+            must_mention_facts=[fact] * 3,
+            must_not_mention_facts=[{"fact": "it caches"}],
+            canonical_narrative="It returns its argument.",
+            source_evidence=[{"file": path, "start": 1, "end": 2, "read_at_step": 1}],
+            confidence="high",
+            authored_by="agent:oracle:test:o",
+        )
+        found.append((candidate, answer))
+    return found
+
+
+def run_of(runs: Path, repo: Path, *, n: int = N, n_failed: int = 0, first: int = 0, models=MODELS) -> Path:
+    """A run whose records all passed, but for those that failed at the gate, and the last, which a person must see."""
+    cells = f"- {{task_type: locate, difficulty: easy, n: {n}}}"
+    plan = f"cranfield_plan: 1\nname: p\ntotal: {n}\ncells:\n{cells}\nmodels:\n"
+    plan += "".join(f"  {role}: {{model: 'test:{role}'}}\n" for role in ("author", "oracle", "adversary", "judge"))
+    commit = git(repo, "rev-parse", "HEAD")
+    manifest = RunManifest(
+        name="p", created_at=AT, cranfield_version="0", commit=commit, snapshot_digest="sha256:0", models=models
+    )
+    path = RunFolder.create(runs, manifest, plan)
+    with RunFolder.writing(path) as folder:
+        for place, (candidate, answer) in enumerate(records_of(n, first)):
+            about = {"query_id": candidate.query_id, "at": AT}
+            folder.append(Step.CANDIDATES, candidate)
+            folder.append(Step.ANSWERS, answer.model_copy(update={"model": models["oracle"]}))
+            if place < n_failed:
+                failure = GateFailure(**about, failures=[{"kind": "entities", "message": "none"}])
+                folder.append(Step.GATE_FAILURES, failure)
+                continue
+            report = AdversaryReport(
+                query_id=candidate.query_id,
+                model=models["adversary"],
+                claim_verdicts=[],
+                overall_verdict="supported",
+                reviewed_by="agent:adversary:test:a",
+                reviewed_at=AT,
+            )
+            folder.append(Step.REPORTS, report)
+            passed = {"outcome": "passed", "jaccard_entities": 1, "jaccard_files": 1}
+            reasons = [{"kind": "low_confidence", "message": "unsure"}]
+            more = {"outcome": "queued", "reasons": reasons} if place == n - 1 else {}
+            folder.append(Step.AGREEMENTS, AgreementRecord(**about, **{**passed, **more}))
+    return path
+
+
+def review(run: Path, *, reviewers: tuple[str, ...] = ("ann", "bob"), edit: bool = False) -> None:
+    """People find every record correct; or the one that they must see to need another narrative."""
+    with RunFolder.writing(run) as folder:
+        sample = next_sample([], waiting_records(RunIndex(folder)), "bootstrap", 0)
+        folder.append(Step.REVIEW_SAMPLES, sample)
+        for query_id in sample.to_review:
+            decision: dict[str, object] = {"verdict": "correct"}
+            if edit and query_id in sample.must_see:
+                change = {"field": "canonical_narrative", "before": "It returns its argument.", "after": "It returns."}
+                decision = {"verdict": "minor_issue", "failure_mode": "narrative", "reason": "long", "edits": [change]}
+            opinions = [{**decision, "reviewer": name, "at": AT} for name in reviewers]
+            line = HumanReview(query_id=query_id, **decision, opinions=opinions, book="b", reviewed_at=AT)
+            folder.append(Step.HUMAN_REVIEWS, line)
+
+
+def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> Evidence:
+    """What is measured with the draft of a set: a run, a baseline that is committed, and a calibration."""
+    folder.mkdir()
+    draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY).written[0]
+    testset = read_testset(draft)
+    lines = [f"{query_id} Q0 {testset.targets[query_id][0].id} 1 1.0 grep" for query_id in testset.query_ids]
+    (folder / "grep.run").write_text("\n".join(lines) + "\n")
+    (evaluation,) = evaluate_files(testset, [folder / "grep.run"], None, ScoringOptions())
+    baseline = baseline_of(evaluation, k=10, accepted="2026-11-24", commit="", reason="", config_digest="")
+    write_baseline(baseline, folder / "baseline.json")
+    (folder / "calibration.json").write_text(json.dumps({"diagnosis": "well-calibrated", "calibrations": [{}]}))
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return Evidence((folder / "grep.run",), folder / "baseline.json", folder / "calibration.json")
+
+
+def golden(tmp_path: Path, repo: Path, name: str = "one", **options) -> tuple[Assembly, Path]:
+    run = run_of(tmp_path / f"runs-{name}", repo, **options)
+    review(run, edit=True)
+    out = tmp_path / "golden"
+    evidence = evidence_of(tmp_path / f"evidence-{name}", out, run, repo)
+    for path in out.glob("draft*"):
+        path.unlink()
+    return assemble(run, repo, out, evidence, today=TODAY), out
+
+
+@pytest.mark.parametrize(
+    ("kept", "attrition", "cells"),
+    [(60, True, True), (56, True, True), (55, False, True), (48, False, True), (47, False, False)],
+)
+def test_attrition_and_cells_are_compared_exactly(kept: int, attrition: bool, cells: bool) -> None:
+    found = check_counts({CELL: 60}, {CELL: kept})
+    assert [each.is_met for each in found] == [attrition, cells]
+
+
+def test_a_full_cell_does_not_make_up_for_an_empty_one() -> None:
+    found = check_counts({CELL: 30, ("debug", "hard"): 4}, {CELL: 40})
+    assert [each.is_met for each in found] == [False, False]
+    assert found[0].found == "4 of 34 planned records are missing (11.8%)"
+    assert found[1].found == "debug hard has 0 of 4"
+
+
+def test_nothing_is_golden_without_people() -> None:
+    assert [each.is_met for each in check_review(None)] == [False, False]
+
+
+def test_versions(tmp_path: Path) -> None:
+    names = ("golden_v1.0.json", "golden_v1.10.json", "golden_v1.9.json", "golden_v01.9.json", "draft_v3.0.json")
+    for name in names:
+        (tmp_path / name).write_text("[]")
+    assert [str(version) for version in golden_versions(tmp_path)] == ["1.0", "1.9", "1.10"]
+    assert newest_golden(tmp_path) == tmp_path / "golden_v1.10.json"
+    assert newest_golden(tmp_path / names[0]) == tmp_path / names[0]
+    first, second = {"query_id": "q1", "query_text": "a"}, {"query_id": "q2", "query_text": "b"}
+    more = merge_records([first], [second])
+    assert next_version(None, [], more) == GoldenVersion(1, 0)
+    assert next_version(GoldenVersion(1, 9), [first], more) == GoldenVersion(1, 10)
+    assert next_version(GoldenVersion(1, 9), [first | {"schema_version": "0.9"}], more) == GoldenVersion(2, 0)
+    with pytest.raises(UsageError, match="nothing is added"):
+        next_version(GoldenVersion(1, 0), [first], merge_records([first], [first]))
+
+
+def test_an_id_of_another_query_is_not_used_again() -> None:
+    first, same, other = ({"query_id": "q1", "query_text": text, "n": n} for text, n in (("a", 1), ("a", 2), ("b", 3)))
+    found = merge_records([first], [same, other, other | {"query_text": "c"}])
+    assert [(record["query_id"], record["n"]) for record in found.records] == [("q1", 2), ("q1-2", 3), ("q1-3", 3)]
+    assert (found.added, found.changed) == (("q1-2", "q1-3"), ("q1",))
+
+
+def test_a_set_that_lacks_something_is_a_draft_at_most(tmp_path: Path, repo: Path) -> None:
+    run, out = run_of(tmp_path / "runs", repo, n_failed=2), tmp_path / "golden"
+    found = assemble(run, repo, out, Evidence(), today=TODAY)
+    unmet = {each.criterion for each in found.checked if not each.is_met}
+    assert unmet == set(Criterion) - {Criterion.CELLS, Criterion.SIMILAR}
+    assert not out.exists()
+    draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY)
+    assert [path.name for path in draft.written] == ["draft_v1.0.json", "draft_v1.0.meta.json"]
+    assert read_testset(draft.written[0]).meta.review == "draft 1.0, not golden: review pending"
+    assert golden_versions(out) == {}
+
+
+def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, repo: Path) -> None:
+    found, out = golden(tmp_path, repo, n_failed=1)
+    assert found.is_golden, found.checked
+    testset = read_testset(out)  # a folder of versions is the newest one
+    assert (testset.version, len(testset.queries), testset.digest) == ("1.0", N - 1, found.testset.digest)
+    assert sorted(path.name for path in out.iterdir()) == ["golden_v1.0.json", "golden_v1.0.meta.json"]
+    edited = [label for label in testset.labels.values() if label.narrative == "It returns."]
+    assert [label.provenance["edits"][0]["after"] for label in edited] == ["It returns."]
+    label = testset.labels["q1"]
+    assert label.provenance["models"] == {"author": "test:w", "oracle": "test:o", "adversary": "test:a"}
+    assert (label.must_mention[0].citations[0].start, label.roles[0].role) == (2, "primary")
+    assert testset.meta.commit == git(repo, "rev-parse", "HEAD")
+    assert len(testset.meta.source_files) == N - 1
+    (run,) = testset.meta.assembly["runs"]
+    assert run["states"] == {"gate_failed": 1, "passed": N - 5, "kept": 4}
+    assert run["error_rates"] | {"serious_rate_upper_95": 0} == {
+        "sampled": 3,
+        "serious": 0,
+        "minor": 0,
+        "wrong_on_easy": 0,
+        "serious_rate_upper_95": 0,
+        "edited": 2,  # one of them failed at the gate all the same
+    }
+    assert testset.meta.assembly["reviewers"] == ["ann", "bob"]
+    facts = json.loads((out / "golden_v1.0.meta.json").read_text())
+    assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
+    assert facts["assembly"] == testset.meta.assembly
+    assert facts["dataset_status"].startswith("golden 1.0: reviewed by people")
+
+
+def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
+    run = run_of(tmp_path / "runs", repo)
+    review(run, reviewers=("ann",))
+    found = {each.criterion: each for each in assemble(run, repo, tmp_path / "golden", Evidence()).checked}
+    assert found[Criterion.REVIEW].is_met
+    assert not found[Criterion.SECOND_REVIEWER].is_met
+
+
+def test_the_next_version_adds_a_batch_and_names_models_that_were_exchanged(tmp_path: Path, repo: Path) -> None:
+    golden(tmp_path, repo)
+    found, out = golden(tmp_path, repo, "two", first=N, models={**MODELS, "oracle": "test:other"})
+    assert found.is_golden, found.checked
+    assert [each.criterion for each in found.checked][-1] is Criterion.SIMILAR
+    testset = read_testset(out)
+    assert (testset.version, len(testset.queries)) == ("1.1", 2 * N)
+    assert testset.query_ids[N] == "q0-2"  # q0 is a query of the version before
+    assembly = testset.meta.assembly
+    assert [run["version"] for run in assembly["runs"]] == ["1.0", "1.1"]
+    assert assembly["exchanged_models"] == [{"role": "oracle", "from": "test:o", "to": "test:other", "version": "1.1"}]
+    assert testset.meta.previous == read_testset(out / "golden_v1.0.json").digest
+
+
+def test_a_version_before_that_is_no_longer_true_is_refused(tmp_path: Path, repo: Path) -> None:
+    golden(tmp_path, repo)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repo), str(clone))
+    (clone / "src/m3.py").write_text("\n\ndef load_3(path):\n    return path\n")
+    git(clone, "commit", "-qam", "two")
+    run = run_of(tmp_path / "runs", clone, first=N)
+    with pytest.raises(TestSetError, match=r"src/m3.py:1-2"):
+        assemble(run, clone, tmp_path / "golden", Evidence())
+
+
+def test_failing_models_are_found_over_all_runs(tmp_path: Path, repo: Path) -> None:
+    run = run_of(tmp_path / "runs", repo, n_failed=8)
+    records = model_records(RunIndex(RunFolder.open(run)))
+    oracle, adversary = model_histories(read_kept(kept_records(records)), SequentialTest())
+    assert (oracle.model, oracle.n, oracle.n_rejected, oracle.decision) == ("test:o", N - 1, 8, "retire")
+    assert (adversary.model, adversary.n, adversary.n_rejected) == ("test:a", N - 8, 0)
+    assert run_command_line(["golden", "models", str(run)]) == 1
+
+
+def test_the_command_prints_every_criterion(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of(tmp_path / "runs", repo)
+    arguments = ["golden", "assemble", str(run), "--repo", str(repo), "--out", str(tmp_path / "golden")]
+    assert run_command_line([*arguments, "--format", "json"]) == 1
+    payload = json.loads(capsys.readouterr().out)
+    assert not payload["golden"]
+    assert [each["criterion"] for each in payload["criteria"]] == list(Criterion)[:-1]
+    assert run_command_line(arguments) == 1
+    out = capsys.readouterr().out
+    assert "Not golden: review, second reviewer, harness, baseline, calibration. Nothing was written." in " ".join(
+        out.split()
+    )
