@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.model import Query, Rating, TestSet
+from cranfield.model import Label, Query, Rating, TestSet
+from cranfield.testsets.rater_files import merge_raters
 from cranfield.testsets.raters import rater_report
 
 SLOTS = {
@@ -100,3 +103,14 @@ def test_of_nothing_there_is_no_number_and_every_rule_says_so():
 
 def test_the_same_seed_gives_the_same_report():
     assert rater_report(rated(), seed=3).agreement == rater_report(rated(), seed=3).agreement
+
+
+def test_merged_files_keep_the_labels_of_the_first_that_has_one():
+    ann, bob = (TestSet(name, (Query("q1"), Query("q2")), {"q1": {"d": 1}, "q2": {"d": 0}}) for name in ("ann", "bob"))
+    ann = replace(ann, labels={"q1": Label(narrative="of ann")})
+    bob = replace(bob, labels={"q1": Label(narrative="of bob"), "q2": Label(narrative="of bob too")})
+    merged = merge_raters({"ann": ann, "bob": bob})
+    assert {query_id: label.narrative for query_id, label in merged.labels.items()} == {
+        "q1": "of ann",
+        "q2": "of bob too",
+    }

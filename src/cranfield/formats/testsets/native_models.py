@@ -254,7 +254,9 @@ class QueryModel(Strict):
     legacy: AnyLegacy | None = None
     """Legacy form, which should be ranked below the modern one: `{ids, patterns}`, or a list of ids."""
 
-    label: Annotated[LabelModel, AfterValidator(_of_label)] | None = None
+    label: Annotated[LabelModel, AfterValidator(_of_label)] | None = Field(
+        default=None, json_schema_extra={"not": {"anyOf": [{"required": [key]} for key in OF_QUERY]}}
+    )
     """Label of a golden set, with the keys of its records: facts, narrative, roles, line ranges, provenance. No judgment."""
 
 
