@@ -383,7 +383,10 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
     "name-dropped class": (
         Check.NAME_DROPS,
         _says_symbol(
-            lambda name: name[:1].isupper() and any(c.isupper() for c in name[2:]) and "_" not in name, "A {}."
+            lambda name: (
+                name[:1].isupper() and any(c.isupper() for c in name[2:]) and "_" not in name and not name.isupper()
+            ),
+            "A {}.",
         ),
     ),
     "name-dropped file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {_unseen(r, s)}.")),

@@ -81,8 +81,10 @@ def overlap(query: str, names: Iterable[str]) -> tuple[int, int]:
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a name is no word of prose: it has `_`, a digit or an inner capital letter."""
-    return "_" in name or any(char.isdigit() for char in name) or any(char.isupper() for char in name[1:])
+    """Whether a name is no word of prose: it has `_`, a digit or an inner capital letter; `JSON`, all of capitals, is one."""
+    if "_" in name or any(char.isdigit() for char in name):
+        return True
+    return any(char.isupper() for char in name[1:]) and not name.isupper()
 
 
 def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[str]:
@@ -93,8 +95,8 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
     - a name that is no word of prose (`smart_answer`, `MarkdownParser`, `bm25`), in any case, also with its parts run together
       or joined by hyphens (`smartanswer`, `smart-answer`) as one token. The parts as words of their own (`smart answer`) are
       none: that is how people speak;
-    - a name of one word of prose (`run`, `_run`, `Snapshot`) where it is written as code: in backticks, before `(`, after a
-      dot or `::`, with its leading `_`; and, where it has a capital, written with it within a sentence;
+    - a name of one word of prose (`run`, `_run`, `JSON`, `Snapshot`) where it is written as code: in backticks, before `(`,
+      after a dot or `::`, with its leading `_`; and, where it begins with a capital, written so within a sentence;
     - the name of a file: `parser.py`, and its stem by the same rules;
     - a heading of two words or more, word by word.
     """
@@ -171,7 +173,7 @@ def _has_name(query: str, name: str) -> bool:
     as_code = rf"(?<!\w){word}\(|(?:\.|::){word}(?!\w)|(?:\bdef|\bclass|\bfn|\bfunc) {word}(?!\w)"
     if re.search(as_code, query) or any(name in re.findall(r"\w+", code) for code in _CODE.findall(query)):
         return True
-    return name[:1].isupper() and bool(re.search(rf"(?<=[^.?!:\s] ){word}(?!\w)", query))
+    return name[:1].isupper() and not name.isupper() and bool(re.search(rf"(?<=[^.?!:\s] ){word}(?!\w)", query))
 
 
 def _tokens(query: str) -> Iterator[str]:

@@ -65,13 +65,13 @@ def names_not_expected(narrative: str, allowed: NamesAllowed) -> list[str]:
     """Entities and files that a narrative names, and that are not expected.
 
     Looked at are: what is in backticks; elsewhere, names with `_` or an inner capital, dotted names of which a part has one,
-    and paths. Words of prose are not. A token names
+    and paths. Words of prose are not, nor acronyms. A token names
 
     - a file, where it is its path or the end of it; or where it begins with a folder of the repository, has the form of a path,
       and there is no such file;
     - an entity, where it is its name, or ends in `Class.name`, `module.name` or `path::name`. After `self.` it names a
-      member of an expected class. A name that is no word of prose names any entity so called; a word in backticks does only where
-      it stands alone, is no word of Python, and no parameter or local variable of an expected entity.
+      member of an expected class. A name that is no word of prose names any entity so called; a word does only in backticks, alone
+      or before `(`, where it is no word of Python, and no parameter or local variable of an expected entity.
 
     Whatever could be an expected entity is taken for it.
     """
@@ -89,15 +89,17 @@ def names_not_expected(narrative: str, allowed: NamesAllowed) -> list[str]:
 
 
 def _tokens(narrative: str) -> Iterator[tuple[str, bool]]:
-    """Tokens that may name something, and whether each is in backticks."""
+    """Tokens that may name something, and whether each is a name in backticks: alone, or with its arguments."""
     pieces = [(code, True) for code in _CODE.findall(narrative)]
     pieces.append((_CODE.sub(" ", narrative), False))
     for text, is_code in pieces:
         for found in _PATH.finditer(text):
             yield found[0], is_code
         for found in _NAME.finditer(_PATH.sub(lambda hit: hit[0] if "/" not in hit[0] else " ", text)):
-            if is_code or any(map(is_distinctive, _JOINT.split(found[0]))):
-                yield found[0], is_code
+            follows = found.string[found.end() :]
+            is_name = is_code and (found[0] == text.strip() or follows.startswith("("))
+            if is_name or any(map(is_distinctive, _JOINT.split(found[0]))) or (is_code and _JOINT.search(found[0])):
+                yield found[0], is_name
 
 
 def _files_named(token: str, source: ParsedSource) -> tuple[str, ...] | None:

@@ -29,7 +29,7 @@ FILES = {
 def take(query):
     return query
 """,
-    "src/service.py": "class ContextService:\n    def retrieve_context(self, query):\n        return query\n\n\ndef run():\n    pass\n",
+    "src/service.py": "class ContextService:\n    def retrieve_context(self, query):\n        return query\n\n\ndef run():\n    pass\n\n\nJSON = 1\n",
     "docs/page.md": "# Answers\n\nText.\n\n## How to ask\n\nMore.\n",
 }
 AGENT = "src/agent.py::Agent.smart_answer"
@@ -140,6 +140,8 @@ def test_an_id_with_a_number_is_that_definition_and_one_without_is_all_of_them(t
         ([AGENT], "It reads `self.limit`, and `Agent.name` too.", []),  # fields of its class
         ([AGENT], "It sets `found` from `query` unless `force_llm` is true.", []),  # its own parameters and variables
         ([AGENT], "It will take a while to run, and asks a service.", []),  # prose
+        ([AGENT], "It is JSON, read by `tool run --take query`.", []),  # an acronym, and words of a command
+        ([AGENT], "It calls `run(query)` and `JSON`.", ["run", "JSON"]),
         ([AGENT], "It calls `str.join` and `print`, and `self.take`.", []),  # not this repository's
         ([AGENT], "It calls `self._format`.", ["self._format"]),
         ([AGENT], "It asks `self.service.retrieve_context`.", ["self.service.retrieve_context"]),

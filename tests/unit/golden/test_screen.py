@@ -158,6 +158,8 @@ def test_a_query_that_is_put_in_other_words_of_no_content_is_a_near_duplicate(so
         ("How is an index filled?", ADD, []),
         ("How is the Index filled?", ADD, ["Index"]),
         ("Index: how is it filled?", ADD, []),  # the capital of a sentence
+        ("Is it read as JSON?", "a.py::JSON", []),
+        ("Is `JSON` set?", "a.py::JSON", ["JSON"]),
         ("What is in index.py?", ADD, ["index.py"]),
         ("How do I install on linux?", "docs/guide.md::Guide > Install on Linux", ["Install on Linux"]),
         ("How do I install it?", "docs/guide.md::Guide > Install", []),
