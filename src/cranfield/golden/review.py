@@ -7,7 +7,7 @@ Records that a person must see are reviewed besides, and count in no rate.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,6 +28,7 @@ from cranfield.golden.records import (
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict
 from cranfield.stats.proportion import exact_interval
+from cranfield.words import n_of
 
 Cell = tuple[TaskType, Difficulty]
 LEVEL = 0.95
@@ -347,9 +348,9 @@ def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:
 
 def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
     """Statements that go with the figures."""
-    share = f"{float(profile.share):.0%} of {sample.n_batch} records is {sample.n_by_share}"
+    share = f"{100 * float(profile.share):g} % of {n_of(sample.n_batch, 'records')} is {sample.n_by_share}"
     if profile.one_per_cell:
-        share += f", one of each of {sample.n_by_cells} cells is {sample.n_by_cells}: the larger number holds"
+        share += f", one of each of {n_of(sample.n_by_cells, 'cells')} is {sample.n_by_cells}: the larger number holds"
     yield f"{share}. Drawn from the {sample.n_unseen} records without a reason for review, with seed {sample.seed}."
     if sample.must_see:
         yield f"{len(sample.must_see)} more must be seen. They are not part of the sample: rates are of the sample alone."
@@ -377,11 +378,3 @@ def apply_edits(answer: OracleAnswer, review: HumanReview) -> OracleAnswer:
             raise ValueError(f"{answer.query_id}: the edit of {edit.field} is of another version of the answer")
         values[edit.field] = edit.after
     return answer.model_copy(update=values)
-
-
-def by_cell(feedback: Iterable[ReviewFeedback]) -> dict[Cell, tuple[str, ...]]:
-    """Feedback for the authors of each cell: failure modes with the reasons of the reviewers."""
-    found: dict[Cell, list[str]] = defaultdict(list)
-    for each in feedback:
-        found[each.task_type, each.difficulty].append(f"{each.failure_mode.value.replace('_', ' ')}: {each.reason}")
-    return {cell: tuple(lines) for cell, lines in found.items()}

@@ -16,6 +16,7 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import Finding, Rejection
 from cranfield.golden.records import CitedLines, HumanReview, Opinion
 from cranfield.golden.review import PROFILES, Sample
+from cranfield.golden.run import snapshot_digest
 from cranfield.golden.states import State
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.review import VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
@@ -65,7 +66,7 @@ def make_review_book(
         seed: of the sample; None: that of the run.
 
     Raises:
-        UsageError: the run is not finished, or there is a book of this name of something else.
+        UsageError: the run is not finished, the files have changed, or there is a book of this name of something else.
         UnknownNameError: no such profile.
     """
     if profile not in PROFILES:
@@ -76,6 +77,8 @@ def make_review_book(
         samples = folder.read(Step.REVIEW_SAMPLES, Sample)
         sample = next_sample(samples, list(waiting.values()), profile, manifest.seed if seed is None else seed)
         snapshot = take(repo, manifest.commit or None)
+        if not manifest.commit and snapshot_digest(snapshot) != manifest.snapshot_digest:
+            raise UsageError("the files are not those that the run read", path=shown(repo))
         shown_ones = [waiting[query_id] for query_id in sample.to_review]
         name = (samples[0].book if samples else name) or run.resolve().name
         pool = _pool(name, manifest.snapshot_digest, index, shown_ones, snapshot)

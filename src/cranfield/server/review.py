@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/books/{book}/review")
 DISPOSITIONS = {
-    Disposition.KEEP: "keep it, with the edits",
+    Disposition.KEEP: "keep it",
     Disposition.SEND_BACK: "send it back to the oracle, with a hint",
     Disposition.DROP: "drop it",
 }
@@ -99,13 +99,12 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
     if form.step in {"save", "preview"} and (problems or form.step == "preview"):
         return _page(request, caller, found, draft, problems)
     action = {"later": Action.LATER, "skip": Action.SKIP}.get(form.step, Action.GRADE)
-    is_graded = action is Action.GRADE
     save = SaveRequest(
         *(book.id, found.id, caller.account.id, action, form.key),
-        grade=form.grade if is_graded else None,
+        grade=form.grade if action is Action.GRADE else None,
         skip_reason=SkipReason.EXPERT if action is Action.SKIP else None,
         reason=form.reason.strip(),
-        data=data.model_dump(mode="json") if is_graded else None,
+        data=data.model_dump(mode="json"),  # what was written so far, where the record is put off
         duration_ms=None if form.seconds is None else 1000 * form.seconds,
         guideline_version=book.guideline_version,
         method="click",

@@ -14,8 +14,8 @@ from cranfield.errors import Problem
 from cranfield.judging.review import EditedField, FieldEdit, Place, ReviewData, ReviewMaterial, StatedFact, edits_of
 from cranfield.model.review import Disposition, FailureMode
 
-MOST_FACTS = 40
-MOST_WORDS = 20_000
+MOST_FACTS = 300
+MOST_WORDS = 4_000
 """Of a text whose changes are marked word by word; a longer one is shown before and after."""
 Long = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
 Rows = Annotated[list[Long], Field(max_length=MOST_FACTS)]

@@ -20,7 +20,6 @@ from cranfield.golden.review import (
     Tally,
     apply_edits,
     assess,
-    by_cell,
     draw_sample,
     pass_probability,
 )
@@ -191,9 +190,9 @@ def test_feedback_names_the_failures_of_a_cell():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
     report = assess(found(sample, Verdict.MAJOR_ISSUE, Verdict.WRONG), sample, BOOTSTRAP)
     assert report.failure_modes == {FailureMode.WRONG_LINES: 2}
-    told = by_cell(report.feedback)
-    assert set(told) == {sample.cells[name] for name in sample.sampled[:2]}
-    assert set(told.values()) == {("wrong lines: Lines of a helper.",)}
+    assert {(each.query_id, each.task_type, each.difficulty) for each in report.feedback} == {
+        (name, *sample.cells[name]) for name in sample.sampled[:2]
+    }
 
 
 @pytest.mark.parametrize(

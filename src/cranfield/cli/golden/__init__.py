@@ -7,5 +7,7 @@ SUBCOMMANDS = {
     "assemble": f"{__name__}.assemble",
     "batch": f"{__name__}.assemble",
     "models": f"{__name__}.assemble",
+    "review": f"{__name__}.review",
+    "reviewed": f"{__name__}.review",
 }
 """Command to its module, in the order help lists them."""

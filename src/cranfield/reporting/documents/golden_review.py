@@ -82,9 +82,7 @@ def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
     rows += [(name.value.replace("_", " "), str(n)) for name, n in report.dispositions.items()]
     rows.append(("edited", str(report.n_edited)))
     if report.n_spot_checked:
-        rows.append(
-            ("narratives checked after the judge", f"{report.n_spot_checked}, {report.n_spot_failed} not in order")
-        )
+        rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} not in order"))
     for label, names in (("without a decision", report.unreviewed), ("without a second reviewer", report.unconfirmed)):
         if names:
             rows.append((label, f"{len(names)}: {first_of(names)}"))

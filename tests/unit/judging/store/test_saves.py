@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.judging.review import review_settings
+from cranfield.judging.review import review_problems, review_settings
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, ItemState, RaterKind, Role, SkipReason
 from cranfield.judging.store.standing import outcome
@@ -425,16 +425,19 @@ def test_reviewers_who_differ_in_anything_leave_the_record_to_a_lead(desk_of, le
         ({"grade": 2, "reason": "r", "data": {"nothing": 1}}, "Extra inputs"),
     ],
 )
-def test_a_review_that_cannot_stand_is_not_saved(desk_of, decision, problem) -> None:
+def test_a_review_that_cannot_stand_has_its_reason(decision, problem) -> None:
+    found = review_problems(RECORD, **{"reason": "", "data": None} | decision)
+    assert problem in " ".join(each.message for each in found)
+
+
+def test_a_review_that_cannot_stand_is_neither_saved_nor_imported(desk_of) -> None:
     desk, item = review_desk(desk_of)
-    with pytest.raises(UsageError, match=problem):
-        desk.grade("ann", item, **decision)
-    assert desk.store.log.events(desk.book.id) == ()
     account = desk.rater("ann")
-    with pytest.raises(UsageError, match=problem):
-        desk.store.log.import_many(
-            desk.book.id, [ImportedJudgment(item, account, "k", action=Action.GRADE, **decision)]
-        )
+    with pytest.raises(UsageError, match="failure mode and a reason"):
+        desk.grade("ann", item, 2)
+    with pytest.raises(UsageError, match="failure mode and a reason"):
+        desk.store.log.import_many(desk.book.id, [ImportedJudgment(item, account, "k", action=Action.GRADE, grade=2)])
+    assert desk.store.log.events(desk.book.id) == ()
 
 
 def test_a_record_that_a_step_refuses_is_not_kept(desk_of) -> None:

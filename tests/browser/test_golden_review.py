@@ -1,0 +1,207 @@
+"""The review page in Chromium: by the keyboard alone, at desk and phone width, without a finding of axe or a message of the console."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.judging.review import review_settings
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Action, ItemState, Role
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import SaveRequest
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
+"""Folder for pictures of every page, to be looked at."""
+PASSWORD = "a long sentence of words"
+QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+FACTS = [
+    {
+        "fact": "The gate compares the score with the threshold.",
+        "citations": [{"file": "src/agent.py", "start": 160, "end": 172}],
+    },
+    {"fact": "Below it the model is called.", "citations": [{"file": "src/agent.py", "start": 170, "end": 180}]},
+]
+LINES = "\n".join(
+    f"    value_{n} = compare(score, threshold_{n})  # {'a long comment ' * (n % 9)}<b>" for n in range(40)
+)
+RECORD = {
+    "task_type": "locate",
+    "difficulty": "medium",
+    "difficulty_rationale": "The name does not say where the decision is made.",
+    "expected_entities": [
+        {"entity_id": "src/agent.py::Agent.smart_answer", "role": "primary", "rationale": "It has the check."}
+    ],
+    "expected_files": ["src/agent.py"],
+    "expected_line_ranges": [{"file": "src/agent.py", "start": 160, "end": 199}],
+    "must_mention_facts": FACTS,
+    "must_not_mention_facts": [{"fact": "The threshold is fixed."}],
+    "canonical_narrative": "The decision is made in smart_answer, which compares the score with the threshold.",
+    "confidence": "low",
+    "uncertainty_notes": "Whether the threshold can be set by users.",
+    "reasons": ["the oracle has low confidence"],
+    "claims": [
+        {"claim_type": "file", "claim": "src/agent.py", "verdict": "supported"},
+        {
+            "claim_type": "must_mention_fact",
+            "claim": FACTS[1]["fact"],
+            "verdict": "partial",
+            "note": "Only without force.",
+            "citation": {"file": "src/agent.py", "start": 170, "end": 180},
+        },
+    ],
+    "sources": [
+        {"file": "src/agent.py", "start": 160, "end": 199, "text": LINES},
+        {"file": "src/config.py", "start": 1, "end": 2, "problem": "This file is not in the snapshot, or is no text."},
+    ],
+    "commit": "0123456789abcdef",
+}
+
+
+@dataclass
+class Served:
+    """A server with a book of two records."""
+
+    address: str
+    store: Store
+    browser: Browser
+    messages: list[str] = field(default_factory=list)
+
+    def page(self, name: str) -> Page:
+        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
+        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
+        page.goto(f"{self.address}/sign-in")
+        page.fill("#name", name)
+        page.fill("#password", PASSWORD)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{self.address}/")
+        return page
+
+
+@pytest.fixture(scope="module")
+def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("golden")
+    store = open_store(folder / "books.db")
+    queries = tuple(PooledQuery(id=f"q{n}", text="Where do we decide whether a model answers?") for n in range(2))
+    items = tuple(PooledItem(query=query.id, doc="attempt 1", fields=RECORD) for query in queries)
+    book = store.books.create(
+        "golden", Pool(name="r", method="depth", depth=1, runs=(), queries=queries, items=items), review_settings(2, 0)
+    )
+    for name, role in (("ann", Role.RATER), ("bob", Role.RATER), ("lee", Role.ADMIN)):
+        account = store.people.add(name, role, password_hash=QUICK)
+        store.people.join(book.id, account.id)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "cranfield",
+        "serve",
+        "--accounts",
+        "--port",
+        str(port),
+        "--db",
+        str(folder / "books.db"),
+    ]
+    log = folder / "server.log"  # a pipe that is not read would stop the server
+    with log.open("w") as lines:
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=lines, text=True, env={**os.environ, "XDG_DATA_HOME": str(folder)}
+        )
+    line = server.stdout.readline()
+    assert line == f"Serving at http://127.0.0.1:{port}/\n", log.read_text(encoding="utf-8")
+    yield Served(line.split()[-1].rstrip("/"), store, browser)
+    store.close()
+    server.terminate()
+    server.communicate(timeout=30)
+    assert not re.search(r'"level": "error"|Traceback', log.read_text(encoding="utf-8"))
+
+
+def check(page: Page, name: str) -> None:
+    """Axe finds nothing at desk and phone width, by day and by night, and the page does not scroll sideways."""
+    page.wait_for_load_state("load")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+        found = Axe().run(page, options={"resultTypes": ["violations"]})
+        assert found.violations_count == 0, found.generate_report()
+        if SCREENSHOTS:
+            page.screenshot(path=Path(SCREENSHOTS) / f"golden-{name}-{width}.png", full_page=True)
+    page.emulate_media(color_scheme="dark")
+    assert Axe().run(page, options={"runOnly": ["color-contrast"]}).violations_count == 0
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
+    page = served.page("ann")
+    page.goto(f"{served.address}/books/golden/judge")
+    expect(page.get_by_role("heading", name="Cited lines")).to_be_visible()
+    left, right = page.locator("#answer").bounding_box(), page.locator("#sources").bounding_box()
+    assert right["x"] > left["x"] + left["width"]  # side by side
+    check(page, "review")
+    page.set_viewport_size({"width": 390, "height": 900})
+    places = [page.locator(name).bounding_box()["y"] for name in ("#answer", "#sources", "#decide")]
+    assert places == sorted(places)  # stacked
+    page.set_viewport_size({"width": 1280, "height": 900})
+    item = int(re.search(r"/review/(\d+)", page.locator("#decide").get_attribute("action"))[1])
+
+    page.keyboard.press("2")
+    expect(page.locator("[name=grade][value='2']")).to_be_checked()
+    expect(page.locator("#failure")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" It is configured.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.keyboard.type("It lacks the setting.")
+    page.get_by_role("button", name="Show changes").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("ins")).to_have_text("It is configured.")
+    check(page, "changes")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("status")).to_have_text("Saved. This is the next item.")
+    (row,) = served.store.reading.item(item).ratings
+    assert (row.grade, row.reason, row.data["failure_mode"]) == (2, "It lacks the setting.", "query_unclear")
+    assert row.data["edits"][0]["after"] == RECORD["canonical_narrative"] + " It is configured."
+    assert row.duration_ms is not None
+
+    bob = served.store.people.get("bob").id
+    book = served.store.books.get("golden").id
+    served.store.log.save(SaveRequest(book, item, bob, Action.GRADE, "bob 1", 1))
+    lead = served.page("lee")
+    lead.goto(f"{served.address}/books/golden/adjudicate")
+    check(lead, "decide")
+    lead.get_by_role("link", name="Begin with this decision").first.focus()
+    lead.keyboard.press("Enter")
+    lead.wait_for_url(re.compile("start=1"))
+    lead.keyboard.press("1")
+    lead.keyboard.press("r")
+    if lead.locator("#narrative").input_value() != RECORD["canonical_narrative"]:
+        lead.fill("#narrative", RECORD["canonical_narrative"])
+        lead.locator("#failure").select_option("")
+    lead.fill("#reason", "It was correct.")
+    lead.keyboard.press("Control+Enter")
+    expect(lead.get_by_text("No record waits")).to_be_visible()
+    assert served.store.reading.item(item).state == ItemState.ADJUDICATED
+    lead.goto(f"{served.address}/books/golden/items/{item}")
+    expect(lead.get_by_text("lee decided")).to_be_visible()
+    check(lead, "record")
+    assert served.messages == []
