@@ -44,6 +44,7 @@ SLOW_PAGES = {
         "books",
         "calibration",
         "gate",
+        "golden-sets",
         "intake",
         "model-raters",
         "power",

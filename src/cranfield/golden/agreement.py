@@ -62,7 +62,7 @@ class QueueReason(StrEnum):
     JACCARD_FILES = "jaccard_files"
     NARRATIVE = "narrative"
     NOT_RATED = "not_rated"
-    """No judge compared the narrative."""
+    """No judge compared the narrative, and nothing else decides."""
     LOW_CONFIDENCE = "low_confidence"
 
 
@@ -140,6 +140,8 @@ def agree(
     """
     structure = compare_structure(answer, report, source)
     found = [*structure.disagreements, *_narrative(answer, ratings)]
+    if not ratings and needs_judge(structure):
+        found.append(Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative"))
     return Agreement(_outcome(found), tuple(found), structure.jaccard_entities, structure.jaccard_files)
 
 
@@ -256,8 +258,6 @@ def _narrative(answer: OracleAnswer, ratings: Sequence[NarrativeJudgment]) -> It
     if answer.confidence == "low":
         notes = answer.uncertainty_notes or "no notes"
         yield Disagreement(QueueReason.LOW_CONFIDENCE, f"the oracle has low confidence: {notes}")
-    if not ratings:
-        yield Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative")
     for each in ratings:
         if each.rating != "equivalent":
             because = f": {each.reason}" if each.reason else ""

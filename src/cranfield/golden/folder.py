@@ -40,6 +40,8 @@ class Step(StrEnum):
 
 MANIFEST = "run.json"
 PLAN = "plan.yaml"
+FEEDBACK = "feedback.jsonl"
+"""Failures that people found in an earlier batch, where there are some."""
 CALLS = "calls.jsonl"
 """Answers of models, by their requests: see `agents.kept`."""
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
@@ -95,6 +97,7 @@ class RunFolder:
             except BlockingIOError:
                 raise UsageError("another process writes in this run folder", path=shown(path)) from None
             try:
+                files.update((step, open_whole_lines(path / step)) for step in Step if (path / step).is_file())
                 yield cls(path, manifest, files)
             finally:
                 for file in files.values():
@@ -148,14 +151,21 @@ class RunFolder:
             InputError: with every line that is damaged or of another schema.
         """
         path = self.path / step
-        if not path.is_file():
-            return []
-        data = path.read_bytes()
-        problems = ProblemList(InputError)
-        lines = data[: data.rfind(b"\n") + 1].splitlines()
-        found = [_record(model, line, problems, path, number) for number, line in enumerate(lines, start=1)]
-        problems.raise_if_any()
-        return [each for each in found if each is not None]
+        return read_lines(path, model) if path.is_file() else []
+
+
+def read_lines(path: Path, model: type[AnyRecord]) -> list[AnyRecord]:
+    """The records of a file, in their order; a last line without an end is none.
+
+    Raises:
+        InputError: with every line that is damaged or of another schema.
+    """
+    data = read_bytes(path, InputError)
+    problems = ProblemList(InputError)
+    lines = data[: data.rfind(b"\n") + 1].splitlines()
+    found = [_record(model, line, problems, path, number) for number, line in enumerate(lines, start=1)]
+    problems.raise_if_any()
+    return [each for each in found if each is not None]
 
 
 def _line(data: Mapping[str, Any], indent: int | None = None) -> str:

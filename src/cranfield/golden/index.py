@@ -128,9 +128,11 @@ class RunIndex:
         return RecordStatus(query_id, task_type or "", difficulty or "", state, attempt, tuple(reasons))
 
     def statuses(self) -> list[RecordStatus]:
-        """Of every draft: first the candidates in their order, then the drafts that did not become one."""
-        failed = (each.query_id for each in self.rejections if each.query_id not in self.candidates)
-        return [self.status(query_id) for query_id in (*self.candidates, *failed)]
+        """Of every draft by its id, those that did not become a candidate included."""
+        return [
+            self.status(query_id)
+            for query_id in sorted({*self.candidates, *(each.query_id for each in self.rejections)})
+        ]
 
     def _by_people(self, query_id: str, attempt: int) -> tuple[State, Sequence[Finding]]:
         """What a person decided of this attempt, or what the steps did."""

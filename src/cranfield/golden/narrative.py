@@ -14,6 +14,7 @@ from functools import cached_property
 from cranfield.golden.lexical import is_distinctive
 from cranfield.golden.parsed import ParsedSource
 from cranfield.matching.place import ENTITY_MARK
+from cranfield.repo.definitions import parse_python
 from cranfield.repo.symbols import language_of, plain_name
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -156,7 +157,7 @@ def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:
     lines = source.lines(path) or ()
     for start, end in source.ranges(entity):
         try:
-            tree = ast.parse(textwrap.dedent("\n".join(lines[start - 1 : end])))
+            tree = parse_python(textwrap.dedent("\n".join(lines[start - 1 : end])))
         except (SyntaxError, ValueError):
             continue
         for node in ast.walk(tree):

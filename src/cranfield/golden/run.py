@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from cranfield.errors import ConfigError
-from cranfield.golden.models import shared_model_problems
-from cranfield.golden.plan import Plan
+from cranfield.agents.budget import Spent
+from cranfield.agents.protocol import Backend
+from cranfield.agents.tools.source import SourceTools
+from cranfield.concurrency.loop import event_loop
+from cranfield.errors import ConfigError, InputError, UsageError
+from cranfield.formats.io.files import shown, write_text
+from cranfield.golden.folder import CALLS, FEEDBACK, PLAN, RunFolder, now, read_lines
+from cranfield.golden.index import RecordStatus, RunIndex
+from cranfield.golden.models import open_models, role_settings, shared_model_problems
+from cranfield.golden.outcomes import RunManifest
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.pipeline import PLANNED, PipelineResult, Until, run_pipeline
+from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan
+from cranfield.golden.records import ReviewFeedback
+from cranfield.golden.role_prompts import NAMES, RolePrompts
+from cranfield.golden.steps.context import StepContext
+from cranfield.repo.history import GitHistory
+from cranfield.repo.secret_files import Withheld, find_withheld
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.version import __version__
+
+_NOT_CONTENT = {"base_url", "api_key_env", "concurrency", "per_minute", "timeout_s"}
+"""Settings of a model that no request depends on: a run may go on with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How the pipeline is run."""
+
+    until: Until = Until.AGREE
+    replay: Path | None = None
+    """Answers of another run, in the place of models."""
+    source: Backend | None = None
+    """Answers in the place of every model, for tests."""
+    prompts: Path | None = None
+    """Folder of prompts in the place of those of the package."""
+    on_status: Callable[[RecordStatus], None] = lambda _: None
+    """Called where a record has a new state."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a call of the pipeline did."""
+
+    result: PipelineResult
+    spent: Spent
+    """By all calls of the run."""
+    n_kept: int
+    """Answers that were taken from the run folder."""
 
 
 def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
@@ -41,3 +88,148 @@ def require_valid(plan: Plan, snapshot: Snapshot) -> None:
     problems = [*check_plan(plan, snapshot), *shared_model_problems(plan)]
     if problems:
         raise ConfigError(problems)
+
+
+def withheld_files(plan: Plan, snapshot: Snapshot) -> Withheld:
+    """Files that no tool shows: what looks like a secret, and what the plan adds."""
+    return find_withheld(snapshot, patterns=plan.secrets.patterns, exempt=plan.secrets.exempt)
+
+
+def manifest_of(plan: Plan, snapshot: Snapshot, *, source: str = PLANNED, prompts: Path | None = None) -> RunManifest:
+    """What a run of a plan over a snapshot is of.
+
+    Args:
+        plan: with its models.
+        snapshot: that the roles read.
+        source: `plan`, or the name of the existing set whose records enter.
+        prompts: folder of prompts in the place of those of the package.
+    """
+    used, withheld = RolePrompts.load(prompts), withheld_files(plan, snapshot)
+    oracle, adversary = plan.models.oracle.model, plan.models.adversary.model
+    notes = [f"one model is oracle and adversary: {oracle}"] if oracle == adversary else []
+    notes += [f"not honoured when files were withheld: {each}" for each in withheld.not_honoured]
+    return RunManifest(
+        name=plan.name,
+        created_at=now(),
+        cranfield_version=__version__,
+        plan_digest=plan.digest,
+        commit=snapshot.commit,
+        snapshot_digest=snapshot_digest(snapshot),
+        source=source,
+        models={role: settings.model for role, settings in role_settings(plan).items()},
+        prompts={used.used(name).label: used.used(name).digest for name in NAMES},
+        tool_versions=_tools(plan, snapshot).tool_versions(),
+        withheld={path: str(reason) for path, reason in sorted(withheld.names.items())},
+        notes=tuple(notes),
+        seed=plan.seed,
+    )
+
+
+def create_run(
+    plan: Plan,
+    text: str,
+    snapshot: Snapshot,
+    runs: Path,
+    *,
+    prompts: Path | None = None,
+    feedback: Path | None = None,
+) -> Path:
+    """Check a plan, and make the folder of a run of it.
+
+    Args:
+        plan: checked before anything is written.
+        text: of the plan, as it was read; it is copied.
+        snapshot: that the roles read.
+        runs: folder of all runs.
+        prompts: folder of prompts in the place of those of the package.
+        feedback: failures that people found in an earlier batch, JSON Lines; they are copied.
+
+    Raises:
+        ConfigError: with every problem of the plan.
+        InputError: with every line of the feedback that is damaged.
+    """
+    require_valid(plan, snapshot)
+    found = [] if feedback is None else read_lines(feedback, ReviewFeedback)
+    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), text)
+    if found:
+        write_text(path / FEEDBACK, [each.model_dump_json() + "\n" for each in found])
+    return path
+
+
+def replace_plan(path: Path, plan: Plan, text: str) -> None:
+    """Let a run go on with another budget, other addresses and another pace.
+
+    Raises:
+        UsageError: the plan differs in something that the records depend on.
+    """
+    with RunFolder.writing(path):
+        if _content(load_plan(path / PLAN)) != _content(plan):
+            expected = f"the plan of the run; only budget and {', '.join(sorted(_NOT_CONTENT))} may differ"
+            raise UsageError("the run has another plan", path=shown(path), expected=expected, hint="begin another run")
+        write_text(path / PLAN, [text])
+
+
+def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -> RunOutcome:
+    """Run the pipeline over a run folder, from where it stands.
+
+    Raises:
+        UsageError: the source is another one than the run began with, or another process writes in the folder.
+        InputError: the folder is damaged.
+    """
+    chosen = options or RunOptions()
+    with RunFolder.writing(path) as folder:
+        plan = load_plan(path / PLAN)
+        _check_same(folder, snapshot, RolePrompts.load(chosen.prompts))
+        source = ParsedSource(snapshot)
+        _ = source.named  # parsed before anything is asked: it takes seconds
+        return event_loop().run(_execute(folder, plan, source, chosen))
+
+
+async def _execute(folder: RunFolder, plan: Plan, source: ParsedSource, options: RunOptions) -> RunOutcome:
+    tools = _tools(plan, source.snapshot, folder.manifest.withheld)
+    feedback = folder.path / FEEDBACK
+    try:
+        async with open_models(plan, folder.path / CALLS, source=options.source, replay=options.replay) as (
+            kept,
+            budget,
+        ):
+            context = StepContext(
+                plan=plan,
+                index=RunIndex(folder),
+                source=source,
+                prompts=RolePrompts.load(options.prompts),
+                backend=kept,
+                tools=tools,
+                feedback=read_lines(feedback, ReviewFeedback) if feedback.is_file() else (),
+                on_status=options.on_status,
+            )
+            result = await run_pipeline(context, options.until)
+            return RunOutcome(result, budget.spent, kept.n_kept)
+    finally:
+        await tools.aclose()
+
+
+def _tools(plan: Plan, snapshot: Snapshot, withheld: Mapping[str, str] | None = None) -> SourceTools:
+    needs_history = any(cell.task_type == "review" for cell in plan.cells)
+    history = GitHistory.of_snapshot(snapshot) if snapshot.is_commit and needs_history else None
+    return SourceTools(snapshot, git=history, withheld=withheld or ())
+
+
+def _check_same(folder: RunFolder, snapshot: Snapshot, prompts: RolePrompts) -> None:
+    manifest, where = folder.manifest, shown(folder.path)
+    if snapshot_digest(snapshot) != manifest.snapshot_digest:
+        expected = f"commit {manifest.commit}" if manifest.commit else "the files that the run began with"
+        got = snapshot.commit or "other files"
+        raise UsageError("the run is of another source", path=where, expected=expected, got=got, parameters=("at",))
+    digests = {prompts.used(name).label: prompts.used(name).digest for name in NAMES}
+    changed = sorted(label for label, digest in manifest.prompts.items() if digests.get(label) != digest)
+    if changed:
+        raise InputError(
+            "the run began with other prompts", path=where, got=", ".join(changed), hint="begin another run"
+        )
+
+
+def _content(plan: Plan) -> str:
+    """What records depend on."""
+    models = {role: settings.model_dump(exclude=_NOT_CONTENT) for role, settings in role_settings(plan).items()}
+    return repr((models, plan.model_dump(exclude={"budget", "models"})))

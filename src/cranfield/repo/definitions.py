@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+_PARSING = threading.Lock()
 Defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -32,6 +34,17 @@ class Definition:
     """Last line, included."""
 
 
+def parse_python(text: str) -> ast.Module:
+    """The tree of a source text. One at a time: CPython counts the depth of a tree for all threads together.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it cannot be parsed.
+    """
+    with _PARSING, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about escapes in the code that is read
+        return ast.parse(text)
+
+
 def python_definitions(text: str) -> tuple[list[Definition], str]:
     """Classes, functions, methods and assigned names of modules and classes; and the syntax error, if any.
 
@@ -39,9 +52,7 @@ def python_definitions(text: str) -> tuple[list[Definition], str]:
     """
     clean = text.encode("utf-8", "replace").decode()  # surrogates stand for bytes that were not UTF-8
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the code that is read
-            tree = ast.parse(clean)
+        tree = parse_python(clean)
     except SyntaxError as error:
         return [], f"line {error.lineno or 1}: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:

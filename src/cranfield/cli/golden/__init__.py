@@ -2,7 +2,9 @@
 
 SUBCOMMANDS = {
     "plan": f"{__name__}.plan",
+    "run": f"{__name__}.run",
     "status": f"{__name__}.status",
+    "gate": f"{__name__}.gate",
     "check": f"{__name__}.check",
     "assemble": f"{__name__}.assemble",
     "batch": f"{__name__}.assemble",

@@ -1,15 +1,16 @@
-"""Plans and runs of golden sets, as Documents."""
+"""Plans, runs and gates of golden sets, as Documents."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cranfield.reporting.document import Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
+    from cranfield.golden.gate import GateReport
     from cranfield.golden.index import RecordStatus
     from cranfield.golden.outcomes import RunManifest
     from cranfield.golden.plan import Plan
@@ -132,3 +133,48 @@ def _record(each: RecordStatus) -> dict[str, Any]:
         "attempt": each.attempt,
         "reasons": [reason.model_dump() for reason in each.reasons],
     }
+
+
+def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
+    """What the mechanical gate finds of the records of a set."""
+    from cranfield.golden.gate import CHECKS, Status
+
+    counts = {check: Counter(report.outcomes[check].status for report in reports.values()) for check in CHECKS}
+    checks: list[tuple[Cell, ...]] = [
+        (check.value, found[Status.PASSED], found[Status.FAILED], found[Status.MISSING], CHECKS[check].what)
+        for check, found in counts.items()
+    ]
+    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("what holds"))
+    headings = ("record", "check", "problem")
+    rows: list[tuple[Cell, ...]] = [
+        (query_id, check.value, problem)
+        for query_id, report in reports.items()
+        for check in report.failed
+        for problem in report.outcomes[check].problems
+    ]
+    n_passed = sum(report.passed for report in reports.values())
+    sections = [Section("checks", "Checks", (Table(kinds, checks, "Records by check", shown=None),))]
+    if rows:
+        columns = (Column("record", "code"), Column("check", "code"), Column("problem"))
+        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN)
+        sections.append(Section("failures", "Failures", (failures,)))
+    return Document(
+        title=f"Gate of {name}",
+        subtitle=(
+            f"{n_of(len(reports), 'records')} at {commit[:12] or 'no commit'}",
+            f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
+            *notes,
+        ),
+        sections=tuple(sections),
+        tidy=lambda: tidy_table(headings, rows),
+        payload=lambda: {
+            "schema_version": 1,
+            "testset": name,
+            "commit": commit,
+            "notes": list(notes),
+            "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},
+            "records": {
+                query_id: {"passed": report.passed, "checks": report.record()} for query_id, report in reports.items()
+            },
+        },
+    )

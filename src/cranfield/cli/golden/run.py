@@ -1,0 +1,143 @@
+"""`cranfield golden run`: make a golden set by its plan, or go on with a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.golden.options import AtOption, RepoOption, read_plan
+from cranfield.cli.golden.plan import plan_command
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver, refuse_planted_folder
+from cranfield.errors import UsageError
+
+if TYPE_CHECKING:
+    from cranfield.golden.index import RecordStatus
+    from cranfield.golden.run import RunOutcome
+    from cranfield.repo.snapshot import Snapshot
+
+PlanOption = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PLAN]",
+        help="Plan file, or the name of a plan of the package. With --resume: only where budget or addresses differ.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of all runs.", callback=refuse_planted_folder)
+]
+ResumeOption = Annotated[
+    Path | None, typer.Option("--resume", metavar="RUN", help="Go on with this run; no answer is requested again.")
+]
+UntilOption = Annotated[
+    str,
+    typer.Option(
+        "--until", metavar="STEP", help="Last step: author, screen, oracle, gate, adversary or agree; default: agree."
+    ),
+]
+ReplayOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--replay", metavar="FILE", help="Take all answers from this calls.jsonl of another run; ask no model."
+    ),
+]
+FeedbackOption = Annotated[
+    Path | None,
+    typer.Option("--feedback", metavar="FILE", help="Failures that people found in an earlier batch (JSON Lines)."),
+]
+PromptsOption = Annotated[
+    Path | None,
+    typer.Option("--prompts", metavar="DIR", help="Folder of prompts in the place of those of the package."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check the plan and estimate its cost; ask no model.")]
+
+
+def run_command(
+    plan: PlanOption = None,
+    *,
+    repo: RepoOption = Path(),
+    at: AtOption = None,
+    out: OutOption = Path("golden-runs"),
+    resume: ResumeOption = None,
+    until: UntilOption = "agree",
+    replay: ReplayOption = None,
+    feedback: FeedbackOption = None,
+    prompts: PromptsOption = None,
+    dry_run: DryRunOption = False,
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Make candidates, answers and reviews by a plan: author, screen, oracle, gate, adversary, agreement.
+
+    Every answer of a model is written to the run folder as it comes; a run that was interrupted goes on with --resume.
+    Exit codes: 0 every record has an end, or the last step was reached; 2 invalid plan, source or run folder; 3 records
+    wait, because a model has no answer for now or the budget is used up; 130 interrupted.
+    """
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.pipeline import Until
+    from cranfield.golden.run import RunOptions, execute
+    from cranfield.reporting.documents.golden import run_document
+
+    if until not in list(Until):
+        raise typer.BadParameter(f"{until!r} is not one of {', '.join(Until)}.", param_hint="--until")
+    if plan is None and resume is None:
+        raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
+    if dry_run:
+        return plan_command(
+            plan or str(resume / "plan.yaml" if resume else ""), repo=repo, at=at, output=output, html=html
+        )
+    path, snapshot = _folder(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
+    typer.echo(f"run folder: {path}", err=True)
+    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=_print_status)
+    outcome = execute(path, snapshot, options)
+    _print_usage(outcome)
+    deliver(run_document(RunFolder.open(path).manifest, outcome.result.statuses), output, html)
+    if outcome.result.waiting:
+        _print_waiting(outcome, path)
+        raise typer.Exit(EXIT_SYSTEM)
+    return None
+
+
+def _folder(
+    plan: str | None, repo: Path, at: str | None, out: Path, resume: Path | None, **settings: Path | None
+) -> tuple[Path, Snapshot]:
+    """The run folder, new or resumed, and the source that it is of."""
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.run import create_run, replace_plan, source_snapshot
+
+    if resume is None:
+        found, text = read_plan(plan or "")
+        snapshot = source_snapshot(repo, at)
+        return create_run(found, text, snapshot, out, **settings), snapshot
+    if settings["feedback"] is not None:
+        raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
+    commit = RunFolder.open(resume).manifest.commit
+    if plan is not None:
+        replace_plan(resume, *read_plan(plan))
+    return resume, source_snapshot(repo, at or commit or None)
+
+
+def _print_status(status: RecordStatus) -> None:
+    reason = f": {status.reason}" if status.reason else ""
+    typer.echo(f"{status.query_id} {status.state.value}{reason}", err=True)
+
+
+def _print_usage(outcome: RunOutcome) -> None:
+    spent = outcome.spent
+    money = "" if not spent.money else f", {spent.money:.4f} of money"
+    unmeasured = f", {spent.unmeasured} of them without a report" if spent.unmeasured else ""
+    kept = f"; {outcome.n_kept} answers were there already" if outcome.n_kept else ""
+    typer.echo(f"{spent.requests} requests{unmeasured}, {spent.tokens:,} tokens{money}{kept}", err=True)
+
+
+def _print_waiting(outcome: RunOutcome, path: Path) -> None:
+    waiting = outcome.result.waiting
+    kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
+    typer.echo(f"{len(waiting)} records wait: {kinds}", err=True)
+    first = waiting[0]
+    typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
+    typer.echo(f"Hint: `cranfield golden run --resume {path}` goes on with them.", err=True)

@@ -1,0 +1,128 @@
+"""Author and screen: candidates of each cell, written one after another; and which of them go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from cranfield.golden.folder import Step, now
+from cranfield.golden.outcomes import Finding
+from cranfield.golden.plan import Cell
+from cranfield.golden.records import QueryCandidate
+from cranfield.golden.roles import CellBrief, Role, author_task
+from cranfield.golden.screen import Screener, ScreenReason
+from cranfield.golden.states import State
+from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError, run_all
+
+NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
+"""Reasons that end where another candidate fails: until then it is a reserve."""
+
+
+def query_id_of(context: StepContext, cell: Cell, number: int) -> str:
+    """Id of a draft: the same in every run of the plan."""
+    return f"{context.plan.name}-{cell.task_type}-{cell.difficulty}-{number:02d}"
+
+
+async def author_all(context: StepContext) -> None:
+    """Write the candidates of all cells: cells at the same time, the drafts of a cell in turn."""
+    await run_all(_author_cell(context, cell) for cell in context.plan.cells)
+
+
+async def _author_cell(context: StepContext, cell: Cell) -> None:
+    others: list[str] = []
+    for number in range(1, context.plan.emitted(cell) + 1):
+        query_id = query_id_of(context, cell, number)
+        known = context.index.candidates.get(query_id)
+        if known is None and context.index.rejections.get(query_id, 1) is None:
+            try:
+                known = await _draft(context, cell, number, others)
+            except WaitingError as error:  # later drafts are to know this one
+                context.waiting.append(error.waiting)
+                return
+        if known is not None:
+            others.append(known.query_text)
+
+
+async def _draft(context: StepContext, cell: Cell, number: int, others: Sequence[str]) -> QueryCandidate | None:
+    """The candidate; None where the author gave none that can be used, which is written down."""
+    job = Job(query_id_of(context, cell, number), Role.AUTHOR)
+    focus = cell.focus[(number - 1) % len(cell.focus)] if cell.focus else ""
+    scope = context.plan.scope_of(cell)
+    brief = CellBrief(
+        task_type=cell.task_type,
+        difficulty=cell.difficulty,
+        target_kind=context.plan.targets_of(cell),
+        scope=tuple(scope),
+        focus_area=focus,
+        others=tuple(others),
+        feedback=context.feedback_of(cell.task_type, cell.difficulty),
+    )
+    task = author_task(context.settings(Role.AUTHOR), brief, context.prompts)
+    # Where a draft failed, the next one has the same prompt: it is another request by its seed.
+    task = replace(task, sampling=replace(task.sampling, seed=(task.sampling.seed or context.plan.seed) + number))
+    try:
+        transcript = await context.ask(job, task, cell.task_type)
+        candidate = QueryCandidate(
+            **context.made(job, transcript, cell.task_type),
+            task_type=cell.task_type,
+            difficulty=cell.difficulty,
+            scope=", ".join(scope),
+            focus_area=focus,
+            authored_by=f"agent:author:{task.model}",
+            created_at=now(),
+        )
+    except NoOutputError as error:
+        reasons = [error.finding]
+    except ValidationError as error:
+        reasons = [Finding(kind="invalid_candidate", message=each["msg"]) for each in error.errors()]
+    else:
+        context.index.add(Step.CANDIDATES, candidate)
+        context.report(job.query_id)
+        return candidate
+    context.reject(job.query_id, State.NOT_AUTHORED, reasons, task_type=cell.task_type, difficulty=cell.difficulty)
+    return None
+
+
+def in_order(context: StepContext) -> list[QueryCandidate]:
+    """Candidates in the order of the plan, whenever they were written."""
+    names = [
+        query_id_of(context, cell, number)
+        for cell in context.plan.cells
+        for number in range(1, context.plan.emitted(cell) + 1)
+    ]
+    candidates = context.index.candidates
+    return [candidates[name] for name in names if name in candidates]
+
+
+def screen(context: StepContext, accepted: Sequence[QueryCandidate], judged: set[str]) -> list[QueryCandidate]:
+    """Candidates that go on now: those that were not judged yet, and the reserves for which there is room.
+
+    Args:
+        context: with all candidates.
+        accepted: earlier, and not failed since.
+        judged: ids of candidates that went on earlier; those that go on now are added.
+    """
+    screener = Screener(context.plan, context.source)
+    chosen: list[QueryCandidate] = []
+    for candidate in in_order(context):
+        query_id = candidate.query_id
+        rejection = context.index.rejections.get(query_id, 1)
+        if query_id in judged or (rejection is not None and rejection.state is State.SCREENED_OUT):
+            continue
+        problems = screener.judge(candidate, [*accepted, *chosen])
+        if not problems:
+            chosen.append(candidate)
+            judged.add(query_id)
+        elif not {each.reason for each in problems} <= NO_ROOM:
+            reasons = [Finding(kind=each.reason, message=each.message) for each in problems]
+            context.reject(query_id, State.SCREENED_OUT, reasons)
+    return chosen
+
+
+def reserve_rest(context: StepContext, judged: set[str]) -> None:
+    """Write that the candidates that never went on are not needed."""
+    for candidate in in_order(context):
+        if candidate.query_id not in judged and context.index.rejections.get(candidate.query_id, 1) is None:
+            context.reject(candidate.query_id, State.RESERVE, [])
