@@ -176,6 +176,14 @@ def test_the_commands_run_a_plan_and_show_its_states(
     assert call("golden", "status", path).stdout == run.stdout
     status = json.loads(call("golden", "status", path, "--format", "json").stdout)
     assert {name: n for name, n in status["states"].items() if n} == {"passed": 2, "reserve": 2}
+    page = tmp_path / "transcripts.html"
+    assert call("golden", "transcripts", path, "--html", page, "--record", "own-review-easy-01").returncode == 0
+    text = page.read_text()
+    assert "own-review-easy-01" in text
+    assert "own-explain-medium-01" not in text
+    unknown = call("golden", "transcripts", path, "--html", page, "--record", "own-review-easy-1")
+    assert unknown.returncode == 2
+    assert "own-review-easy-01" in unknown.stderr
     (tmp_path / "no.jsonl").touch()
     lost = call("golden", "run", tmp_path / "plan.json", *arguments[:-1], tmp_path / "no.jsonl")
     assert lost.returncode == 3

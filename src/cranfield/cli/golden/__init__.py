@@ -4,6 +4,7 @@ SUBCOMMANDS = {
     "plan": f"{__name__}.plan",
     "run": f"{__name__}.run",
     "status": f"{__name__}.status",
+    "transcripts": f"{__name__}.transcripts",
     "gate": f"{__name__}.gate",
     "check": f"{__name__}.check",
     "assemble": f"{__name__}.assemble",

@@ -1,0 +1,36 @@
+"""`cranfield golden transcripts`: what each role was sent, called, read and answered, as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.golden.options import RunArgument
+
+
+def transcripts_command(
+    run: RunArgument,
+    *,
+    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="HTML file to write.")],
+    record: Annotated[
+        list[str] | None, typer.Option("--record", metavar="ID", help="Only these records; may be repeated.")
+    ] = None,
+) -> None:
+    """Write the transcripts of a run as one HTML file, by record and role; it requests nothing from the network."""
+    from cranfield.errors import UnknownNameError
+    from cranfield.formats.io.files import write_text
+    from cranfield.golden.folder import RunFolder, Step
+    from cranfield.golden.outcomes import TranscriptLine
+    from cranfield.reporting.transcripts import transcripts_page
+
+    folder = RunFolder.open(run)
+    lines = folder.read(Step.TRANSCRIPTS, TranscriptLine)
+    known = list(dict.fromkeys(line.query_id for line in lines))
+    for name in record or ():
+        if name not in known:
+            raise UnknownNameError.among("record", name, known)
+    shown = [line.model_dump(mode="json") for line in lines if not record or line.query_id in record]
+    write_text(html, [transcripts_page(shown, f"Transcripts of {folder.manifest.name}")])
+    typer.echo(f"wrote {html}")
