@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
     from cranfield.project.loading import TestSetOptions
 
-SUBCOMMANDS = dict.fromkeys(("build", "check", "export", "estimate"), __name__)
+SUBCOMMANDS = {
+    **dict.fromkeys(("build", "check", "export", "estimate"), __name__),
+    **dict.fromkeys(("accept", "alternatives"), "cranfield.cli.alternatives"),
+}
 DEFAULT = "build"
 """The command of `cranfield pool RUN...`."""
 
@@ -63,6 +66,13 @@ BudgetOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed of samples and orders.")]
 NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the pool; default: of the test set.")]
+PresetOption = Annotated[
+    Literal["alternatives"] | None,
+    typer.Option(
+        "--preset",
+        help="alternatives: of queries without a relevant result down to the depth, the results of the runs that miss it.",
+    ),
+]
 RatersOption = Annotated[int, typer.Option("--raters", metavar="N", max=10, help="Raters of each document.")]
 SecondsOption = Annotated[
     float, typer.Option("--seconds", metavar="S", help="Seconds that a judgment takes, for the cost.")
@@ -83,6 +93,7 @@ def build_command(
     include_judged: IncludeOption = False,
     sample: SampleOption = None,
     budget: BudgetOption = None,
+    preset: PresetOption = None,
     seed: SeedOption = 0,
     convention: ConventionOption = "trec",
     name: NameOption = "",
@@ -109,6 +120,7 @@ def build_command(
         include_judged=include_judged,
         seed=seed,
         name=name or book or (judged.name if judged is not None else "") or "pool",
+        only_missed=preset is not None,
     )
     built = pool_of(runs, judged, request, convention)
     summary = summarise_pool(built, raters=raters, seconds=seconds)

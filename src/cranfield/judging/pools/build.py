@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cranfield.errors import UsageError, shorten
+from cranfield.judging.pools.alternatives import missed
 from cranfield.judging.pools.candidates import Candidate, is_storable, union
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.pools.request import PoolRequest
@@ -79,12 +80,17 @@ def build_pool(
     selected = sorted(
         _select(candidates, request), key=lambda each: (place[each.candidate.query_id], each.candidate.doc_id)
     )
+    if request.only_missed:
+        misses = missed(candidates)
+        selected = [
+            each for each in selected if any((each.candidate.query_id, s) in misses for s in each.candidate.ranks)
+        ]
     in_pool = {each.candidate.query_id for each in selected}
     pool = Pool(
         name=request.name,
         method=request.method,
         depth=request.depth,
-        complete_to=_complete_to(candidates, selected, request),
+        complete_to=0 if request.only_missed else _complete_to(candidates, selected, request),
         n_left_out=0 if request.include_judged else sum(each.judged is not None for each in candidates),
         seed=request.seed,
         testset="" if testset is None else testset.name,

@@ -78,6 +78,8 @@ class PoolRequest:
     """Documents that the test set has judged are in the pool, with their grades, instead of left out."""
     seed: int = 0
     name: str = "pool"
+    only_missed: bool = False
+    """Of each query only results of systems that return nothing relevant down to the depth; see `alternatives`."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a pool.

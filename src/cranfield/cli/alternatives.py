@@ -1,0 +1,63 @@
+"""`cranfield pool accept` and `pool alternatives`: results that answer besides the expected ones, and scores with and without."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import ConventionOption, Format, FormatOption, HtmlOption, MeasureOption, deliver
+from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing, save_set
+
+TestSetArgument = Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set.")]
+
+
+@option_groups
+def accept_command(
+    testset: TestSetArgument,
+    pool: Annotated[Path, typer.Argument(metavar="POOL", help="Pool of `--preset alternatives`.")],
+    *,
+    book: Annotated[str, typer.Option("--book", metavar="NAME", help="Book in which persons graded the pool.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Test set to write.")],
+    force: ForceOption = False,
+    today: TodayOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.grades import people_grades
+    from cranfield.judging.pools.alternatives import with_alternatives
+    from cranfield.judging.pools.pool_io import read_pool
+    from cranfield.project.loading import read_stored
+
+    refuse_existing(out, force=force)
+    with closing(open_books(db)) as store:
+        grades = people_grades(contents_of(store, book))
+    changed = with_alternatives(read_stored(testset), read_pool(pool), grades, day_of(today))
+    for path in save_set(changed, testset, out):
+        note(f"wrote {path}: {changed.meta.history[-1]}")
+
+
+@option_groups
+def alternatives_command(
+    testset: TestSetArgument,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run files.")],
+    *,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Score runs with the alternatives of a test set and without them."""
+    from cranfield.project.alternatives import with_and_without
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import load
+    from cranfield.reporting.documents.alternatives import alternatives_document
+
+    judged = load(testset)
+    found = with_and_without(judged, runs, measures, ScoringOptions(convention=convention))
+    deliver(alternatives_document(judged, found), output, html)
