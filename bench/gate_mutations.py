@@ -27,6 +27,7 @@ from cranfield.repo.symbols import Symbol
 PACKAGE = Path(cranfield.__file__).parent
 ROOMS = ("agents/", "repo/", "matching/", "testsets/", "errors.py")
 N_RECORDS = 200
+MOST_OF_A_FILE = 5
 SUBJECTS = [
     "lantern",
     "harbour",
@@ -76,7 +77,9 @@ def own_source(rooms: Sequence[str] = ROOMS) -> ParsedSource:
 def good_records(source: ParsedSource, n: int = N_RECORDS, seed: int = 0) -> list[Record]:
     """Records that break no rule, of every task type and difficulty in turn."""
     rng = random.Random(seed)
-    by_file = {path: symbols for path in sorted(source.files) if (symbols := _usable(path, source))}
+    by_file = {
+        path: symbols for path in sorted(source.files) if len(symbols := _usable(path, source)) >= MOST_OF_A_FILE
+    }
     return [_good(number, cell, by_file, source, rng) for number, cell in enumerate(islice(cycle(RULES), n), start=1)]
 
 
@@ -390,7 +393,7 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
         ),
     ),
     "name-dropped file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {_unseen(r, s)}.")),
-    "invented file": (Check.NAME_DROPS, lambda r, _: _says(r, "It is set up in repo/invented.py.")),
+    "invented file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {min(s.top_folders)}/invented.py.")),
     "uncited fact": (
         Check.CITATIONS,
         _facts_changed("must_mention_facts", lambda facts: [facts[0].model_copy(update={"citations": []}), *facts[1:]]),
