@@ -18,14 +18,13 @@ from pydantic import BaseModel, Field, create_model
 from cranfield.agents.loop import AgentTask, NoTools, Toolset
 from cranfield.agents.prompt import Prompt, clean, nonce
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools
+from cranfield.golden.agreement import Claim, claims_of
 from cranfield.golden.plan import RoleSettings, TargetKind
 from cranfield.golden.records import (
     AdversaryDraft,
     AdversaryReport,
     CandidateDraft,
     CitedFact,
-    CitedLines,
-    ClaimType,
     Difficulty,
     Filled,
     NarrativeJudgment,
@@ -196,7 +195,7 @@ def adversary_task(
     settings: RoleSettings, candidate: QueryCandidate, answer: OracleAnswer, prompts: RolePrompts
 ) -> AgentTask:
     """Try to falsify an answer: its claims, without the reasoning of the oracle (rationales, confidence, notes, evidence)."""
-    claims = claims_of(answer)
+    claims = cited_claims(answer)
     parts = [
         _question(candidate.query_text),
         Part("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
@@ -247,22 +246,21 @@ def check_task(settings: RoleSettings, row: CheckedPlace, prompts: RolePrompts) 
     return _task(settings, prompts.get(prompt_name(Role.CHECKER)), parts, values, RowCheck)
 
 
-def claims_of(answer: OracleAnswer) -> list[dict[str, Any]]:
-    """Every claim that an adversary has to give a verdict on, with its type and, of a fact, its citations."""
+def cited_claims(answer: OracleAnswer) -> list[dict[str, Any]]:
+    """Every claim that needs a verdict, with the role of an entity and the citations of a fact."""
+    more: dict[Claim, dict[str, Any]] = {}
+    for entity in answer.expected_entities:
+        more["entity", entity.entity_id] = {"role": entity.role}
+    for fact in answer.must_mention_facts:
+        more["must_mention_fact", fact.fact] = _citations(fact)
+    for fact in answer.must_not_mention_facts:
+        more["must_not_mention_fact", fact.fact] = _citations(fact)
+    claims = dict.fromkeys(claims_of(answer))
+    return [{"claim_type": kind, "claim": text, **more.get((kind, text), {})} for kind, text in claims]
 
-    def claim(kind: ClaimType, text: str, **more: object) -> dict[str, Any]:
-        return {"claim_type": kind, "claim": text, **more}
 
-    def facts(kind: ClaimType, given: Iterable[CitedFact]) -> list[dict[str, Any]]:
-        return [claim(kind, each.fact, citations=[_place(lines) for lines in each.citations]) for each in given]
-
-    return [
-        *(claim("entity", each.entity_id, role=each.role) for each in answer.expected_entities),
-        *(claim("file", path) for path in answer.expected_files),
-        *(claim("line_range", _place(lines)) for lines in answer.expected_line_ranges),
-        *facts("must_mention_fact", answer.must_mention_facts),
-        *facts("must_not_mention_fact", answer.must_not_mention_facts),
-    ]
+def _citations(fact: CitedFact) -> dict[str, Any]:
+    return {"citations": [f"{each.file}:{each.start}-{each.end}" for each in fact.citations]}
 
 
 @cache
@@ -320,10 +318,6 @@ def _list(texts: Iterable[str]) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _place(lines: CitedLines) -> str:
-    return f"{lines.file}:{lines.start}-{lines.end}"
 
 
 def _grades(used: Sequence[float]) -> list[dict[str, str]]:

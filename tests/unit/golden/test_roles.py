@@ -15,6 +15,7 @@ from cranfield.agents.loop import AgentTask
 from cranfield.agents.protocol import Tool, ToolCall
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES
 from cranfield.errors import ConfigError
+from cranfield.golden.agreement import claims_of
 from cranfield.golden.plan import RoleSettings, TargetKind
 from cranfield.golden.records import (
     AdversaryDraft,
@@ -34,7 +35,7 @@ from cranfield.golden.roles import (
     adversary_task,
     author_task,
     check_task,
-    claims_of,
+    cited_claims,
     draft_type,
     judge_task,
     oracle_task,
@@ -157,7 +158,8 @@ def test_the_oracle_gets_no_reasons_of_the_author_and_the_adversary_none_of_the_
     assert "secret-of-the-author" not in given["oracle"].prompt
     assert given["oracle"].output is OracleDraft
     claims = [json.loads(line) for line in given["adversary"].prompt.splitlines() if line.startswith('{"claim_type"')]
-    assert claims == claims_of(ANSWER)
+    assert claims == cited_claims(ANSWER)
+    assert [(each["claim_type"], each["claim"]) for each in claims] == claims_of(ANSWER), "as verdicts are looked up"
     assert [each["claim_type"] for each in claims] == [
         *("entity", "file", "line_range", "must_mention_fact", "must_not_mention_fact")
     ]
