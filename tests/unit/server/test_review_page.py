@@ -6,11 +6,13 @@ import re
 from html import unescape
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.review import ReviewMaterial, StatedFact, review_settings
+from cranfield.judging.review import FieldEdit, Place, ReviewMaterial, StatedFact, review_settings
 from cranfield.judging.store.schema import ItemState
-from cranfield.server.review_form import ReviewForm, decision_of
+from cranfield.server.review_form import ReviewForm, decision_of, marked_edit
 
 HOSTILE = "<script>alert(1)</script>"
 RECORD = {
@@ -198,12 +200,41 @@ def test_a_lead_decides_where_two_reviewers_differ_and_sees_no_names(golden) -> 
     assert "No record waits" in golden.browser("alex").get(decide).text
 
 
-def test_a_text_of_which_only_line_ends_differ_is_not_edited() -> None:
+LINES = st.text(alphabet="ab <\n\r\t", min_size=1)
+TEXTS = st.lists(LINES.filter(str.strip), max_size=4)
+
+
+def sent(text: str) -> str:
+    """A text as a browser sends it back."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
+
+
+@given(TEXTS, TEXTS, LINES)
+def test_a_form_that_is_sent_back_as_it_was_shown_edits_nothing(must, must_not, narrative) -> None:
+    place = Place(file="a b.py", start=1, end=2)
     material = ReviewMaterial(
         task_type="locate",
         difficulty="easy",
-        must_mention_facts=[StatedFact(fact="a\r\nb")],
-        canonical_narrative="x\ny",
+        must_mention_facts=[StatedFact(fact=fact, citations=[place, place]) for fact in must],
+        must_not_mention_facts=[StatedFact(fact=fact) for fact in must_not],
+        canonical_narrative=narrative,
     )
-    form = ReviewForm(key="k" * 8, must=["a\r\nb"], must_lines=[" "], narrative="x\r\ny")
-    assert decision_of(form, material) == (decision_of(ReviewForm(key="k" * 8), material)[0], [])
+    form = ReviewForm(
+        key="k" * 8,
+        must=[*map(sent, must), "", ""],
+        must_lines=[f"{place}\r\n{place}"] * len(must) + ["", ""],
+        must_not=[*map(sent, must_not), "", ""],
+        must_not_lines=[""] * (len(must_not) + 2),
+        narrative=sent(narrative),
+    )
+    data, problems = decision_of(form, material)
+    assert (data.edits, problems) == ([], [])
+
+
+@given(LINES, LINES)
+def test_a_marked_edit_holds_both_texts(before, after) -> None:
+    marked = marked_edit(FieldEdit(field="canonical_narrative", before=before, after=after))
+    without = {"del": "ins", "ins": "del"}
+    for tag, text in (("del", before), ("ins", after)):
+        kept = re.sub(rf"<{without[tag]}>.*?</{without[tag]}>", "", marked, flags=re.DOTALL)
+        assert unescape(re.sub(r"</?(del|ins)>", "", kept)) == text

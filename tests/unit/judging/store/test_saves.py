@@ -387,6 +387,8 @@ def test_two_reviewers_who_agree_finish_a_record_and_its_edits_are_kept(desk_of)
     assert desk.store.log.events(desk.book.id)[0].data == EDITED
     assert desk.store.queue.own(desk.book.id, desk.rater("ann"), item).data == EDITED
     assert desk.store.reading.item(item).fields == RECORD
+    copy = desk.store.transfer.restore(desk.store.transfer.dump(desk.book.id), f"{desk.book.name} copy")
+    assert [event.data["edits"] for event in desk.store.log.events(copy)] == [[EDIT], [EDIT]]
 
 
 @pytest.mark.parametrize(
