@@ -163,7 +163,7 @@ class RunIndex:
             return _OF_OUTCOME[agreement.outcome], agreement.reasons
         if self.reports.get(query_id, attempt) is not None:
             return State.REPORTED, ()
-        if self.folder.manifest.more.get(ENTERS_AT) == EntryStep.PEOPLE:
+        if attempt == 1 and has_answer and self.folder.manifest.more.get(ENTERS_AT) == EntryStep.PEOPLE:
             return State.PASSED, ()
         return (State.ANSWERED if has_answer else State.AUTHORED), ()
 

@@ -14,9 +14,10 @@ from pydantic import BaseModel
 
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList, estimate, read_prices
 from cranfield.agents.connect import Connection, connected
+from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Message, Request, Sampling, Usage
 from cranfield.agents.recording import Recording, Replaying
-from cranfield.agents.retrying import Retrying
+from cranfield.agents.retrying import Paced, Retrying
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import ConfigError, InputError, UsageError
 
@@ -54,6 +55,30 @@ def test_what_does_not_pass_is_asked_once_and_attempts_end() -> None:
     source = Scripted(lambda _: LIMITED)
     assert ask(Retrying(source, attempts=3, backoff_s=0.0)).failure == LIMITED.failure
     assert len(source.requests) == 3
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(400, True), (413, True), (422, True), (401, False), (404, False)])
+def test_a_refusal_of_the_key_or_the_address_is_not_kept(status: int, is_kept: bool, tmp_path: Path) -> None:
+    refusal = Answer(failure=Failure(FailureKind.REJECTED, "no", status), usage=Usage(input=0, output=0))
+    for name, wrap in (("recording", Recording), ("kept", lambda source, path: Kept(path, source))):
+        wrapped = wrap(script(refusal), tmp_path / name)
+        assert ask(wrapped).failure == refusal.failure
+        wrapped.close()
+        assert bool((tmp_path / name).read_bytes()) == is_kept
+
+
+def test_requests_start_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("cranfield.agents.retrying.asyncio.sleep", sleep)
+    monkeypatch.setattr("cranfield.agents.retrying.time.monotonic", lambda: 100.0)
+    paced = Paced(script(GOOD, GOOD, GOOD), per_minute=120)
+    for _ in range(3):
+        assert ask(paced).output == Word(word="yes")
+    assert slept == [0.0, 0.5, 1.0]
 
 
 def test_the_digest_is_of_what_decides_the_answer() -> None:

@@ -20,8 +20,8 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.pipeline import Until
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
-from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, replace_plan, source_snapshot
-from cranfield.golden.states import STATES, State
+from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan, source_snapshot
+from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot
 
 TIMES = {"created_at", "reviewed_at", "at", "cost", "wall_s", "model_s", "usage"}
@@ -202,7 +202,7 @@ def small(models: Any, snapshot: Snapshot, tmp_path_factory: pytest.TempPathFact
     return path, asked
 
 
-@pytest.mark.parametrize("after", [2, 13])
+@pytest.mark.parametrize("after", [9])
 def test_an_interrupted_run_goes_on_with_the_same_records_and_asks_nothing_twice(
     after: int, small: Any, models: Any, snapshot: Snapshot, tmp_path: Path
 ) -> None:
@@ -287,6 +287,29 @@ def test_a_record_that_a_person_sent_back_is_answered_again_with_the_hint(
     assert oracle
     assert all("Look at the lock." in text for text in oracle)
     assert not any("Look at the lock." in text for model, text in prompts if model != "openai:oracle")
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [(EntryStep.GATE, State.GATE_FAILED), (EntryStep.ADVERSARY, State.PASSED), (EntryStep.PEOPLE, State.PASSED)],
+)
+def test_an_existing_set_goes_on_from_where_it_enters(
+    entry: EntryStep, state: State, whole: Any, models: Any, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    plan = Plan.model_validate(models.plan_of())
+    manifest = manifest_of(plan, snapshot, source="places").model_copy(update={"more": {ENTERS_AT: entry}})
+    path, asked = RunFolder.create(tmp_path, manifest, json.dumps(models.plan_of())), models.Models()
+    index = RunIndex(RunFolder.open(whole[0]))
+    with RunFolder.writing(path) as folder:  # an answer with an entity that does not exist
+        for step, record in (
+            (Step.CANDIDATES, index.candidates["own-locate-easy-06"]),
+            (Step.ANSWERS, index.answers.get("own-locate-easy-06", 1)),
+        ):
+            assert record is not None
+            folder.append(step, record.model_copy(update={"imported_from": "sha256:0"}))
+    (found,) = go_on(path, snapshot, asked.answer).result.statuses
+    assert found.state is state
+    assert (asked.n_requests > 0) == (entry is EntryStep.ADVERSARY)
 
 
 def test_another_source_is_refused(whole: Any, repo: Path, models: Any, tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ from typing import Any, get_args
 
 import pytest
 
+from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS
+from cranfield.agents.protocol import Usage
 from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.golden.models import budget_of, shared_model_problems
 from cranfield.golden.plan import Plan, load_plan, shipped_plan
 from cranfield.golden.plan_check import check_plan, estimate
 from cranfield.golden.records import Difficulty, TaskType
@@ -163,3 +166,24 @@ def test_the_estimate_counts_every_turn_and_is_priced_by_model(snapshot):
     free = estimate(plan_of(budget={"tokens": 7}), snapshot)
     assert (free.money, free.token_limit, free.money_limit) == (None, 7, None)
     assert free.tokens > found.tokens
+
+
+def test_roles_that_share_a_model_call_it_in_one_way():
+    own = {"model": "openai:m", "base_url": "http://127.0.0.1:1/v1"}
+    plan = plan_of(models={**MODELS, "author": own, "judge": {**own, "concurrency": 2}})
+    assert shared_model_problems(plan) == []
+    other = {**own, "base_url": "http://127.0.0.1:2/v1"}
+    plan = plan_of(models={**MODELS, "author": own, "judge": other})
+    (problem,) = shared_model_problems(plan)
+    assert (problem.path, problem.got) == ("models.judge", "openai:m")
+
+
+def test_kept_answers_are_charged_to_the_budget_also_where_their_usage_is_not_known():
+    prices = {"models": {"openai:m": {"input": 1.0, "output": 10.0}}}
+    plan = plan_of(budget={"tokens": 10_000, "prices": prices})
+    known, unknown = Usage(input=1_000, output=100), Usage(unmeasured=1)
+    spent = budget_of(plan, [("openai:m", known), ("openai:m", unknown)]).spent
+    assert (spent.requests, spent.unmeasured) == (2, 1)
+    assert spent.tokens == 1_100 + OVERHEAD_TOKENS + DEFAULT_OUTPUT
+    assert spent.money == pytest.approx((1_000 + OVERHEAD_TOKENS + 10 * (100 + DEFAULT_OUTPUT)) / 1e6)
+    assert budget_of(plan, [("openai:other", known)]).spent.money is None
