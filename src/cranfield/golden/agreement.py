@@ -140,7 +140,7 @@ def agree(
     """
     structure = compare_structure(answer, report, source)
     found = [*structure.disagreements, *_narrative(answer, ratings)]
-    if not ratings and needs_judge(structure):
+    if not ratings and needs_judge(answer, structure):
         found.append(Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative"))
     return Agreement(_outcome(found), tuple(found), structure.jaccard_entities, structure.jaccard_files)
 
@@ -164,8 +164,13 @@ def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: Rev
     return Agreement(_outcome(found), tuple(found), by_entity, by_file)
 
 
-def needs_judge(structure: Agreement) -> bool:
-    """Whether the narrative is worth a vote: a label that differs in structure does not pass whatever it says."""
+def needs_judge(answer: OracleAnswer, structure: Agreement) -> bool:
+    """Whether the narrative is worth a vote: a label that differs in structure does not pass whatever it says.
+
+    An existing set may have none: it is missing, not different.
+    """
+    if not answer.canonical_narrative.strip():
+        return False
     indexes = {QueueReason.JACCARD_ENTITIES, QueueReason.JACCARD_FILES}
     return structure.outcome is not Outcome.BLOCKED and not indexes & set(structure.reasons)
 

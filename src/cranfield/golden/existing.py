@@ -6,17 +6,27 @@ checks could run. A set may enter at the gate, or later, where what comes before
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from cranfield.errors import Problem, TestSetError, shorten
+from cranfield.golden.folder import RunFolder, Step, now
+from cranfield.golden.gate import GateReport, gate
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.plan import Plan
 from cranfield.golden.records import Confidence, Difficulty, EntityRoleName, Evidence, OracleAnswer, QueryCandidate
+from cranfield.golden.rules import Bounds
+from cranfield.golden.run import manifest_of
+from cranfield.golden.states import ENTERS_AT, EntryStep
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
+from cranfield.repo.snapshot import Snapshot
 from cranfield.words import n_of
 
 DIFFICULTY = "difficulty"
@@ -192,3 +202,56 @@ def _carried(label: Label) -> dict[str, Any]:
     own = {_EVIDENCE, _CONFIDENCE, _UNCERTAINTY}
     more = {key: value for key, value in label.more.items() if key not in own}
     return {**({"provenance": dict(label.provenance)} if label.provenance else {}), **({"more": more} if more else {})}
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A run folder that was made of a set."""
+
+    folder: Path
+    imported: Imported
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlan:
+    """The plan whose models go on with an existing set."""
+
+    plan: Plan
+    text: str
+    """As it was read; it is copied."""
+
+
+def enter(
+    testset: TestSet, snapshot: Snapshot, runs: Path, step: EntryStep, given: EntryPlan, defaults: Defaults
+) -> Entered:
+    """Make a run folder of an existing set; `golden run --resume` goes on with it.
+
+    Args:
+        testset: see `import_set`.
+        snapshot: of the repository that the set is about.
+        runs: folder of all runs.
+        step: that the records go on from.
+        given: the plan; its cells are not used.
+        defaults: task type and difficulty of queries without.
+
+    Raises:
+        TestSetError: with every query that cannot enter.
+    """
+    imported = import_set(testset, commit=snapshot.commit, at=now(), defaults=defaults)
+    manifest = manifest_of(given.plan, snapshot, source=testset.name)
+    more = {ENTERS_AT: step.value, CARRIED: imported.carried}
+    name = re.sub(r"[^\w.-]+", "-", testset.name)[:60] or "set"
+    manifest = manifest.model_copy(update={"name": name, "more": more, "notes": (*manifest.notes, *imported.notes)})
+    path = RunFolder.create(runs, manifest, given.text)
+    with RunFolder.writing(path) as folder:
+        for candidate, answer in zip(imported.candidates, imported.answers, strict=True):
+            folder.append(Step.CANDIDATES, candidate)
+            folder.append(Step.ANSWERS, answer)
+    return Entered(path, imported)
+
+
+def gate_reports(imported: Imported, snapshot: Snapshot, bounds: Bounds | None = None) -> dict[str, GateReport]:
+    """Query id to what the gate finds of the records of an existing set."""
+    source = ParsedSource(snapshot)
+    pairs = zip(imported.candidates, imported.answers, strict=True)
+    return {candidate.query_id: gate(candidate, answer, None, source, bounds) for candidate, answer in pairs}

@@ -179,7 +179,7 @@ def test_a_label_passes_only_where_every_verdict_is_support(data: st.DataObject)
     assert (result.outcome is Outcome.PASSED) == (clean and n * 5 >= 4 * (n + len(extra)))
     assert (result.outcome is Outcome.BLOCKED) == bool(BLOCKING & set(result.reasons))
     structure = compare_structure(found, report(found, claim_verdicts=reviews, missing_entities=extra), SOURCE)
-    assert needs_judge(structure) or result.outcome is not Outcome.PASSED
+    assert needs_judge(found, structure) or result.outcome is not Outcome.PASSED
 
 
 def test_the_sample_of_the_judge_is_seeded_and_has_its_share() -> None:

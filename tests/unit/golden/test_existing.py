@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
+from cranfield.agents.protocol import Answer, Request, ToolCall
+from cranfield.agents.scripted import Scripted
+from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError
-from cranfield.golden.existing import Defaults, import_set
-from cranfield.golden.records import CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
+from cranfield.formats.testsets.golden_json import read_golden_json
+from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_reports, import_set
+from cranfield.golden.folder import RunFolder
+from cranfield.golden.gate import Check
+from cranfield.golden.index import RunIndex
+from cranfield.golden.plan import shipped_plan, shipped_text
+from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
+from cranfield.golden.run import RunOptions, execute
+from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
+from cranfield.repo.snapshot import Snapshot, take
 
 AT = "2026-11-23T14:05:09Z"
 CELL = {"task_type": "locate", "difficulty": "medium"}
@@ -114,3 +130,109 @@ def test_every_query_that_cannot_enter_is_named_with_what_it_lacks() -> None:
 def test_queries_without_a_cell_take_the_default() -> None:
     (candidate,) = imported(set_of(File("a.py"), strata={}), task_type="explain", difficulty="hard").candidates
     assert (candidate.task_type, candidate.difficulty, candidate.target_files) == ("explain", "hard", ["a.py"])
+
+
+RECORDS = [
+    ("q1", "src/knowcode/parser.py::Parser.parse", "locate"),
+    ("q2", "src/knowcode/store.py::save", "explain"),
+    ("q3", "src/knowcode/store.py::lost", "locate"),
+]
+"""The last one names a symbol that its file does not have."""
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestSet, Snapshot]:
+    """A set in the form of KnowCode's, whose records have no facts, no narrative and no evidence; and its repository."""
+    root = tmp_path_factory.mktemp("knowcode")
+    (root / "repo/src/knowcode").mkdir(parents=True)
+    (root / "repo/src/knowcode/parser.py").write_text("class Parser:\n    def parse(self):\n        return 1\n")
+    (root / "repo/src/knowcode/store.py").write_text("def save():\n    return 2\n")
+    records = [
+        {
+            "query_id": query_id,
+            "query_text": f"what happens to the {query_id} thing",
+            "task_type": task_type,
+            "difficulty": "easy",
+            "expected_entities": [entity],
+            "expected_files": [entity.partition("::")[0]],
+            "must_mention_facts": [],
+            "must_not_mention_facts": [],
+            "correct": True,
+            "validation": {"human_reviewed": False},
+        }
+        for query_id, entity, task_type in RECORDS
+    ]
+    (root / "golden.json").write_text(json.dumps(records))
+    return read_golden_json(root / "golden.json"), take(root / "repo")
+
+
+def adversary(request: Request) -> Answer | str:
+    """Reads each file, and finds every claim supported."""
+    assert request.output is AdversaryDraft
+    (part,) = re.findall(r'part="claims">\n(.*?)\n</', request.messages[0].text, re.DOTALL)
+    claims = [json.loads(line) for line in part.splitlines()]
+    files = {each["claim"]: each["claim"].partition("::")[0] for each in claims}
+    if len(request.messages) == 1:
+        calls = (ToolCall(name, "read_file", json.dumps({"path": name})) for name in sorted(set(files.values())))
+        return Answer(tool_calls=tuple(calls))
+    verdicts = [
+        {
+            "claim_type": each["claim_type"],
+            "claim": each["claim"],
+            "verdict": "supported",
+            "citation": {"file": files[each["claim"]], "start": 1, "end": 1},
+        }
+        for each in claims
+    ]
+    return json.dumps({"claim_verdicts": verdicts, "overall_verdict": "supported"})
+
+
+def entered(old: tuple[TestSet, Snapshot], runs: Path, step: EntryStep) -> tuple[dict[str, str], int]:
+    """Ids to states after the pipeline, and the requests that it took."""
+    given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
+    path = enter(*old, runs, step, given, Defaults()).folder
+    execute(path, old[1], RunOptions(source=(backend := Scripted(adversary))))
+    return {each.query_id: each.state for each in RunIndex(RunFolder.open(path)).statuses()}, len(backend.requests)
+
+
+@pytest.mark.parametrize(
+    ("step", "states", "n_requests"),
+    [
+        # A record without a narrative gives the judge nothing to compare, which is no disagreement.
+        (EntryStep.GATE, {"q1": "passed", "q2": "passed", "q3": "gate_failed"}, 4),
+        (EntryStep.ADVERSARY, {"q1": "passed", "q2": "passed", "q3": "passed"}, 6),
+        (EntryStep.PEOPLE, {"q1": "passed", "q2": "passed", "q3": "passed"}, 0),
+    ],
+)
+def test_a_set_goes_on_from_the_step_where_it_enters(
+    step: EntryStep, states: dict[str, str], n_requests: int, old: tuple[TestSet, Snapshot], tmp_path: Path
+) -> None:
+    assert entered(old, tmp_path, step) == (states, n_requests)
+
+
+def test_the_gate_says_on_how_many_records_each_check_could_run(old: tuple[TestSet, Snapshot]) -> None:
+    reports = gate_reports(imported(old[0]), old[1])
+    counts = {
+        check: Counter(report.outcomes[check].status.value for report in reports.values())
+        for check in (Check.ENTITIES, Check.FACTS, Check.NARRATIVE, Check.EVIDENCE, Check.READ, Check.ROLES)
+    }
+    assert counts.pop(Check.ENTITIES) == {"passed": 2, "failed": 1}
+    assert all(found == {"missing": 3} for found in counts.values())
+    assert [query_id for query_id, report in reports.items() if not report.passed] == ["q3"]
+
+
+def test_what_a_run_has_no_place_for_is_in_its_manifest(old: tuple[TestSet, Snapshot], tmp_path: Path) -> None:
+    given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
+    path = enter(*old, tmp_path, EntryStep.PEOPLE, given, Defaults()).folder
+    more = RunFolder.open(path).manifest.more
+    assert more[CARRIED]["q1"]["more"] == {"validation": {"human_reviewed": False}, "correct": True}
+
+
+def test_the_command_makes_a_run(old, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = old[1].root.parent
+    arguments = ["golden", "enter", str(root / "golden.json"), "--repo", str(old[1].root), "--out", str(tmp_path)]
+    assert run_command_line(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "src/knowcode/store.py::lost: the file has no such symbol" in out
+    assert "3 records entered; they go on at the step gate" in err
+    assert len(list(tmp_path.iterdir())) == 1

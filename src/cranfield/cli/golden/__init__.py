@@ -6,6 +6,7 @@ SUBCOMMANDS = {
     "status": f"{__name__}.status",
     "transcripts": f"{__name__}.transcripts",
     "gate": f"{__name__}.gate",
+    "enter": f"{__name__}.enter",
     "check": f"{__name__}.check",
     "assemble": f"{__name__}.assemble",
     "batch": f"{__name__}.assemble",

@@ -12,7 +12,7 @@ from cranfield.cli.golden.options import AtOption, RepoOption
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 
 if TYPE_CHECKING:
-    from cranfield.golden.gate import GateReport
+    pass
 
 SetArgument = Annotated[
     Path, typer.Argument(metavar="SET", help="Test set whose queries expect places of a repository.")
@@ -40,21 +40,15 @@ def gate_command(
     What a set does not have, such as facts or a narrative, is missing, not failed: the report says on how many records each
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
-    from cranfield.golden.existing import Defaults, import_set
+    from cranfield.golden.existing import Defaults, gate_reports, import_set
     from cranfield.golden.folder import now
-    from cranfield.golden.gate import gate
-    from cranfield.golden.parsed import ParsedSource
     from cranfield.golden.run import source_snapshot
     from cranfield.project.loading import load
     from cranfield.reporting.documents.golden import gate_document
 
     loaded, snapshot = load(testset), source_snapshot(repo, at)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
-    source = ParsedSource(snapshot)
-    reports: dict[str, GateReport] = {
-        candidate.query_id: gate(candidate, answer, None, source)
-        for candidate, answer in zip(imported.candidates, imported.answers, strict=True)
-    }
+    reports = gate_reports(imported, snapshot)
     deliver(gate_document(loaded.name, snapshot.commit, reports, imported.notes), output, html)
     if not all(report.passed for report in reports.values()):
         raise typer.Exit(EXIT_VERDICT)

@@ -60,7 +60,7 @@ async def conclude(context: StepContext, query_id: str) -> None:
         None if read is None else [each for _, each in read],
     )
     transcripts: list[Transcript] = []
-    if needs_judge(compare_structure(answer, report, source)):
+    if needs_judge(answer, compare_structure(answer, report, source)):
         try:
             transcripts = await _votes(context, answer, report)
         except NoOutputError as error:

@@ -1,24 +1,20 @@
-"""Golden sets as Documents: what entered, rows that were checked, a new batch, models, and the criteria of a version."""
+"""Golden sets as Documents: rows that were checked, a new batch, models, and the criteria of a version."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from cranfield.golden.assemble import CRITERIA, Checked
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
-from cranfield.golden.gate import CHECKS, GateReport, Status
 from cranfield.golden.retirement import Decision, ModelHistory, SequentialTest
 from cranfield.golden.row_votes import CheckResult
 from cranfield.golden.rows import FOR_PEOPLE, CheckedRow, counts
-from cranfield.golden.states import EntryStep
 from cranfield.model import TestSet
 from cranfield.numbers import Kind
 from cranfield.record import plain
 from cranfield.reporting.document import (
     Block,
     Bullets,
-    Cell,
     Column,
     Document,
     Paragraph,
@@ -30,7 +26,6 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.testset import testset_document
 from cranfield.words import n_of
 
-STATUSES = (Status.PASSED, Status.FAILED, Status.MISSING)
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 """True shares of rejected records, of the operating characteristic."""
 WITHIN = 60
@@ -40,39 +35,6 @@ _VERDICTS: Mapping[BatchVerdict, str] = {
     BatchVerdict.REQUEUE: "The batch differs from the version before: it goes back to its authors.",
     BatchVerdict.UNTESTED: "Too few records: no metric was tested.",
 }
-
-
-def entry_document(
-    testset: TestSet, step: EntryStep, gates: Mapping[str, GateReport], notes: Sequence[str]
-) -> Document:
-    """A set that entered a run folder: which checks could run, on how many records, and what failed."""
-    found = {check: Counter(report.outcomes[check].status for report in gates.values()) for check in CHECKS}
-    rows: list[tuple[Cell, ...]] = [
-        (check, spec.what, *(found[check][status] for status in STATUSES)) for check, spec in CHECKS.items()
-    ]
-    columns = (Column("check", "code"), Column("what"), *(Column(status, "count") for status in STATUSES))
-    n_failed = sum(not report.passed for report in gates.values())
-    result: list[Block] = [
-        Paragraph(f"{n_of(len(testset.queries), 'records')} entered, to go on from the step: {step}.")
-    ]
-    if gates:
-        result.append(Paragraph(f"{len(gates) - n_failed} passed the gate; {n_failed} failed."))
-        result.append(Paragraph("Missing: the record lacks what the check needs, which is no failure."))
-    result += [Bullets(tuple(notes))] if notes else []
-    sections = [Section("result", "Result", tuple(result))]
-    failures = [
-        (query_id, check, "; ".join(report.outcomes[check].problems))
-        for query_id, report in gates.items()
-        for check in report.failed
-    ]
-    if gates:
-        sections.append(Section("checks", "Checks", (Table(columns, rows, "Records by check", shown=None),)))
-    if failures:
-        headings = (Column("query", "code"), Column("check", "code"), Column("problems"))
-        sections.append(Section("failures", "Failures", (Table(headings, failures, "Failed checks", wrap=True),)))
-    payload = {"step": step.value, "gate": {query_id: report.record() for query_id, report in gates.items()}}
-    tidy = tidy_table(("check", "what", *STATUSES), rows)
-    return testset_document("Existing set", testset, sections, tidy, payload | {"notes": list(notes)})
 
 
 def rows_document(testset: TestSet, result: CheckResult, notes: Sequence[str] = ()) -> Document:
