@@ -11,6 +11,7 @@ import pytest
 
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
+from cranfield.formats.convert import write_testset
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_versions import GoldenVersion, golden_versions, newest_golden
 from cranfield.gate.baseline import baseline_of, write_baseline
@@ -240,6 +241,8 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
     assert facts["assembly"] == testset.meta.assembly
     assert facts["dataset_status"].startswith("golden 1.0: reviewed by people")
+    write_testset(testset, tmp_path / "native.yaml")
+    assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
 
 
 def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
