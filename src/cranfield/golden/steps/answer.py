@@ -11,7 +11,7 @@ from cranfield.golden.gate import Check, GateReport, gate
 from cranfield.golden.outcomes import Finding, GateFailure
 from cranfield.golden.records import OracleAnswer
 from cranfield.golden.roles import Role, oracle_task
-from cranfield.golden.states import ENTERS_AT, EntryStep, State
+from cranfield.golden.states import State
 from cranfield.golden.steps.context import Job, NoOutputError, StepContext
 
 
@@ -47,8 +47,6 @@ async def answer(context: StepContext, query_id: str) -> None:
 
 def check_answer(context: StepContext, query_id: str) -> bool:
     """Run the gate; a failure is written with every check that failed."""
-    if context.index.folder.manifest.more.get(ENTERS_AT) == EntryStep.ADVERSARY:
-        return True
     report = gate_report(context, query_id)
     if report.passed:
         return True
