@@ -104,6 +104,7 @@ async def _step(context: StepContext, query_id: str, until: Until) -> bool:
     if state is State.AUTHORED and until.reaches(Until.ORACLE):
         await answer(context, query_id)
     elif state is State.ANSWERED and until.reaches(Until.GATE):
+        await context.parse()
         is_checked = _enters_after_gate(context, query_id) or check_answer(context, query_id)
         if not is_checked or not until.reaches(Until.ADVERSARY):
             return False

@@ -180,9 +180,7 @@ def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -
     with RunFolder.writing(path) as folder:
         plan = load_plan(path / PLAN)
         _check_same(folder, snapshot, RolePrompts.load(chosen.prompts))
-        source = ParsedSource(snapshot)
-        _ = source.named  # parsed before anything is asked: it takes seconds
-        return event_loop().run(_execute(folder, plan, source, chosen))
+        return event_loop().run(_execute(folder, plan, ParsedSource(snapshot), chosen))
 
 
 async def _execute(folder: RunFolder, plan: Plan, source: ParsedSource, options: RunOptions) -> RunOutcome:

@@ -11,6 +11,7 @@ from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
 from cranfield.agents.protocol import Answer, Backend
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.tools.source import SourceTools
+from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step, now
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
@@ -85,7 +86,16 @@ class StepContext:
     def __post_init__(self) -> None:
         folder = self.index.folder
         self._reads = {_key(line): _reads(line) for line in folder.read(Step.TRANSCRIPTS, TranscriptLine)}
+        self._parsing = asyncio.Lock()
         self._turns = {role: asyncio.Semaphore(each.concurrency) for role, each in role_settings(self.plan).items()}
+
+    async def parse(self) -> None:
+        """Parse all files, which takes seconds, in a thread, so that answers under way are not late."""
+        async with self._parsing:
+            try:
+                await event_loop().threads.call(lambda: self.source.named)
+            except FunctionError as raised:
+                raise raised.error from None
 
     def settings(self, role: Role) -> RoleSettings:
         """Of a role."""
