@@ -24,6 +24,7 @@ from cranfield.golden.records import Confidence, Difficulty, EntityRoleName, Evi
 from cranfield.golden.rules import Bounds
 from cranfield.golden.run import manifest_of
 from cranfield.golden.states import ENTERS_AT, EntryStep
+from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.repo.snapshot import Snapshot
@@ -152,7 +153,12 @@ def _candidate(query: Query, targets: Sequence[Target], label: Label, lost: Coun
 def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost: Counter[str]) -> dict[str, Any]:
     spans = [target for target in targets if isinstance(target, Span)]
     of_entities = [span for target in targets if isinstance(target, Entity) for span in target.spans]
-    own_files = [target.path for target in targets if isinstance(target, Span | File)]
+    # A set that lists no files expects those of its targets: an id of an entity begins with its file.
+    own_files = [
+        target.id.partition(ENTITY_MARK)[0] if isinstance(target, Entity) else target.path
+        for target in targets
+        if isinstance(target, Entity | Span | File)
+    ]
     ranges = [asdict(lines) for lines in label.line_ranges]
     confidence = label.more.get(_CONFIDENCE)
     lost["unknown values of confidence"] += confidence not in (None, *get_args(Confidence))

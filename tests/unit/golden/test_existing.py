@@ -80,6 +80,11 @@ def test_what_a_record_does_not_say_is_missing_and_no_mistake() -> None:
             kind.model_validate(record.model_dump() | {"imported_from": ""})
 
 
+def test_a_set_that_lists_no_files_expects_those_of_its_entities() -> None:
+    (answer,) = imported(set_of(Entity("a.py::load"), Entity("b/c.py::Index.add"), Entity("a.py::save"))).answers
+    assert answer.expected_files == ["a.py", "b/c.py"]
+
+
 def test_graded_spans_are_targets_and_line_ranges() -> None:
     spans = [Span("a.py", 10 * n, 10 * n + 2, grade) for n, grade in ((1, 1), (2, 2), (3, 1), (4, 3))]
     found = imported(set_of(*spans))
