@@ -14,7 +14,8 @@ from cranfield.golden.batch_review import Waiting, next_sample, read_sample, wai
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import Finding, Rejection
-from cranfield.golden.records import CitedLines, HumanReview, Opinion
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import PROFILES, Sample
 from cranfield.golden.run import snapshot_digest
 from cranfield.golden.states import State
@@ -24,6 +25,7 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action, ItemState, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
+from cranfield.matching.place import ENTITY_MARK
 from cranfield.model.review import Disposition
 from cranfield.repo.snapshot import Snapshot, take
 
@@ -81,7 +83,7 @@ def make_review_book(
             raise UsageError("the files are not those that the run read", path=shown(repo))
         shown_ones = [waiting[query_id] for query_id in sample.to_review]
         name = (samples[0].book if samples else name) or run.resolve().name
-        pool = _pool(name, manifest.snapshot_digest, index, shown_ones, snapshot)
+        pool = _pool(name, manifest.snapshot_digest, index, shown_ones, ParsedSource(snapshot))
         if not samples and not shown_ones:
             raise UsageError("no record of this run has an answer that a person could review", path=shown(run))
         book, n_new = _stored(store, name, pool, PROFILES[profile].reviewers, sample.seed)
@@ -104,14 +106,14 @@ def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> t
     return book, store.books.add_pool(book.id, pool)
 
 
-def _pool(name: str, digest: str, index: RunIndex, records: Iterable[Waiting], snapshot: Snapshot) -> Pool:
+def _pool(name: str, digest: str, index: RunIndex, records: Iterable[Waiting], source: ParsedSource) -> Pool:
     queries, items = {}, []
     for each in records:
         query_id, attempt = each.reviewable.query_id, each.status.attempt
         candidate = index.candidates[query_id]
         strata: dict[str, str] = {"task_type": candidate.task_type, "difficulty": candidate.difficulty}
         queries[query_id] = PooledQuery(id=query_id, text=candidate.query_text, strata=strata)
-        material = material_of(index, each, snapshot)
+        material = material_of(index, each, source)
         items.append(PooledItem(query=query_id, doc=_doc(attempt), fields=material.model_dump(mode="json")))
     runs = (PooledRun(name=index.folder.path.resolve().name, digest=digest),)
     return Pool(name=name, method="depth", depth=1, runs=runs, queries=tuple(queries.values()), items=tuple(items))
@@ -121,32 +123,50 @@ def _doc(attempt: int) -> str:
     return f"attempt {attempt}"
 
 
-def material_of(index: RunIndex, waiting: Waiting, snapshot: Snapshot) -> ReviewMaterial:
+def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> ReviewMaterial:
     """A record as its reviewers see it. No model is named."""
     query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
     candidate, answer = index.candidates[query_id], index.answers.get(query_id, attempt)
     assert answer is not None  # noqa: S101  # only records with an answer wait for people
     report = index.reports.get(query_id, attempt)
-    facts = [*answer.must_mention_facts, *answer.must_not_mention_facts]
-    places = [*answer.expected_line_ranges, *(place for fact in facts for place in fact.citations)]
-    places += [each.citation for each in report.claim_verdicts if each.citation] if report else []
+    cited = [each.citation for each in report.claim_verdicts if each.citation] if report else []
     same = {"task_type", "difficulty", "expected_entities", "expected_files", "expected_line_ranges", "confidence"}
     same |= {"must_mention_facts", "must_not_mention_facts", "canonical_narrative"}
+    spans = [f"{each.file}:{each.start}-{each.end}" for each in candidate.target_spans]
     return ReviewMaterial.model_validate(
-        answer.model_dump(mode="json", include=same)
+        answer.model_dump(mode="json", include=same, exclude_none=True)  # what an existing set does not say
         | {
             "difficulty_rationale": candidate.difficulty_rationale,
-            "targets": [*candidate.target_entity_ids, *candidate.target_files],
+            "targets": [*candidate.target_entity_ids, *candidate.target_files, *spans],
             "uncertainty_notes": answer.uncertainty_notes or "",
             "reasons": list(waiting.messages),
             "may_keep": waiting.may_keep,
             "claims": [each.model_dump(mode="json") for each in report.claim_verdicts] if report else [],
             "findings": report.findings if report else "",
             "missing": [*report.missing_entities, *report.missing_files] if report else [],
-            "sources": [each.model_dump() for each in cited_lines(places or answer.source_evidence, snapshot)],
+            "sources": [each.model_dump() for each in _sources(answer, cited, source)],
             "commit": index.folder.manifest.commit,
         }
     )
+
+
+def _sources(answer: OracleAnswer, more: Iterable[CitedLines], source: ParsedSource) -> list[SourceLines]:
+    """The lines that a record cites; of one that cites none, those of what it expects."""
+    facts = [*answer.must_mention_facts, *answer.must_not_mention_facts]
+    places = [*answer.expected_line_ranges, *(place for fact in facts for place in fact.citations)]
+    places = places or [*answer.source_evidence]
+    problems = []
+    if not places:
+        ids = [each.entity_id for each in answer.expected_entities]
+        found = [(each.partition(ENTITY_MARK)[0], *lines) for each in ids for lines in source.ranges(each)]
+        wrong = [(each, problem) for each in ids if (problem := source.entity_problem(each))]
+        problems = [
+            SourceLines(file=each.partition(ENTITY_MARK)[0], start=1, end=1, problem=why) for each, why in wrong
+        ]
+        if not ids:
+            found = [(path, 1, max(1, len(source.lines(path) or ()))) for path in answer.expected_files]
+        places = [CitedLines(file=file, start=start, end=end) for file, start, end in found]
+    return [*cited_lines([*places, *more], source.snapshot), *problems]
 
 
 def cited_lines(places: Iterable[CitedLines], snapshot: Snapshot) -> list[SourceLines]:

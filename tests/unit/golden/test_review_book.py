@@ -10,12 +10,13 @@ from typer.testing import CliRunner
 
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
-from cranfield.golden.batch_review import read_sample, review_of
+from cranfield.golden.batch_review import Waiting, read_sample, review_of
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import AgreementRecord, Finding, RunManifest
-from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
-from cranfield.golden.review import ReviewOutcome, apply_edits
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate, TargetSpan
+from cranfield.golden.review import Reviewable, ReviewOutcome, apply_edits
 from cranfield.golden.run import snapshot_digest
 from cranfield.golden.states import State
 from cranfield.judging.review import ReviewMaterial
@@ -23,13 +24,14 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, FailureMode, Verdict
-from cranfield.project.golden_review import collect_reviews, make_review_book
+from cranfield.project.golden_review import collect_reviews, make_review_book, material_of
 from cranfield.repo.snapshot import take
 
 AT = "2026-11-23T14:05:09Z"
 SOURCE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
 STAMP = {"model": "openai:SECRET-model", "task_type": "locate", "difficulty": "easy", "created_at": AT}
 CITED = {"file": "a.py", "start": 1, "end": 2}
+SPAN = TargetSpan(file="a.py", start=5, end=6)
 
 
 def candidate(query_id: str) -> QueryCandidate:
@@ -300,3 +302,25 @@ def test_the_commands_make_the_book_and_judge_the_batch(run, repo, store) -> Non
     lines = (run / "review_feedback.jsonl").read_text().splitlines()
     assert {json.loads(line)["failure_mode"] for line in lines} == {"wrong_target"}
     assert len(RunFolder.open(run).read(Step.HUMAN_REVIEWS, HumanReview)) == 6
+
+
+def test_records_of_an_existing_set_are_shown_with_the_lines_of_what_they_expect(run: Path, repo: Path) -> None:
+    entities = {"q6": ["a.py::f1"], "q7": ["a.py::lost"], "q8": []}
+    with RunFolder.writing(run) as folder:
+        for query_id, ids in entities.items():
+            entered = {"imported_from": "sha256:0", "query_id": query_id}
+            bare = {"expected_line_ranges": [], "must_mention_facts": [], "source_evidence": [], "confidence": None}
+            bare |= {"expected_entities": [{"entity_id": each} for each in ids], **entered}
+            folder.append(Step.CANDIDATES, candidate(query_id).model_copy(update=entered | {"target_spans": [SPAN]}))
+            folder.append(Step.ANSWERS, OracleAnswer.model_validate(answer(query_id).model_dump() | bare))
+        index, source = RunIndex(folder), ParsedSource(take(repo))
+    shown = {}
+    for query_id in entities:
+        waiting = Waiting(index.status(query_id), Reviewable(query_id, "locate", "easy"), (), may_keep=True)
+        shown[query_id] = material_of(index, waiting, source)
+    assert shown["q6"].targets == ["a.py", "a.py:5-6"]
+    assert (shown["q6"].confidence, shown["q6"].expected_entities[0].role) == ("", "")
+    lines = {name: [(each.start, each.end, each.problem) for each in found.sources] for name, found in shown.items()}
+    assert lines["q6"] == [(5, 6, "")]
+    assert lines["q7"] == [(1, 1, "a.py::lost: the file has no such symbol")]
+    assert lines["q8"] == [(1, 800, "500 more lines are not shown.")]
