@@ -27,7 +27,7 @@ from cranfield.golden.records import (
 LEAST_JACCARD = Fraction(4, 5)
 STRUCTURAL: frozenset[ClaimType] = frozenset({"entity", "file", "line_range"})
 CITED: frozenset[ClaimType] = frozenset({"entity", "must_mention_fact", "must_not_mention_fact"})
-"""Claims whose supported verdict needs a citation. A file and a range name their place themselves."""
+"""Claims whose verdict needs a citation. A file and a range name their place themselves: that was read."""
 
 Claim = tuple[ClaimType, str]
 
@@ -55,6 +55,8 @@ class QueueReason(StrEnum):
     """The cited lines do not exist."""
     UNREAD_CITATION = "unread_citation"
     """No tool showed the cited lines to the adversary."""
+    UNREAD_CLAIM = "unread_claim"
+    """No tool showed the file, or all of the range, that the claim is about."""
     BLOCKING_ISSUE = "blocking_issue"
     OVERALL = "overall"
     """The overall verdict is worse than those of the claims."""
@@ -73,6 +75,7 @@ BLOCKING = frozenset(
         QueueReason.NO_CITATION,
         QueueReason.BAD_CITATION,
         QueueReason.UNREAD_CITATION,
+        QueueReason.UNREAD_CLAIM,
         QueueReason.BLOCKING_ISSUE,
     }
 )
@@ -229,6 +232,8 @@ def _of_claim(
     citations = [each.citation for each in reviews if each.citation is not None]
     if not citations and kind in CITED:
         yield Disagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
+    if source.reads is not None and not _was_seen(claim, source.reads):
+        yield Disagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, and not read")
     for citation in citations:
         yield from _of_citation(name, citation, source)
 
@@ -241,6 +246,18 @@ def _of_citation(name: str, citation: CitedLines, source: ReviewedSource) -> Ite
         yield Disagreement(QueueReason.BAD_CITATION, f"{name}: cites {place}: {got}")
     elif source.reads is not None and not _was_read(citation, source.reads):
         yield Disagreement(QueueReason.UNREAD_CITATION, f"{name}: cites {place}, which was not read")
+
+
+def _was_seen(claim: Claim, reads: Sequence[Read]) -> bool:
+    """Whether something of a file, and all of a range, was shown. Other claims have a citation for that."""
+    kind, text = claim
+    if kind == "file":
+        return any(read.path == text for read in reads)
+    if kind == "line_range":
+        file, _, lines = text.rpartition(":")
+        start, end = map(int, lines.split("-"))
+        return _was_read(CitedLines(file=file, start=start, end=end), reads)
+    return True
 
 
 def _was_read(cited: CitedLines, reads: Sequence[Read]) -> bool:

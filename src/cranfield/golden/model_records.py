@@ -20,7 +20,13 @@ _ACCEPTED = frozenset({State.PASSED, State.KEPT})
 _REJECTED = frozenset({State.NO_ANSWER, State.GATE_FAILED, State.BLOCKED, State.DROPPED})
 _SERIOUS = frozenset({Verdict.MAJOR_ISSUE, Verdict.WRONG})
 _CARELESS = frozenset(
-    {QueueReason.SILENT, QueueReason.NO_CITATION, QueueReason.BAD_CITATION, QueueReason.UNREAD_CITATION}
+    {
+        QueueReason.SILENT,
+        QueueReason.NO_CITATION,
+        QueueReason.BAD_CITATION,
+        QueueReason.UNREAD_CITATION,
+        QueueReason.UNREAD_CLAIM,
+    }
 )
 """Faults of a report, whatever it says of the answer."""
 

@@ -166,6 +166,8 @@ class Tally:
     serious: int = 0
     minor: int = 0
     wrong_on_easy: int = 0
+    n_open: int = 0
+    """Records of the sample without a decision that holds."""
 
     def __add__(self, other: Tally) -> Tally:
         """Both batches together."""
@@ -174,6 +176,7 @@ class Tally:
             self.serious + other.serious,
             self.minor + other.minor,
             self.wrong_on_easy + other.wrong_on_easy,
+            self.n_open + other.n_open,
         )
 
     def count(self, ceiling: Ceiling) -> int:
@@ -186,8 +189,11 @@ class Tally:
 
     @property
     def upper(self) -> float | None:
-        """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record."""
-        return exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1] if self.n else None
+        """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record.
+
+        None also while a record of the sample is open: what nobody has looked at shows nothing.
+        """
+        return exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1] if self.n and not self.n_open else None
 
 
 class ReviewOutcome(StrEnum):
@@ -322,6 +328,7 @@ def _tally(reviews: Iterable[HumanReview], sample: Sample) -> Tally:
         serious=sum(verdict in {Verdict.MAJOR_ISSUE, Verdict.WRONG} for verdict, _ in pairs),
         minor=sum(verdict is Verdict.MINOR_ISSUE for verdict, _ in pairs),
         wrong_on_easy=pairs.count((Verdict.WRONG, "easy")),
+        n_open=len(sample.sampled) - len(pairs),
     )
 
 

@@ -127,9 +127,20 @@ def test_cited_lines_were_read_as_a_union_of_what_was_shown() -> None:
     found = answer()
     gap = ReviewedSource(LENGTHS.get, (Read("a.py", 1, 2), Read("a.py", 4, 100)))
     result = agree(found, report(found), [EQUIVALENT], gap)
-    assert result.reasons == (QueueReason.UNREAD_CITATION,)
+    assert set(result.reasons) == {QueueReason.UNREAD_CITATION, QueueReason.UNREAD_CLAIM}
     assert result.outcome is Outcome.BLOCKED
     assert agree(found, report(found), [EQUIVALENT], ReviewedSource(LENGTHS.get)).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("verdict", ["supported", "partial"])
+def test_a_verdict_on_a_range_or_a_file_that_was_not_read_blocks(verdict: str) -> None:
+    found = answer(["a.py::f"], expected_files=["a.py", "b.py"])
+    seen = ReviewedSource(LENGTHS.get, (Read("a.py", 2, 5),))
+    reviews = [each | {"verdict": verdict} for each in verdicts(found)]
+    result = compare_structure(found, report(found, claim_verdicts=reviews), seen)
+    unread = [each.message for each in result.disagreements if each.kind is QueueReason.UNREAD_CLAIM]
+    assert unread == [f"file b.py: {verdict}, and not read", f"line_range a.py:1-9: {verdict}, and not read"]
+    assert result.outcome is Outcome.BLOCKED
 
 
 def test_of_two_verdicts_on_one_claim_the_worse_holds() -> None:

@@ -95,6 +95,19 @@ def test_an_existing_record_with_facts_is_checked_like_any_other(source):
     assert report.missing == (Check.READ,)
 
 
+def test_an_existing_record_without_entities_lacks_them_and_an_oracle_s_is_checked(source):
+    bare = record(expected_entities=[], canonical_narrative="")
+    report = gate(*bare, None, source)
+    assert {Check.ENTITIES, Check.ROLES} <= set(report.missing)
+    assert report.passed
+    assert not gate(*bare, READS, source).missing
+
+
+def test_an_existing_record_that_expects_nothing_fails(source):
+    report = gate(*record(expected_entities=[], expected_files=[], expected_line_ranges=[]), None, source)
+    assert Check.ENTITIES in report.failed
+
+
 def test_all_failures_of_a_record_are_reported_each_with_its_check(source):
     entity = ExpectedEntity(entity_id="src/agent.py::Agent.gone", role="primary")
     candidate, answer = record(expected_entities=[entity], expected_files=["src/agent.py", "src/no.py"])

@@ -24,6 +24,8 @@ from cranfield.golden.review import (
     pass_probability,
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.reporting.documents.golden_review import review_document
+from cranfield.reporting.renderers.text import render_text
 
 BOOTSTRAP, SCALE = PROFILES["bootstrap"], PROFILES["scale"]
 TIERS = ("easy", "medium", "hard")
@@ -170,6 +172,19 @@ def test_the_upper_bound_says_what_a_clean_sample_can_show(n, upper):
 def test_the_operating_characteristic_is_binomial(n, rate, passes):
     assert pass_probability(n, rate, BOOTSTRAP) == pytest.approx(passes, abs=0.005)
     assert pass_probability(100, rate, BOOTSTRAP) == pytest.approx(stats.binom.cdf(4, 100, rate))
+
+
+def test_what_nobody_has_reviewed_shows_nothing():
+    sample = draw_sample(batch(), BOOTSTRAP, 3)
+    part = assess(found(sample)[5:], sample, BOOTSTRAP, [Tally(20)])
+    assert (part.tally.n_open, part.tally.upper, part.cumulative.upper) == (5, None, None)
+    text = " ".join(render_text(review_document("run", part)).split())
+    assert text.count("open: 5 of 17 not reviewed") == 3
+    assert text.count("not known: 5 records of the sample not reviewed") == 2
+    assert "holds" not in text.partition("larger number")[0]
+    early = assess([review(sample.sampled[0], Verdict.WRONG)], sample, BOOTSTRAP)
+    assert "breached" in render_text(review_document("run", early))
+    assert "open" not in render_text(review_document("run", assess(found(sample), sample, BOOTSTRAP)))
 
 
 def test_without_a_sample_nothing_is_estimated():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cranfield.golden.review import Ceiling, ReviewReport
+from cranfield.golden.review import Ceiling, ReviewReport, Tally
 from cranfield.numbers import format_percent
 from cranfield.record import plain
 from cranfield.reporting.document import Bullets, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
-from cranfield.words import first_of
+from cranfield.words import first_of, n_of
 
 CEILINGS = {
     Ceiling.SERIOUS: "major issue or wrong",
@@ -51,27 +51,35 @@ def _ceilings(report: ReviewReport) -> Table:
             CEILINGS[each],
             f"{tally.count(each)} of {tally.n}",
             bounds[each],
-            "breached" if each in report.breached else "holds",
+            _result(each, report),
         )
         for each in Ceiling
     ]
     return Table(tuple(map(Column, ("Ceiling", "Found", "Allowed", "Result"))), rows, "Ceilings of the sample")
 
 
+def _result(ceiling: Ceiling, report: ReviewReport) -> str:
+    if ceiling in report.breached:
+        return "breached"
+    return f"open: {report.tally.n_open} of {report.tally.n} not reviewed" if report.tally.n_open else "holds"
+
+
 def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
     if not report.tally.n:
         return (KeyValues((("sample", "none: a person sees every record"),)),)
-    bounds = [("serious defects, 95 % upper bound", _bound(report.tally.upper))]
+    bounds = [("serious defects, 95 % upper bound", _bound(report.tally))]
     if report.cumulative.n > report.tally.n:
         counts = f"{report.cumulative.serious} of {report.cumulative.n}"
-        bounds.append(("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative.upper)}"))
+        bounds.append(("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative)}"))
     rows = [(format_percent(rate), format_percent(passes)) for rate, passes in report.characteristic]
     columns = (Column("True rate of serious defects"), Column("Probability to pass"))
     return KeyValues(tuple(bounds)), Table(columns, rows, "Operating characteristic of the ceiling of serious defects")
 
 
-def _bound(value: float | None) -> str:
-    return "none" if value is None else format_percent(value)
+def _bound(tally: Tally) -> str:
+    if tally.n_open:
+        return f"not known: {n_of(tally.n_open, 'records')} of the sample not reviewed"
+    return "none" if tally.upper is None else format_percent(tally.upper)
 
 
 def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
@@ -94,7 +102,13 @@ def _payload(report: ReviewReport) -> dict[str, object]:
     return {
         "outcome": report.outcome.value,
         "profile": report.profile.name,
-        "sample": {"n": tally.n, "serious": tally.serious, "minor": tally.minor, "wrong_on_easy": tally.wrong_on_easy},
+        "sample": {
+            "n": tally.n,
+            "not_reviewed": tally.n_open,
+            "serious": tally.serious,
+            "minor": tally.minor,
+            "wrong_on_easy": tally.wrong_on_easy,
+        },
         "upper_bound": tally.upper,
         "cumulative": {"n": total.n, "serious": total.serious, "upper_bound": total.upper},
         "breached": [each.value for each in report.breached],
