@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 
 from cranfield.errors import Problem
 
@@ -62,9 +64,24 @@ class ScoredAnswers:
     answers: Sequence[ScoredAnswer]
 
     @property
+    def queries_digest(self) -> str:
+        """Of the ids of its queries, in whatever order: whether a test set has the same."""
+        return ids_digest(answer.query_id for answer in self.answers)
+
+    @property
     def kinds(self) -> tuple[Correctness, ...]:
         """Kinds of correctness that any answer has, facts first."""
         return tuple(kind for kind in Correctness if any(kind in answer.correct for answer in self.answers))
+
+
+def ids_digest(query_ids: Iterable[str]) -> str:
+    """Digest of a set of ids.
+
+    Example:
+        >>> ids_digest(["q2", "q1"]) == ids_digest(["q1", "q2"])
+        True
+    """
+    return "sha256:" + sha256(json.dumps(sorted(query_ids)).encode()).hexdigest()
 
 
 def score_problem(value: float, query_id: str, **place: object) -> Problem:

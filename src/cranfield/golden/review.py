@@ -191,7 +191,7 @@ class Tally:
     def upper(self) -> float | None:
         """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record.
 
-        None also while a record of the sample is open: what nobody has looked at shows nothing.
+        None also while a record of the sample is open: what no person has looked at shows nothing.
         """
         return exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1] if self.n and not self.n_open else None
 

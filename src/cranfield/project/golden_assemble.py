@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import read_bytes, shown, write_text
@@ -94,7 +95,7 @@ def assemble(
     checked += [
         _harness(testset, evidence.runs, take(repo, batch.commit), today),
         _baseline(testset, evidence.baseline),
-        _calibration(evidence.calibration),
+        _calibration(testset, evidence.calibration),
     ]
     if content.before is not None:
         checked.append(check_similar(batch_drift(content.before, content.batch)))
@@ -199,18 +200,25 @@ def _not_committed(path: Path) -> str:
     return f"{shown(path)} has changes that are not committed" if changed.strip() else ""
 
 
-def _calibration(path: Path | None) -> Checked:
-    """The JSON of a calibration."""
+def _calibration(testset: TestSet, path: Path | None) -> Checked:
+    """The JSON of a calibration over these queries that git has."""
     if path is None:
         return Checked(Criterion.CALIBRATION, is_met=False, found="none is named")
     try:
         found = json.loads(read_bytes(path, InputError))
-        diagnosis, n = found["diagnosis"], len(found["calibrations"])
+        diagnosis, source, n = found["diagnosis"], found["source"], len(found["calibrations"])
+        n_queries, digest = source["n_queries"], source["queries_digest"]
     except CranfieldError as error:
         return Checked(Criterion.CALIBRATION, is_met=False, found=error.problems[0].sentence())
     except (ValueError, KeyError, TypeError):
         return Checked(Criterion.CALIBRATION, is_met=False, found=f"{shown(path)} is no JSON of `cranfield calibrate`")
-    return Checked(Criterion.CALIBRATION, n > 0, f"{shown(path)}: {diagnosis}")
+    if digest != ids_digest(testset.query_ids):
+        text = f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}"
+        return Checked(Criterion.CALIBRATION, is_met=False, found=text)
+    if not n:
+        return Checked(Criterion.CALIBRATION, is_met=False, found=f"{shown(path)}: no answer could be judged")
+    why_not = _not_committed(path)
+    return Checked(Criterion.CALIBRATION, not why_not, why_not or f"{shown(path)}: {diagnosis}")
 
 
 def _today() -> date:

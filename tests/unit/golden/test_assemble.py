@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.convert import write_testset
@@ -26,6 +28,7 @@ from cranfield.golden.retirement import SequentialTest, model_histories
 from cranfield.project.golden_assemble import Assembly, Evidence, assemble
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
+from cranfield.reporting.documents.calibration import calibration_document
 
 AT, TODAY = "2026-11-23T14:05:09Z", date(2026, 11, 24)
 CELL = ("locate", "easy")
@@ -131,6 +134,14 @@ def review(run: Path, *, reviewers: tuple[str, ...] = ("ann", "bob"), edit: bool
             folder.append(Step.HUMAN_REVIEWS, line)
 
 
+def calibration_of(query_ids) -> dict[str, object]:
+    """What `cranfield calibrate --format json` writes of these queries."""
+    answers = [ScoredAnswer(name, 0.5, {Correctness.STATED: True}, {}) for name in query_ids]
+    source = ScoredAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
+    document = calibration_document(calibrate(source, CalibrationOptions(draws=99)))
+    return document.payload()
+
+
 def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> Evidence:
     """What is measured with the draft of a set: a run, a baseline that is committed, and a calibration."""
     folder.mkdir()
@@ -141,7 +152,7 @@ def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> Evidence:
     (evaluation,) = evaluate_files(testset, [folder / "grep.run"], None, ScoringOptions())
     baseline = baseline_of(evaluation, k=10, accepted="2026-11-24", commit="", reason="", config_digest="")
     write_baseline(baseline, folder / "baseline.json")
-    (folder / "calibration.json").write_text(json.dumps({"diagnosis": "well-calibrated", "calibrations": [{}]}))
+    (folder / "calibration.json").write_text(json.dumps(calibration_of(testset.query_ids)))
     git(folder, "init", "-q")
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "one")
@@ -243,6 +254,25 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     assert facts["dataset_status"].startswith("golden 1.0: reviewed by people")
     write_testset(testset, tmp_path / "native.yaml")
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
+
+
+def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path, repo: Path) -> None:
+    run = run_of(tmp_path / "runs", repo)
+    path = tmp_path / "calibration.json"
+
+    def found(content: str) -> str:
+        path.write_text(content)
+        checked = assemble(run, repo, tmp_path / "golden", Evidence(calibration=path), today=TODAY).checked
+        (one,) = (each for each in checked if each.criterion is Criterion.CALIBRATION)
+        assert not one.is_met
+        return one.found
+
+    ids = assemble(run, repo, tmp_path / "golden", Evidence(), today=TODAY).testset.query_ids
+    assert f"is of other queries: 1, and the set has {len(ids)}" in found(json.dumps(calibration_of(["q1"])))
+    assert "is of other queries" in found(json.dumps(calibration_of([*ids[1:], "other"])))
+    assert "no git repository" in found(json.dumps(calibration_of(ids)))
+    assert "is no JSON of" in found('{"diagnosis": "well-calibrated", "calibrations": [{}]}')
+    assert "is no JSON of" in found("")
 
 
 def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:

@@ -179,8 +179,8 @@ def test_what_nobody_has_reviewed_shows_nothing():
     part = assess(found(sample)[5:], sample, BOOTSTRAP, [Tally(20)])
     assert (part.tally.n_open, part.tally.upper, part.cumulative.upper) == (5, None, None)
     text = " ".join(render_text(review_document("run", part)).split())
-    assert text.count("open: 5 of 17 not reviewed") == 3
-    assert text.count("not known: 5 records of the sample not reviewed") == 2
+    assert text.count("open: 5 of 17 without a decision") == 3
+    assert text.count("not known: 5 records of the sample without a decision") == 2
     assert "holds" not in text.partition("larger number")[0]
     early = assess([review(sample.sampled[0], Verdict.WRONG)], sample, BOOTSTRAP)
     assert "breached" in render_text(review_document("run", early))

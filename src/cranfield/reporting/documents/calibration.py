@@ -282,7 +282,7 @@ def _tidy(report: CalibrationReport) -> list[tuple[Cell, ...]]:
 
 FIELDS: Fields = {
     CalibrationReport: "source diagnosis losses calibrations options",
-    ScoredAnswers: "name score n_queries=answers.__len__",
+    ScoredAnswers: "name score n_queries=answers.__len__ queries_digest",
     Losses: "n n_retrieval n_synthesis is_synthesis",
     Calibration: (
         "correctness=kind rule group excluded bins bins_mass brier brier_skill log_loss fit auroc risk aurc routed advice"

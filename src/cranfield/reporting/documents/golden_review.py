@@ -61,7 +61,7 @@ def _ceilings(report: ReviewReport) -> Table:
 def _result(ceiling: Ceiling, report: ReviewReport) -> str:
     if ceiling in report.breached:
         return "breached"
-    return f"open: {report.tally.n_open} of {report.tally.n} not reviewed" if report.tally.n_open else "holds"
+    return f"open: {report.tally.n_open} of {report.tally.n} without a decision" if report.tally.n_open else "holds"
 
 
 def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
@@ -78,7 +78,7 @@ def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
 
 def _bound(tally: Tally) -> str:
     if tally.n_open:
-        return f"not known: {n_of(tally.n_open, 'records')} of the sample not reviewed"
+        return f"not known: {n_of(tally.n_open, 'records')} of the sample without a decision"
     return "none" if tally.upper is None else format_percent(tally.upper)
 
 
@@ -104,7 +104,7 @@ def _payload(report: ReviewReport) -> dict[str, object]:
         "profile": report.profile.name,
         "sample": {
             "n": tally.n,
-            "not_reviewed": tally.n_open,
+            "undecided": tally.n_open,
             "serious": tally.serious,
             "minor": tally.minor,
             "wrong_on_easy": tally.wrong_on_easy,
