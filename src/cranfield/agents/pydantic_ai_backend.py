@@ -115,7 +115,11 @@ class PydanticAiBackend:
                 await client.close()
 
     def _redacted(self, answer: Answer) -> Answer:
-        redact, failure = self._redactor.redact, answer.failure
+        failure = answer.failure
+
+        def redact(text: str) -> str:  # half a character, which no request can carry, becomes `?`
+            return self._redactor.redact(text.encode("utf-8", "replace").decode())
+
         if failure is not None:
             failure = replace(failure, message=printable(redact(failure.message))[:MESSAGE_CHARS])
         calls = tuple(replace(call, arguments=redact(call.arguments)) for call in answer.tool_calls)

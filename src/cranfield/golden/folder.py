@@ -141,7 +141,8 @@ class RunFolder:
         if step not in self._files:
             self._files[step] = open_whole_lines(self.path / step)
         data = record.model_dump(mode="json") if isinstance(record, BaseModel) else dict(record)
-        self._files[step].write(_line(data).encode())
+        # Half a character that a model wrote becomes its escape, which JSON reads back.
+        self._files[step].write(_line(data).encode("utf-8", "backslashreplace"))
         self._files[step].flush()
 
     def read(self, step: Step, model: type[AnyRecord]) -> list[AnyRecord]:

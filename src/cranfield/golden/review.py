@@ -16,6 +16,7 @@ from hashlib import sha256
 
 from pydantic import Field
 
+from cranfield.errors import InputError
 from cranfield.golden.records import (
     SCHEMA_VERSION,
     CitedFact,
@@ -377,11 +378,12 @@ def apply_edits(answer: OracleAnswer, review: HumanReview) -> OracleAnswer:
     """The answer with the edits of its review.
 
     Raises:
-        ValueError: an edit is of another text than the answer has.
+        InputError: an edit is of another text than the answer has.
     """
     values: dict[str, list[CitedFact] | str] = {}
     for edit in review.edits:
         if getattr(answer, edit.field) != edit.before:
-            raise ValueError(f"{answer.query_id}: the edit of {edit.field} is of another version of the answer")
+            problem = f"{answer.query_id}: the edit of {edit.field} is of another version of the answer"
+            raise InputError(problem, hint="review the record again")
         values[edit.field] = edit.after
     return answer.model_copy(update=values)

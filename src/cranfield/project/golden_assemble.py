@@ -113,10 +113,10 @@ def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
     """The records of the version before, and those of a batch."""
     versions = golden_versions(out)
     previous = next(reversed(versions), None)
+    before = None if previous is None else read_golden_json(versions[previous])
     old = [] if previous is None else _raw(versions[previous])
     merged = merge_records(old, batch.as_records)
     version = next_version(previous, old, merged)
-    before = None if previous is None else read_golden_json(versions[previous])
     if previous is not None and before is not None:
         _refuse_drift(before, versions[previous], snapshot)
     new = {*merged.added, *merged.changed}

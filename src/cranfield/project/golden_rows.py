@@ -147,7 +147,7 @@ async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: 
             "vote": number + 1,
             "at": now(),
         }
-        lines.append(TranscriptLine.model_validate(place | transcript.record()).model_dump_json() + "\n")
+        lines.append(json.dumps(TranscriptLine.model_validate(place | transcript.record()).model_dump()) + "\n")
 
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tools.aclose)

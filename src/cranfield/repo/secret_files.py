@@ -97,7 +97,7 @@ TOKENS: Sequence[Token] = (
     Token("Slack token", ("xox",), r"\bxox[abeoprs]-(?:\d+-){0,3}[A-Za-z0-9-]{20,}"),
     Token("Slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/services/T\w{6,}/B\w{6,}/\w{20,}"),
     Token("Stripe key", ("_live_",), r"\b[sr]k_live_[A-Za-z0-9]{20,}"),
-    Token("OpenAI key", ("sk-",), r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}T3BlbkFJ[A-Za-z0-9_-]{20,}"),
+    Token("OpenAI key", ("sk-",), r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20}"),
     Token("Anthropic key", ("sk-ant-",), r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{60,}"),
     Token("Google key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
     Token("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}\b"),

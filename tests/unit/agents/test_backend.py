@@ -107,6 +107,14 @@ def test_every_failure_has_a_kind(ask: Any, model_server: Any, reply: Any, kind:
         assert answer.failure.retry_after_s == 7.0
 
 
+def test_half_a_character_of_a_model_is_sent_back_as_a_question_mark(ask: Any, model_server: Any) -> None:
+    answer, _ = ask(model_server.Reply(tool_calls=[("read", '{"path": "\ud83d"}')]), replace(REQUEST, tools=(READ,)))
+    (call,) = answer.tool_calls
+    assert call.arguments == '{"path": "?"}'
+    talk = (*REQUEST.messages, Message("assistant", "", (call,)), Message("tool", "no", call.id, "read"))
+    assert ask(model_server.Reply(GOOD), replace(REQUEST, messages=talk, tools=(READ,)))[0].failure is None
+
+
 def test_a_model_that_does_not_answer_is_a_timeout(ask: Any, model_server: Any) -> None:
     answer, _ = ask(model_server.Reply(wait_for=threading.Event()), replace(REQUEST, timeout_s=0.05))
     assert answer.failure.kind is FailureKind.TIMEOUT

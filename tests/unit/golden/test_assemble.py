@@ -308,6 +308,13 @@ def test_a_version_before_that_is_no_longer_true_is_refused(tmp_path: Path, repo
         assemble(run, clone, tmp_path / "golden", Evidence())
 
 
+def test_a_version_before_that_is_damaged_is_refused(tmp_path: Path, repo: Path) -> None:
+    (tmp_path / "golden").mkdir()
+    (tmp_path / "golden/golden_v1.0.json").write_text('[{"query_id"')
+    with pytest.raises(TestSetError, match="golden_v1"):
+        assemble(run_of(tmp_path / "runs", repo), repo, tmp_path / "golden", Evidence())
+
+
 def test_failing_models_are_found_over_all_runs(tmp_path: Path, repo: Path) -> None:
     run = run_of(tmp_path / "runs", repo, n_failed=8)
     records = model_records(RunIndex(RunFolder.open(run)))

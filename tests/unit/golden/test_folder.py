@@ -13,7 +13,7 @@ import pytest
 from cranfield.errors import InputError, UsageError
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, Rejection, RunManifest
+from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, Rejection, RunManifest, TranscriptLine
 from cranfield.golden.records import HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import REJECTIONS, STATES, State
 
@@ -102,6 +102,13 @@ def test_records_come_back_in_their_order(path: Path) -> None:
     assert RunFolder.open(path).read(Step.ANSWERS, OracleAnswer) == []
     with pytest.raises(UsageError, match="open for reading"):
         RunFolder.open(path).append(Step.CANDIDATES, candidate())
+
+
+def test_half_a_character_of_a_model_comes_back(path: Path) -> None:
+    line = {"query_id": "q1", "role": "oracle", "at": AT, "schema_version": "1.0.0", "uses": [{"arguments": "\ud83d"}]}
+    with RunFolder.writing(path) as folder:
+        folder.append(Step.TRANSCRIPTS, TranscriptLine.model_validate(line))
+    assert RunFolder.open(path).read(Step.TRANSCRIPTS, TranscriptLine)[0].model_extra == {"uses": line["uses"]}
 
 
 def test_a_cut_last_line_is_no_line_and_is_removed_by_a_writer(path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
+from cranfield.errors import InputError
 from cranfield.golden.records import CitedFact, HumanReview, OracleAnswer, ReviewEdit
 from cranfield.golden.review import (
     PROFILES,
@@ -244,7 +245,7 @@ def test_edits_are_applied_to_the_text_that_they_were_made_of():
     edits = [ReviewEdit(field="must_mention_facts", before=facts, after=after)]
     changed = apply_edits(answer, review("q", Verdict.MINOR_ISSUE, disposition="keep", edits=edits))
     assert (changed.must_mention_facts, changed.canonical_narrative) == (after, "Old.")
-    with pytest.raises(ValueError, match="another version"):
+    with pytest.raises(InputError, match="another version"):
         apply_edits(changed, review("q", Verdict.MINOR_ISSUE, disposition="keep", edits=edits))
     with pytest.raises(ValidationError, match="two values of its kind"):
         ReviewEdit(field="canonical_narrative", before=facts, after="New.")
