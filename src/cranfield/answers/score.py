@@ -38,6 +38,10 @@ class NoNarrative(StrEnum):
     STRUCTURE = "structure"
     """The structure of the answer is not complete, or its label expects none."""
     NO_JUDGE = "no_judge"
+    NO_MAJORITY = "no_majority"
+    """No more than half of the votes agree."""
+    FAILED = "failed"
+    """Votes without an answer of the model left no majority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,15 @@ class AnswerScore:
     def rating(self) -> NarrativeRating | None:
         """Of the narrative; None where it is not rated, or has no majority."""
         return self.narrative.rating if isinstance(self.narrative, NarrativeScore) else None
+
+    @property
+    def no_rating(self) -> NoNarrative | None:
+        """Why the narrative has no rating; None where it has one."""
+        if isinstance(self.narrative, NoNarrative):
+            return self.narrative
+        if self.narrative.rating is not None:
+            return None
+        return NoNarrative.FAILED if self.narrative.ballot.failures else NoNarrative.NO_MAJORITY
 
 
 @dataclass(frozen=True, slots=True)

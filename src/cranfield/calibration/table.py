@@ -58,7 +58,7 @@ def read_scored(path: Path, columns: TableColumns | None = None) -> ScoredAnswer
         InputError: with every bad row.
     """
     columns = columns or TableColumns()
-    rows = list(_rows(path))
+    rows = _some_rows(path)
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     problems = ProblemList(InputError)
     query = _column(path, problems, "query", columns.query, QUERY_COLUMNS, names)
@@ -89,7 +89,7 @@ def read_outcomes(path: Path) -> tuple[dict[Correctness, str], dict[str, dict[Co
     Raises:
         InputError: with every bad row.
     """
-    rows = list(_rows(path))
+    rows = _some_rows(path)
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     problems = ProblemList(InputError)
     query = _column(path, problems, "query", None, QUERY_COLUMNS, names)
@@ -123,6 +123,13 @@ def with_outcomes(source: ScoredAnswers, path: Path) -> ScoredAnswers:
         answers.append(replace(answer, correct=own | outcomes.get(answer.query_id, {})))
     named = {kind: f"{name} of {path.name}" for kind, name in rules.items()}
     return replace(source, rules={**source.rules, **named}, answers=answers)
+
+
+def _some_rows(path: Path) -> list[Row]:
+    rows = list(_rows(path))
+    if not rows:
+        raise InputError("the table has no rows", path=shown(path), expected="a row for each query")
+    return rows
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -166,7 +173,7 @@ def _column(
     wanted = usual if named is None else (named,)
     found = next((name for name in wanted if name in names), None)
     if found is None:
-        expected, got = " or ".join(wanted), "columns " + ", ".join(names) if names else "no row"
+        expected, got = " or ".join(wanted), "columns " + ", ".join(names)
         problems.add(f"no column of the {role}", path=shown(path), expected=expected, got=got)
     return found or ""
 

@@ -15,7 +15,6 @@ from cranfield.cli.book.rate import (
     MoneyOption,
     OutputOption,
     PricesOption,
-    ReplayOption,
     TokensOption,
     read_budget,
 )
@@ -79,7 +78,6 @@ def score_command(
     budget_tokens: TokensOption = None,
     budget_money: MoneyOption = None,
     prices: PricesOption = None,
-    replay: ReplayOption = None,
     redact: RedactOption = None,
     seed: SeedOption = 0,
     out: OutOption = None,
@@ -102,7 +100,7 @@ def score_command(
     if judge_model:
         settings = JudgeSettings(judge_model, votes, temperature, seed, output_mode.value, concurrency)
         budget = read_budget(judge_model, budget_tokens, budget_money, prices)
-        connection = Connection(judge_model, base_url, api_key_env, replay=replay)
+        connection = Connection(judge_model, base_url, api_key_env)
         judged_by = JudgedBy(connection, settings, budget, calls)
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():

@@ -152,9 +152,9 @@ def expected_calibration_error(scores: Floats, correct: Bools, bins: Ints) -> fl
     Source: Naeini, Cooper and Hauskrecht (2015), AAAI.
 
     Example:
-        >>> scores, correct = np.array([0.95, 0.95, 0.15]), np.array([True, False, False])
-        >>> expected_calibration_error(scores, correct, equal_width_bins(scores))  # (2 * .45 + 1 * .15) / 3
-        0.35
+        >>> scores, correct = np.array([0.75, 0.75, 0.25, 0.25]), np.array([True, False, False, False])
+        >>> expected_calibration_error(scores, correct, equal_width_bins(scores))  # (2 * .25 + 2 * .25) / 4
+        0.25
     """
     gaps = np.bincount(bins, weights=scores - correct)
     return float(np.abs(gaps).sum() / len(scores))
@@ -295,8 +295,8 @@ def area_under_risk_coverage(scores: Floats, correct: Bools) -> float:
     Source: Geifman and El-Yaniv (2017), "Selective classification for deep neural networks", NeurIPS.
 
     Example:
-        >>> area_under_risk_coverage(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))  # (0 + 1/2 + 1/3) / 3
-        0.2777777777777778
+        >>> area_under_risk_coverage(np.array([0.9, 0.8]), np.array([True, False]))  # (0 + 1/2) / 2
+        0.25
     """
     errors, before = [], 0
     points = risk_coverage(scores, correct)

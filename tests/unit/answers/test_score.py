@@ -136,7 +136,25 @@ def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     assert scored.n_failed == 12  # 3 facts and 1 narrative, 3 votes each
     assert scored.judge is not None
     assert scored.judge.stopped == failure
-    assert "3 facts without a verdict: calls of the judge failed" in render(answers_document(LABELS, scored), "text")
+    report = render(answers_document(LABELS, scored), "text")
+    assert "3 facts without a verdict: calls of the judge failed" in report
+    assert "1 narrative without a rating: calls of the judge failed" in report
+    assert "no majority" not in report
+
+
+def test_a_share_of_the_decided_answers_says_what_it_may_be_of_all(answers: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text(
+        "".join(json.dumps({"query_id": name, "text": "It fails, perhaps."}) + "\n" for name in ("q1", "q4"))
+    )
+    scored = score_file(LABELS, wrong)
+    facts = {score.query_id: score.facts_correct for score in scored.scores if score.facts is not None}
+    assert facts == {"q1": False, "q4": None}  # a fact of q1 is absent by rule
+    report = " ".join(render(answers_document(LABELS, scored), "text").split())
+    assert "Facts correct, over all 2 queries with facts: between 0.0000 and 0.5000." in report
+    blank = tmp_path / "blank.jsonl"
+    blank.write_text('{"query_id": "q1"}\n')
+    assert "over all" not in render(answers_document(LABELS, score_file(LABELS, blank)), "text")
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,10 @@ def test_all_problems_of_a_table_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column of the score") as missing:
         read_scored(path, TableColumns(score="sure", correct="right"))
     assert len(missing.value.problems) == 2
+    path.write_text("query,score,correct\n")
+    with pytest.raises(InputError) as empty:
+        read_scored(path)
+    assert [problem.message for problem in empty.value.problems] == ["the table has no rows"]
 
 
 def test_scored_answers_of_another_file_are_joined_by_query(tmp_path: Path) -> None:

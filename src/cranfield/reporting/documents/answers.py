@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
-from cranfield.answers.narrative import NarrativeScore
 from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
@@ -19,6 +18,12 @@ NO_VERDICT = {
     DecidedBy.FAILED: "calls of the judge failed",
 }
 """Why a fact has no verdict."""
+NO_RATING = {
+    NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
+    NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
+    NoNarrative.FAILED: "without a rating: calls of the judge failed",
+}
+"""Why a narrative has none."""
 
 
 def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
@@ -61,7 +66,7 @@ def _queries(scored: ScoredAnswers) -> Table:
             _YES_OR_NO[score.structure_correct],
             score.structure.score if score.structure is not None else None,
             "" if score.facts is None else _facts(score.facts),
-            _narrative(score.narrative),
+            _narrative(score),
             ""
             if score.structure is None
             else ", ".join(n for part in score.structure.deciding for n in score.structure.parts[part].missing),
@@ -84,16 +89,14 @@ def _facts(facts: FactsScore) -> str:
     return ", ".join(parts)
 
 
-def _narrative(narrative: NarrativeScore | NoNarrative) -> str:
-    if isinstance(narrative, NoNarrative):
-        return ""
-    return "no majority" if narrative.rating is None else narrative.rating.replace("_", " ")
+def _narrative(score: AnswerScore) -> str:
+    shown = score.no_rating if score.no_rating in (NoNarrative.NO_MAJORITY, NoNarrative.FAILED) else score.rating
+    return (shown or "").replace("_", " ")
 
 
 def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
     missing = [score.query_id for score in scored.scores if not score.is_answered]
     facts = [fact for score in scored.scores if score.facts is not None for fact in score.facts.facts]
-    narratives = [score.query_id for score in scored.scores if score.narrative is NoNarrative.STRUCTURE]
     notes = []
     if scored.judge is None:
         notes.append(
@@ -107,14 +110,27 @@ def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
     for by, why in NO_VERDICT.items():
         if n := sum(fact.by is by for fact in facts):
             notes.append(f"{n_of(n, 'facts')} without a verdict: {why}")
-    if narratives:
-        notes.append(f"{n_of(len(narratives), 'narratives')} not rated, as the structure is not complete")
+    notes += _share_of_all(scored)
+    for reason, why in NO_RATING.items():
+        if n := sum(score.no_rating is reason for score in scored.scores):
+            notes.append(f"{n_of(n, 'narratives')} {why}")
     if scored.unlabelled:
         notes.append(f"{n_of(len(scored.unlabelled), 'queries')} without a label: {first_of(scored.unlabelled)}")
     if scored.unknown:
         others = n_of(len(scored.unknown), "answers")
         notes.append(f"{others} to queries that the test set does not have: {first_of(scored.unknown)}")
     return tuple(notes)
+
+
+def _share_of_all(scored: ScoredAnswers) -> list[str]:
+    """What the share of answers with correct facts can be where verdicts are missing, for some answers alone."""
+    correct = [score.facts_correct for score in scored.scores if score.facts is not None]
+    n, n_right, n_open = len(correct), correct.count(True), correct.count(None)
+    if n_open in (0, n):
+        return []
+    bounds = f"between {n_right / n:.4f} and {(n_right + n_open) / n:.4f}"
+    why = "One wrong fact decides an answer, and a missing verdict leaves it out: the share above tends to be too low."
+    return [f"Facts correct, over all {n_of(n, 'queries')} with facts: {bounds}. {why}"]
 
 
 def _record(score: AnswerScore) -> dict[str, object]:
@@ -138,7 +154,7 @@ def _record(score: AnswerScore) -> dict[str, object]:
         },
         "narrative": {
             "rating": score.rating,
-            "why_not": score.narrative.value if isinstance(score.narrative, NoNarrative) else None,
+            "why_not": score.no_rating,
         },
     }
 
