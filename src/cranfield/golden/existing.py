@@ -22,7 +22,7 @@ from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import Confidence, Difficulty, EntityRoleName, Evidence, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Bounds
-from cranfield.golden.run import manifest_of
+from cranfield.golden.run import manifest_of, require_models
 from cranfield.golden.states import ENTERS_AT, EntryStep
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
@@ -242,7 +242,9 @@ def enter(
 
     Raises:
         TestSetError: with every query that cannot enter.
+        ConfigError: with what is wrong with the models of the plan.
     """
+    require_models(given.plan)
     imported = import_set(testset, commit=snapshot.commit, at=now(), defaults=defaults)
     manifest = manifest_of(given.plan, snapshot, source=testset.name)
     more = {ENTERS_AT: step.value, CARRIED: imported.carried}

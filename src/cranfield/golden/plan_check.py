@@ -144,7 +144,7 @@ def check_plan(plan: Plan, snapshot: Snapshot | None = None) -> list[Problem]:
         plan: as it was read.
         snapshot: of the repository; None: paths are not looked up.
     """
-    problems = [*_of_cells(plan), *_of_models(plan), *_of_quotas(plan)]
+    problems = [*_of_cells(plan), *model_problems(plan), *_of_quotas(plan)]
     if snapshot is not None:
         problems += [*_of_paths(plan, snapshot), *_of_capacity(plan, snapshot)]
     return problems
@@ -171,7 +171,8 @@ def _of_cells(plan: Plan) -> Iterator[Problem]:
                 )
 
 
-def _of_models(plan: Plan) -> Iterator[Problem]:
+def model_problems(plan: Plan) -> Iterator[Problem]:
+    """What is wrong with the models of a plan."""
     from cranfield.agents.connect import Connection
 
     models = plan.models

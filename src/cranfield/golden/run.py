@@ -20,7 +20,7 @@ from cranfield.golden.outcomes import RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.pipeline import PLANNED, PipelineResult, Until, run_pipeline
 from cranfield.golden.plan import Plan, load_plan
-from cranfield.golden.plan_check import check_plan
+from cranfield.golden.plan_check import check_plan, model_problems
 from cranfield.golden.records import ReviewFeedback
 from cranfield.golden.role_prompts import NAMES, RolePrompts
 from cranfield.golden.steps.context import StepContext
@@ -86,6 +86,17 @@ def require_valid(plan: Plan, snapshot: Snapshot) -> None:
         ConfigError: with every problem.
     """
     problems = [*check_plan(plan, snapshot), *shared_model_problems(plan)]
+    if problems:
+        raise ConfigError(problems)
+
+
+def require_models(plan: Plan) -> None:
+    """Refuse a plan whose models cannot work together, whatever its cells are.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    problems = [*model_problems(plan), *shared_model_problems(plan)]
     if problems:
         raise ConfigError(problems)
 

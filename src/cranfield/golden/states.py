@@ -53,7 +53,7 @@ STATES: Mapping[State, StateInfo] = {
     State.NO_RATING: StateInfo("the judge gave no rating", with_person=True),
     State.BLOCKED: StateInfo("a claim is not supported, or has no verdict", with_person=True),
     State.QUEUED: StateInfo("a person decides", fills_cell=True, with_person=True),
-    State.PASSED: StateInfo("passed every step", fills_cell=True),
+    State.PASSED: StateInfo("passed every step that ran", fills_cell=True),
     State.KEPT: StateInfo("a person kept it", fills_cell=True),
     State.DROPPED: StateInfo("a person dropped it"),
 }
@@ -76,4 +76,12 @@ class EntryStep(StrEnum):
     ADVERSARY = "adversary"
     """The gate does not run."""
     PEOPLE = "people"
-    """Neither does the adversary: the sample of the review is drawn from the records."""
+    """Neither do the adversary and the judge: the sample of the review is drawn from the records."""
+
+
+SKIPPED: Mapping[EntryStep, str] = {
+    EntryStep.GATE: "author, oracle",
+    EntryStep.ADVERSARY: "author, oracle, gate",
+    EntryStep.PEOPLE: "author, oracle, gate, adversary, judge",
+}
+"""Steps that did not run on the records of an existing set, but on those that people sent back."""

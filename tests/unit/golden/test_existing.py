@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cranfield.agents.protocol import Answer, Request, ToolCall
 from cranfield.agents.scripted import Scripted
 from cranfield.cli.main import run_command_line
-from cranfield.errors import TestSetError
+from cranfield.errors import ConfigError, TestSetError
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_reports, import_set
 from cranfield.golden.folder import RunFolder
@@ -26,6 +26,8 @@ from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.reporting.documents.golden import run_document
+from cranfield.reporting.renderers.text import render_text
 
 AT = "2026-11-23T14:05:09Z"
 CELL = {"task_type": "locate", "difficulty": "medium"}
@@ -240,4 +242,23 @@ def test_the_command_makes_a_run(old, tmp_path: Path, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert "src/knowcode/store.py::lost: the file has no such symbol" in out
     assert "3 records entered; they go on at the step gate" in err
-    assert len(list(tmp_path.iterdir())) == 1
+    (run,) = tmp_path.iterdir()
+    assert f"next: `cranfield golden run --resume {run} --repo {old[1].root}`" in err
+
+
+def test_a_run_says_which_steps_its_records_did_not_take(old, tmp_path: Path) -> None:
+    given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
+    for step, skipped in ((EntryStep.GATE, "author, oracle"), (EntryStep.PEOPLE, "gate, adversary, judge")):
+        run = RunFolder.open(enter(*old, tmp_path, step, given, Defaults()).folder)
+        text = render_text(run_document(run.manifest, RunIndex(run).statuses()))
+        assert re.search(rf"steps that did not run +.*{skipped}\n", text)
+    assert "passed every step that ran" in text
+
+
+def test_models_that_cannot_work_together_are_refused_before_anything_is_written(old, tmp_path: Path) -> None:
+    plan = shipped_plan("phase1")
+    same = plan.models.model_copy(update={"adversary": plan.models.oracle})
+    given = EntryPlan(plan.model_copy(update={"models": same}), shipped_text("phase1"))
+    with pytest.raises(ConfigError, match="oracle and adversary are the same model"):
+        enter(*old, tmp_path, EntryStep.GATE, given, Defaults())
+    assert not list(tmp_path.iterdir())

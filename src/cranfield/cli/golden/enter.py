@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cranfield.cli.golden.options import AtOption, RepoOption, read_plan
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, note
-
-
-class EnterAt(StrEnum):
-    """The step that the records go on from."""
-
-    GATE = "gate"
-    ADVERSARY = "adversary"
-    PEOPLE = "people"
+from cranfield.golden.states import EntryStep
 
 
 def enter_command(
@@ -27,8 +19,8 @@ def enter_command(
     repo: RepoOption = Path(),
     at: AtOption = None,
     step: Annotated[
-        EnterAt, typer.Option("--step", help="Step that the records go on from: what comes before is taken as done.")
-    ] = EnterAt.GATE,
+        EntryStep, typer.Option("--step", help="Step that the records go on from: what comes before is taken as done.")
+    ] = EntryStep.GATE,
     plan: Annotated[
         str,
         typer.Option("--plan", metavar="PLAN", help="Plan whose models go on with the set; its cells are not used."),
@@ -39,7 +31,7 @@ def enter_command(
     difficulty: Annotated[
         str, typer.Option("--difficulty", metavar="NAME", help="Difficulty of all queries without one.")
     ] = "",
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of all runs.")] = Path("runs"),
+    out: OutOption = RUNS,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     testset_format: SetFormatOption = None,
@@ -51,16 +43,17 @@ def enter_command(
     """
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
     from cranfield.golden.run import source_snapshot
-    from cranfield.golden.states import EntryStep
     from cranfield.project.loading import read_stored
     from cranfield.reporting.documents.golden import gate_document
     from cranfield.words import n_of
 
     judged, snapshot = read_stored(testset, testset_format), source_snapshot(repo, at)
     given = EntryPlan(*read_plan(plan))
-    entered = enter(judged, snapshot, out, EntryStep(step.value), given, Defaults(task_type, difficulty))
-    if step is EnterAt.GATE:
+    entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
+    if step is EntryStep.GATE:
         reports = gate_reports(entered.imported, snapshot, given.plan.bounds)
         deliver(gate_document(judged.name, snapshot.commit, reports, entered.imported.notes), output, html)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
+    command = "review" if step is EntryStep.PEOPLE else "run --resume"
+    note(f"next: `cranfield golden {command} {entered.folder} --repo {repo}`")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.shared import refuse_planted_folder
+
 if TYPE_CHECKING:
     from cranfield.golden.plan import Plan
 
@@ -18,6 +20,10 @@ AtOption = Annotated[
     str | None,
     typer.Option("--at", metavar="COMMIT", help="Commit to read; default: HEAD. Without git, the folder as it stands."),
 ]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of all runs.", callback=refuse_planted_folder)
+]
+RUNS = Path("golden-runs")
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, which `golden run` printed.")]
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.golden.options import AtOption, RepoOption, read_plan
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
 from cranfield.cli.golden.plan import plan_command
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver, refuse_planted_folder
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 from cranfield.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ PlanOption = Annotated[
         help="Plan file, or the name of a plan of the package. With --resume: only where budget or addresses differ.",
         show_default=False,
     ),
-]
-OutOption = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Folder of all runs.", callback=refuse_planted_folder)
 ]
 ResumeOption = Annotated[
     Path | None, typer.Option("--resume", metavar="RUN", help="Go on with this run; no answer is requested again.")
@@ -61,7 +58,7 @@ def run_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
-    out: OutOption = Path("golden-runs"),
+    out: OutOption = RUNS,
     resume: ResumeOption = None,
     until: UntilOption = "agree",
     replay: ReplayOption = None,

@@ -78,7 +78,7 @@ def _role(each: Any) -> dict[str, Any]:
 
 def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Document:
     """Where the records of a run stand."""
-    from cranfield.golden.states import STATES
+    from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
     counts = Counter(each.state for each in statuses)
     states: list[tuple[Cell, ...]] = [
@@ -103,6 +103,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Doc
     about = (
         ("drafts", f"{len(statuses)} in, {n_ended} ended, {len(statuses) - n_ended} under way"),
         ("source", manifest.source),
+        *((("steps that did not run", SKIPPED[manifest.more[ENTERS_AT]]),) if ENTERS_AT in manifest.more else ()),
         ("commit", manifest.commit or "none"),
         *((f"model of {role}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
