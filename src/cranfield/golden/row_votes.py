@@ -30,6 +30,8 @@ class Checkers:
     prompts: RolePrompts
     on_vote: Callable[[Row, int, Transcript], None] = lambda *_: None
     """Called with each vote that came, or did not, and its number."""
+    on_row: Callable[[CheckedRow], None] = lambda _: None
+    """Called with each row as it is decided."""
 
     def __post_init__(self) -> None:
         """One agent at a time of each place of the settings."""
@@ -71,6 +73,11 @@ async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checke
     usages: list[Usage] = []
 
     async def check(row: Row) -> CheckedRow:
+        found = await judge(row)
+        checkers.on_row(found)
+        return found
+
+    async def judge(row: Row) -> CheckedRow:
         if problem := mechanical_problem(row, source):
             return CheckedRow(row, RowState.BROKEN, problem=problem)
         transcripts = await asyncio.gather(*(cast(row, number) for number in range(checkers.n_votes)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -20,7 +20,7 @@ from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
-from cranfield.golden.folder import now
+from cranfield.golden.folder import Step, now
 from cranfield.golden.models import ByModel
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
@@ -31,6 +31,7 @@ from cranfield.golden.row_votes import Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
+    CheckedRow,
     Row,
     RowState,
     corrected,
@@ -47,7 +48,9 @@ from cranfield.testsets.edit import recorded
 from cranfield.testsets.storage import lock_testset, save
 from cranfield.words import first_of, n_of
 
-CALLS, RESULTS, QUEUE, TRANSCRIPTS = "calls.jsonl", "rows.jsonl", "for_people.jsonl", "transcripts.jsonl"
+CALLS, RESULTS, QUEUE, CORRECTIONS = "calls.jsonl", "rows.jsonl", "for_people.jsonl", "corrections.diff"
+NO_NEWLINE = "\\ No newline at end of file"
+"""As `diff` and `patch` have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class CheckOptions:
     replay: Path | None = None
     source: Backend | None = None
     """Answers in the place of every model, for tests."""
+    on_row: Callable[[CheckedRow], None] = lambda _: None
+    """Called with each row as it is decided."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,8 @@ def check_set(
         source = ParsedSource(source_snapshot(repo, at))
         result = event_loop().run(_votes(rows, source, out, options))
         fixed = corrected(testset, result.checked)
-        written, notes = _write_results(out, result), list(_notes(testset, source))
         diff = "" if fixed.targets == testset.targets else _diff(path, fixed, format)
+        written, notes = _write_results(out, result, diff), list(_notes(testset, source))
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
             sentence = f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
@@ -151,11 +156,10 @@ async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: 
 
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tools.aclose)
-        stack.callback(lambda: write_text(out / TRANSCRIPTS, lines))
+        stack.callback(lambda: write_text(out / Step.TRANSCRIPTS, lines))
         if options.replay is not None:
-            return await check_rows(
-                rows, source, Checkers(settings, options.votes, Kept(options.replay), tools, prompts, keep)
-            )
+            checkers = Checkers(settings, options.votes, Kept(options.replay), tools, prompts, keep, options.on_row)
+            return await check_rows(rows, source, checkers)
         backends: dict[str, Backend] = {}
         kept = Kept(out / CALLS, ByModel(backends))
         stack.callback(kept.close)
@@ -164,15 +168,22 @@ async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: 
         for each in settings:
             connection = Connection(each.model, options.base_url, options.api_key_env)
             backends[each.model] = await stack.enter_async_context(connected(connection, budget, options.source))
-        return await check_rows(rows, source, Checkers(settings, options.votes, kept, tools, prompts, keep))
+        checkers = Checkers(settings, options.votes, kept, tools, prompts, keep, options.on_row)
+        return await check_rows(rows, source, checkers)
 
 
-def _write_results(out: Path, result: CheckResult) -> tuple[Path, ...]:
-    """A line for each row, and those that a person decides on in a file of their own."""
+def _write_results(out: Path, result: CheckResult, diff: str) -> tuple[Path, ...]:
+    """A line for each row, those that a person decides on in a file of their own, and the corrections."""
     files = {RESULTS: result.checked, QUEUE: [each for each in result.checked if each.state in FOR_PEOPLE]}
     for name, rows in files.items():
-        write_text(out / name, (json.dumps(row_record(each), ensure_ascii=False) + "\n" for each in rows))
-    return tuple(out / name for name in files)
+        write_text(out / name, (json.dumps(_line(each), ensure_ascii=False) + "\n" for each in rows))
+    write_text(out / CORRECTIONS, [diff])
+    return tuple(out / name for name in (*files, CORRECTIONS))
+
+
+def _line(each: CheckedRow) -> dict[str, object]:
+    """A row with its question and the reasons of the votes, which whoever decides on it needs."""
+    return {"text": each.row.query_text, **row_record(each), "reasons": [vote.reason for vote in each.votes]}
 
 
 def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
@@ -188,4 +199,5 @@ def _diff(path: Path, fixed: TestSet, format: str | None) -> str:  # noqa: A002 
         target = Path(folder) / path.name
         save(fixed, path, target, format=format)
         old, new = (read_bytes(each, TestSetError).decode().splitlines(keepends=True) for each in (path, target))
-    return "".join(difflib.unified_diff(old, new, str(path), str(path)))
+    lines = difflib.unified_diff(old, new, str(path), str(path))
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)

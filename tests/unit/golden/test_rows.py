@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -183,6 +184,7 @@ def test_a_set_is_corrected_by_a_diff_and_people_get_the_rest(tmp_path: Path) ->
     assert (tmp_path / "code.csv").read_text() == CSV
     (line,) = (tmp_path / "out/for_people.jsonl").read_text().splitlines()
     assert json.loads(line) | {"query": ""} == {
+        "text": "where is the cache",
         "query": "",
         "row": "b.py:1-9",
         "grade": 2.0,
@@ -190,7 +192,11 @@ def test_a_set_is_corrected_by_a_diff_and_people_get_the_rest(tmp_path: Path) ->
         "becomes": "",
         "votes": "",
         "why": "b.py: no such file",
+        "reasons": [],
     }
+    lines = [json.loads(line) for line in (tmp_path / "out/rows.jsonl").read_text().splitlines()]
+    assert [line["reasons"] for line in lines] == [["read it"] * 3] * 3 + [[]]
+    assert (tmp_path / "out/corrections.diff").read_text() == report.diff
     assert len((tmp_path / "out/transcripts.jsonl").read_text().splitlines()) == 9
 
 
@@ -219,6 +225,19 @@ def test_the_command_prints_rows_and_diff(tmp_path: Path, capsys: pytest.Capture
     arguments = ["golden", "check", str(tmp_path / "code.csv"), "--repo", str(tmp_path / "repo"), "--model", "test:a"]
     arguments += ["--model", "test:b", "--out", str(tmp_path / "again"), "--replay", str(tmp_path / "out/calls.jsonl")]
     assert run_command_line(arguments) == 1
-    out = capsys.readouterr().out
-    assert "confirmed" in out
+    out, err = capsys.readouterr()
+    assert "a.py:1-2 confirmed\n" in err
     assert "+where are files written,a.py:5-6:2," in out
+    assert run_command_line([*arguments, "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["rows"][0]["state"] == "confirmed"
+    assert run_command_line(["golden", "transcripts", str(tmp_path / "again"), "--html", str(tmp_path / "t.html")]) == 0
+    assert "where are files written" in (tmp_path / "t.html").read_text()
+
+
+def test_the_diff_can_be_applied_where_the_last_line_has_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "code.csv"
+    path.write_text("query,result1\nwhere are files read,a.py:1-2:1\nwhere are files written,a.py:4-6:2")
+    report, _ = check(tmp_path)
+    path.with_name("changes.diff").write_text(report.diff)
+    subprocess.run(["git", "apply", "-p0", "--unsafe-paths", "--directory=/", "changes.diff"], cwd=tmp_path, check=True)
+    assert path.read_text() == "query,result1\nwhere are files read,a.py:1-2:2\nwhere are files written,a.py:5-6:2"

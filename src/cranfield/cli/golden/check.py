@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, note
+
+if TYPE_CHECKING:
+    from cranfield.golden.rows import CheckedRow
 
 MOST_VOTES = 99
 
@@ -48,15 +51,21 @@ def check_command(
     """Check each row of a test set (path, lines, grade) by votes of independent agents, and correct it by majority.
 
     Rows whose file or lines do not exist, and rows without a majority, go to a person: they are in OUT/for_people.jsonl.
-    The corrections are printed as a diff of SET. Exits with 1 where a row is not confirmed.
+    The corrections are printed as a diff of SET, after the text of the report, and are in OUT/corrections.diff. Exits with 1
+    where a row is not confirmed.
     """
     from cranfield.project.golden_rows import CheckOptions, check_set
 
-    options = CheckOptions(tuple(models), votes, base_url, api_key_env, tokens, concurrency, replay)
+    options = CheckOptions(tuple(models), votes, base_url, api_key_env, tokens, concurrency, replay, on_row=_print_row)
     report = check_set(testset, repo, out, options, at=at, format=testset_format, apply=apply, today=day_of(today))
     deliver(report.document, output, html)
-    typer.echo(report.diff, nl=False)
+    if output is Format.TEXT:
+        typer.echo(report.diff, nl=False)
     for path in report.written:
         note(f"wrote {path}")
     if not report.is_confirmed:
         raise typer.Exit(EXIT_VERDICT)
+
+
+def _print_row(checked: CheckedRow) -> None:
+    note(f"{checked.row.query_id} {checked.row.target.label} {checked.state.value}")

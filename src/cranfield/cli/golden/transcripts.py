@@ -18,19 +18,23 @@ def transcripts_command(
         list[str] | None, typer.Option("--record", metavar="ID", help="Only these records; may be repeated.")
     ] = None,
 ) -> None:
-    """Write the transcripts of a run as one HTML file, by record and role; it requests nothing from the network."""
+    """Write the transcripts of a run, or of `golden check`, as one HTML file, by record and role; it requests nothing from the network."""
     from cranfield.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
-    from cranfield.golden.folder import RunFolder, Step
+    from cranfield.golden.folder import RunFolder, Step, read_lines
     from cranfield.golden.outcomes import TranscriptLine
     from cranfield.reporting.transcripts import transcripts_page
 
-    folder = RunFolder.open(run)
-    lines = folder.read(Step.TRANSCRIPTS, TranscriptLine)
+    path = run / Step.TRANSCRIPTS
+    lines = (
+        read_lines(path, TranscriptLine)
+        if path.is_file()
+        else RunFolder.open(run).read(Step.TRANSCRIPTS, TranscriptLine)
+    )
     known = list(dict.fromkeys(line.query_id for line in lines))
     for name in record or ():
         if name not in known:
             raise UnknownNameError.among("record", name, known)
     shown = [line.model_dump(mode="json") for line in lines if not record or line.query_id in record]
-    write_text(html, [transcripts_page(shown, f"Transcripts of {folder.manifest.name}")])
+    write_text(html, [transcripts_page(shown, f"Transcripts of {run.resolve().name}")])
     typer.echo(f"wrote {html}")
