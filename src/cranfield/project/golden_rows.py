@@ -182,7 +182,7 @@ def _write_results(out: Path, result: CheckResult, diff: str) -> tuple[Path, ...
 
 
 def _line(each: CheckedRow) -> dict[str, object]:
-    """A row with its question and the reasons of the votes, which whoever decides on it needs."""
+    """A row with its question and the reasons of the votes, for the person who decides on it."""
     return {"text": each.row.query_text, **row_record(each), "reasons": [vote.reason for vote in each.votes]}
 
 
