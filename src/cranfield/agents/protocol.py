@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ValidationError
@@ -89,9 +90,12 @@ class Request:
             "model": self.model,
             "system": self.system,
             "messages": [_message_record(message) for message in self.messages],
-            "output": None if self.output is None else self.output.model_json_schema(),
+            "output": None if self.output is None else _schema(self.output),
             "output_mode": self.output_mode,
-            "tools": [asdict(tool) for tool in self.tools],
+            "tools": [
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in self.tools
+            ],
             "sampling": asdict(self.sampling),
         }
 
@@ -100,6 +104,12 @@ class Request:
         """SHA-256 of the record."""
         text = json.dumps(self.record(), sort_keys=True, ensure_ascii=False)
         return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _schema(output: type[BaseModel]) -> Mapping[str, Any]:
+    """JSON Schema of an answer, made once: it takes longer than the rest of a record."""
+    return output.model_json_schema()
 
 
 def _message_record(message: Message) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def _folded(text: str) -> str:
 def _verbatim(statement: str) -> re.Pattern[str]:
     """The statement as a sentence or a line of its own."""
     words = re.escape(_folded(statement).rstrip(".!"))
-    return re.compile(rf"(?:^|\n|(?<=[.!?]) )[ \d.)•+-]*{words}(?:[.!]*(?= *(?:\n|$))|[.!]+(?= ))")
+    return re.compile(rf"(?:^|\n|(?<=[.!?]) )[ \d.)•+-]{{0,20}}{words}(?:[.!]*(?= *(?:\n|$))|[.!]+(?= ))")
 
 
 def _holds_more(text: str, statements: Iterable[str]) -> bool:

@@ -97,8 +97,7 @@ def _tokens(narrative: str) -> Iterator[tuple[str, bool]]:
         for found in _PATH.finditer(text):
             yield found[0], is_code
         for found in _NAME.finditer(_PATH.sub(lambda hit: hit[0] if "/" not in hit[0] else " ", text)):
-            follows = found.string[found.end() :]
-            is_name = is_code and (found[0] == text.strip() or follows.startswith("("))
+            is_name = is_code and (found[0] == text.strip() or found.string.startswith("(", found.end()))
             if is_name or any(map(is_distinctive, _JOINT.split(found[0]))) or (is_code and _JOINT.search(found[0])):
                 yield found[0], is_name
 

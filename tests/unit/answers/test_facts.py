@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,12 @@ def test_any_gold_answer_scores_1(facts: list[str], wrong: list[str], narrative:
 )
 def test_what_rules_decide_of_a_fact(text: str, by: DecidedBy) -> None:
     assert rule_facts(text, LABEL)[0].by is by
+
+
+def test_an_answer_of_nothing_but_dots_is_read_in_time() -> None:
+    started = time.process_time()
+    rule_facts(". " * 50_000, LABEL)  # seconds, where each dot is followed up to the last one
+    assert time.process_time() - started < 1
 
 
 def test_a_fact_that_names_no_identifier_is_left_to_the_judge() -> None:

@@ -172,6 +172,7 @@ def test_the_commands_run_a_plan_and_show_its_states(
     assert run.returncode == 0, run.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert f"run folder: {path}" in run.stderr
+    assert contents(path) == contents(small[0])
     assert "own-review-easy-02 reserve" in run.stderr
     assert call("golden", "status", path).stdout == run.stdout
     status = json.loads(call("golden", "status", path, "--format", "json").stdout)
