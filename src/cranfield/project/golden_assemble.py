@@ -28,6 +28,7 @@ from cranfield.golden.assemble import (
     next_version,
 )
 from cranfield.golden.batch_drift import batch_drift
+from cranfield.golden.review import ReviewOutcome
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.project.drift import rehash
@@ -115,7 +116,8 @@ def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
     previous = next(reversed(versions), None)
     before = None if previous is None else read_golden_json(versions[previous])
     old = [] if previous is None else _raw(versions[previous])
-    merged = merge_records(old, batch.as_records)
+    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+        merged = merge_records(old, _as_written(batch.as_records, Path(folder) / "batch.json"))
     version = next_version(previous, old, merged)
     if previous is not None and before is not None:
         _refuse_drift(before, versions[previous], snapshot)
@@ -143,6 +145,12 @@ def _raw(path: Path) -> list[Mapping[str, Any]]:
     """The records of a version as its file has them."""
     found = json.loads(read_bytes(path, InputError))
     return list(found["queries"] if isinstance(found, dict) else found)
+
+
+def _as_written(records: Sequence[Mapping[str, Any]], path: Path) -> list[Mapping[str, Any]]:
+    """Records as the file of a version has them, so that those that are there already are the same."""
+    write_golden_json(_content(records, path), path)
+    return _raw(path)
 
 
 def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
@@ -229,12 +237,14 @@ def _named(testset: TestSet, batch: Batch, content: Content, *, is_golden: bool)
     """The set with its version, and how it was assembled."""
     version, merged, before = content.version, content.merged, content.before
     sample = batch.report.tally.n if batch.report is not None else 0
-    review = f"golden {version}: reviewed by people, {sample} of {len(batch.records)} in the sample of the last batch"
+    is_reviewed = batch.report is not None and batch.report.outcome is ReviewOutcome.PASSED
+    review = f"reviewed by people, {sample} of {len(batch.records)} in the sample of the last batch"
+    review = review if is_reviewed else "review pending"
     parts = (("added", merged.added), ("changed", merged.changed), ("renamed", merged.renamed))
     done = ", ".join(f"{len(ids)} {what}" for what, ids in parts if ids)
     meta = replace(
         testset.meta,
-        review=review if is_golden else f"draft {version}, not golden: review pending",
+        review=f"golden {version}: {review}" if is_golden else f"draft {version}, not golden: {review}",
         made=testset.meta.history[-1][: len("2026-11-21")],
         counts={**testset.meta.counts, REVIEWED: _n_reviewed(testset)},
         previous="" if before is None else before.digest,

@@ -23,6 +23,7 @@ from cranfield.golden.folder import PLAN, RunFolder
 from cranfield.golden.index import RunIndex
 from cranfield.golden.model_records import kept_records, model_records, read_kept
 from cranfield.golden.plan import load_plan
+from cranfield.golden.records import Stamp
 from cranfield.golden.retirement import Decision, SequentialTest, model_histories
 from cranfield.golden.review import Cell, ReviewReport, apply_edits
 from cranfield.golden.states import State
@@ -145,8 +146,7 @@ def _run(batch: Batch, merged: Merged, version: GoldenVersion) -> dict[str, Any]
         "snapshot_digest": manifest.snapshot_digest,
         "plan_digest": manifest.plan_digest,
         "cranfield_version": manifest.cranfield_version,
-        "models": dict(manifest.models),
-        "prompts": dict(manifest.prompts),
+        **_asked(batch.index),
         "tool_versions": dict(manifest.tool_versions),
         "notes": list(manifest.notes),
         "states": {state.value: n for state, n in Counter(each.state for each in batch.index.statuses()).items()},
@@ -170,6 +170,25 @@ def _run(batch: Batch, merged: Merged, version: GoldenVersion) -> dict[str, Any]
             },
         }
     return found
+
+
+def _asked(index: RunIndex) -> dict[str, dict[str, str]]:
+    """Models and prompts of the roles that made something: a run of an existing set has others too, which it never asked."""
+    made: dict[str, Sequence[Stamp]] = {
+        "author": tuple(index.candidates.values()),
+        "oracle": tuple(index.answers),
+        "adversary": tuple(index.reports),
+    }
+    manifest = index.folder.manifest
+    roles = {role for role, stamps in made.items() if any(stamp.model for stamp in stamps)}
+    labels = {stamp.prompt.label for stamps in made.values() for stamp in stamps if stamp.prompt is not None}
+    if any(agreement.ratings for agreement in index.agreements):
+        roles.add("judge")
+        labels |= {label for label in manifest.prompts if label.startswith("narrative-")}
+    return {
+        "models": {role: model for role, model in manifest.models.items() if role in roles},
+        "prompts": {label: digest for label, digest in manifest.prompts.items() if label in labels},
+    }
 
 
 def _exchanged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -256,6 +256,28 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
 
 
+def test_an_existing_set_that_no_model_saw_names_no_model_and_enters_once(tmp_path: Path, repo: Path) -> None:
+    names = {"q1": "src/m1.py::load_1", "q2": "src/m2.py::load_2"}
+    queries = [
+        {"id": key, "text": f"Where is {key}?", "strata": EASY, "entities": [name]} for key, name in names.items()
+    ]
+    (tmp_path / "old.yaml").write_text(json.dumps({"cranfield_testset": 1, "name": "old", "queries": queries}))
+    arguments = ["golden", "enter", str(tmp_path / "old.yaml"), "--repo", str(repo), "--step", "people"]
+    assert run_command_line([*arguments, "--out", str(tmp_path / "runs")]) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    draft = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY).testset
+    (made,) = draft.meta.assembly["runs"]
+    assert (made["models"], made["prompts"]) == ({}, {})
+    assert draft.meta.review == "draft 1.0, not golden: review pending"
+    review(run)
+    again = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY)
+    assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by people")
+    for path in again.written:
+        path.rename(path.with_name(path.name.replace("draft", "golden")))
+    with pytest.raises(UsageError, match=r"nothing is added to version 1\.0"):
+        assemble(run, repo, tmp_path / "golden", Evidence(), today=TODAY)
+
+
 def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path, repo: Path) -> None:
     run = run_of(tmp_path / "runs", repo)
     path = tmp_path / "calibration.json"

@@ -100,12 +100,13 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Doc
         for each in statuses
     ]
     kinds = (Column("record", "code"), *map(Column, headings[1:4]), Column("attempt", "count"), Column("reasons"))
+    where = "" if manifest.source == "plan" else ", if asked"
     about = (
         ("drafts", f"{len(statuses)} in, {n_ended} ended, {len(statuses) - n_ended} under way"),
         ("source", manifest.source),
         *((("steps that did not run", SKIPPED[manifest.more[ENTERS_AT]]),) if ENTERS_AT in manifest.more else ()),
         ("commit", manifest.commit or "none"),
-        *((f"model of {role}", model) for role, model in manifest.models.items()),
+        *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
     return Document(
