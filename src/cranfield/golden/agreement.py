@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from hashlib import sha256
 
 from cranfield.agents.loop import Read
+from cranfield.golden.parsed import Coverage
 from cranfield.golden.records import (
     AdversaryReport,
     CitedLines,
@@ -106,7 +108,7 @@ class Agreement:
         return tuple(dict.fromkeys(each.kind for each in self.disagreements))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewedSource:
     """What citations are checked against."""
 
@@ -114,6 +116,11 @@ class ReviewedSource:
     """Lines of a file; None where it is not in the snapshot."""
     reads: Sequence[Read] | None = None
     """What the adversary's tools showed; None: not known."""
+
+    @cached_property
+    def shown(self) -> Coverage | None:
+        """The union of that."""
+        return None if self.reads is None else Coverage((read.path, read.start, read.end) for read in self.reads)
 
 
 def claims_of(answer: OracleAnswer) -> list[Claim]:
@@ -232,7 +239,7 @@ def _of_claim(
     citations = [each.citation for each in reviews if each.citation is not None]
     if not citations and kind in CITED:
         yield Disagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
-    if source.reads is not None and not _was_seen(claim, source.reads):
+    if source.shown is not None and not _was_seen(claim, source.shown):
         yield Disagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, and not read")
     for citation in citations:
         yield from _of_citation(name, citation, source)
@@ -244,29 +251,20 @@ def _of_citation(name: str, citation: CitedLines, source: ReviewedSource) -> Ite
     if n_lines is None or citation.end > n_lines:
         got = "no such file" if n_lines is None else f"the file has {n_lines:,} lines"
         yield Disagreement(QueueReason.BAD_CITATION, f"{name}: cites {place}: {got}")
-    elif source.reads is not None and not _was_read(citation, source.reads):
+    elif source.shown is not None and not source.shown.holds(citation.file, citation.start, citation.end):
         yield Disagreement(QueueReason.UNREAD_CITATION, f"{name}: cites {place}, which was not read")
 
 
-def _was_seen(claim: Claim, reads: Sequence[Read]) -> bool:
+def _was_seen(claim: Claim, shown: Coverage) -> bool:
     """Whether something of a file, and all of a range, was shown. Other claims have a citation for that."""
     kind, text = claim
     if kind == "file":
-        return any(read.path == text for read in reads)
+        return text in shown.paths()
     if kind == "line_range":
         file, _, lines = text.rpartition(":")
         start, end = map(int, lines.split("-"))
-        return _was_read(CitedLines(file=file, start=start, end=end), reads)
+        return shown.holds(file, start, end)
     return True
-
-
-def _was_read(cited: CitedLines, reads: Sequence[Read]) -> bool:
-    """Whether the union of what was shown has every line."""
-    line = cited.start
-    for read in sorted((each for each in reads if each.path == cited.file), key=lambda each: each.start):
-        if read.start <= line <= read.end:
-            line = read.end + 1
-    return line > cited.end
 
 
 def _overall(report: AdversaryReport) -> Iterator[Disagreement]:

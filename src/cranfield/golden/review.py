@@ -236,11 +236,6 @@ class ReviewReport:
     notes: tuple[str, ...]
 
     @property
-    def failure_modes(self) -> Mapping[FailureMode, int]:
-        """How often each was found."""
-        return Counter(each.failure_mode for each in self.feedback)
-
-    @property
     def characteristic(self) -> tuple[tuple[float, float], ...]:
         """A true rate of serious defects, and the probability that a batch with it passes, in a sample of this size."""
         return tuple((rate, pass_probability(self.tally.n, rate, self.profile)) for rate in RATES)

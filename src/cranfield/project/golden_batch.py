@@ -146,7 +146,7 @@ def _run(batch: Batch, merged: Merged, version: GoldenVersion) -> dict[str, Any]
         "snapshot_digest": manifest.snapshot_digest,
         "plan_digest": manifest.plan_digest,
         "cranfield_version": manifest.cranfield_version,
-        **_asked(batch.index),
+        **_makers(batch.index),
         "tool_versions": dict(manifest.tool_versions),
         "notes": list(manifest.notes),
         "states": {state.value: n for state, n in Counter(each.state for each in batch.index.statuses()).items()},
@@ -172,7 +172,7 @@ def _run(batch: Batch, merged: Merged, version: GoldenVersion) -> dict[str, Any]
     return found
 
 
-def _asked(index: RunIndex) -> dict[str, dict[str, str]]:
+def _makers(index: RunIndex) -> dict[str, dict[str, str]]:
     """Models and prompts of the roles that made something: a run of an existing set has others too, which it never asked."""
     made: dict[str, Sequence[Stamp]] = {
         "author": tuple(index.candidates.values()),

@@ -205,7 +205,7 @@ def test_earlier_batches_are_counted_with_this_one():
 def test_feedback_names_the_failures_of_a_cell():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
     report = assess(found(sample, Verdict.MAJOR_ISSUE, Verdict.WRONG), sample, BOOTSTRAP)
-    assert report.failure_modes == {FailureMode.WRONG_LINES: 2}
+    assert [each.failure_mode for each in report.feedback] == [FailureMode.WRONG_LINES] * 2
     assert {(each.query_id, each.task_type, each.difficulty) for each in report.feedback} == {
         (name, *sample.cells[name]) for name in sample.sampled[:2]
     }

@@ -33,9 +33,7 @@ def assemble_command(
     calibration: Annotated[
         Path | None, typer.Option("--calibration", metavar="FILE", help="JSON of `cranfield calibrate`.")
     ] = None,
-    draft: Annotated[
-        bool, typer.Option("--draft", help="Write a set that is not golden as draft_vX.Y.json.")
-    ] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Write a set that is not golden as draft_vX.Y.json.")] = False,
     today: TodayOption = None,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
