@@ -130,7 +130,8 @@ class RunFolder:
                 continue
             if plan:
                 write_text(path / PLAN, [plan])
-            write_text(path / MANIFEST, [_line(manifest.model_dump(mode="json"), indent=2)])
+            # Not `mode="json"`, which loses bytes of names that are no Unicode: those files would not be withheld.
+            write_text(path / MANIFEST, [_line(manifest.model_dump(), indent=2)], errors="backslashreplace")
             return path
         raise UsageError("too many runs of this name in one second", path=shown(runs))
 

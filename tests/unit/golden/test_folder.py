@@ -93,6 +93,11 @@ def test_a_folder_has_the_time_and_the_name_and_two_in_a_second_differ(path: Pat
         RunFolder.create(path.parent, manifest(name="../up"))
 
 
+def test_a_withheld_file_whose_name_is_no_unicode_stays_withheld(tmp_path: Path) -> None:
+    withheld = {"\udcff.env": "name"}
+    assert RunFolder.open(RunFolder.create(tmp_path, manifest(withheld=withheld))).manifest.withheld == withheld
+
+
 def test_records_come_back_in_their_order(path: Path) -> None:
     with RunFolder.writing(path) as folder:
         for name in ("q2", "q1", "q3"):
