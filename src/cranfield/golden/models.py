@@ -33,12 +33,12 @@ def role_settings(plan: Plan) -> dict[str, RoleSettings]:
 
 def shared_model_problems(plan: Plan) -> list[Problem]:
     """Roles that share a model and would call it at two places: requests name their model, and nothing else."""
-    first: dict[str, tuple[str, Connection]] = {}
+    first: dict[str, tuple[str, tuple[object, ...]]] = {}
     problems = []
     for role, settings in role_settings(plan).items():
-        connection = _connection(settings)
-        other, known = first.setdefault(settings.model, (role, connection))
-        if known != connection:
+        way = settings.base_url, settings.api_key_env, settings.per_minute
+        other, known = first.setdefault(settings.model, (role, way))
+        if known != way:
             message = f"{other} and {role} share a model, and call it in two ways"
             expected = "the same base_url, api_key_env and per_minute"
             problems.append(Problem(message, path=f"models.{role}", expected=expected, got=settings.model))

@@ -16,7 +16,8 @@ from cranfield.golden.plan import Plan, load_plan, shipped_plan
 from cranfield.golden.plan_check import check_plan, estimate
 from cranfield.golden.records import Difficulty, TaskType
 from cranfield.golden.rules import RULES, Bound, Extent
-from cranfield.repo.snapshot import take
+from cranfield.golden.run import require_valid
+from cranfield.repo.snapshot import Snapshot, take
 
 MODEL = {"model": "openai:a", "base_url": "http://127.0.0.1:1/v1"}
 MODELS = {"author": MODEL, "oracle": MODEL, "adversary": {**MODEL, "model": "openai:b"}, "judge": MODEL}
@@ -176,6 +177,13 @@ def test_roles_that_share_a_model_call_it_in_one_way():
     plan = plan_of(models={**MODELS, "author": own, "judge": other})
     (problem,) = shared_model_problems(plan)
     assert (problem.path, problem.got) == ("models.judge", "openai:m")
+
+
+def test_a_model_without_a_provider_does_not_hide_the_other_problems(snapshot: Snapshot) -> None:
+    plan = plan_of(total=99, models={**MODELS, "author": {"model": "m"}})
+    with pytest.raises(ConfigError) as caught:
+        require_valid(plan, snapshot)
+    assert {"total", "models.author"} <= {problem.path for problem in caught.value.problems}
 
 
 def test_kept_answers_are_charged_to_the_budget_also_where_their_usage_is_not_known():
