@@ -13,6 +13,7 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, 
 from cranfield.cli.golden.plan import plan_command
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 from cranfield.errors import UsageError
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -127,14 +128,17 @@ def _print_usage(outcome: RunOutcome) -> None:
     spent = outcome.spent
     money = "" if not spent.money else f", {spent.money:.4f} of money"
     unmeasured = f", {spent.unmeasured} of them without a report" if spent.unmeasured else ""
-    kept = f"; {outcome.n_kept} answers were there already" if outcome.n_kept else ""
-    typer.echo(f"{spent.requests} requests{unmeasured}, {spent.tokens:,} tokens{money}{kept}", err=True)
+    kept = f"; {n_of(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
+    typer.echo(
+        f"the run so far: {n_of(spent.requests, 'requests')}{unmeasured}, {spent.tokens:,} tokens{money}{kept}",
+        err=True,
+    )
 
 
 def _print_waiting(outcome: RunOutcome, path: Path) -> None:
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
-    typer.echo(f"{len(waiting)} records wait: {kinds}", err=True)
+    typer.echo(f"records wait: {kinds}", err=True)
     first = waiting[0]
     typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
     typer.echo(f"Hint: `cranfield golden run --resume {path}` goes on with them.", err=True)
