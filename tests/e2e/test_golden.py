@@ -120,7 +120,7 @@ def test_records_wait_where_a_model_has_no_answer(place: Path, models: Any, serv
     plan = write_plan(place, models, server.url, **SMALL, budget={"tokens": 9_000})
     run = call("golden", "run", plan, "--repo", place / "repo", "--out", place / "runs")
     assert run.returncode == 3
-    assert "records wait: budget" in run.stderr
+    assert "without an answer: budget (" in run.stderr
     (folder,) = (place / "runs").iterdir()
     assert f"--resume {folder}" in run.stderr
     write_plan(place, models, server.url, **SMALL)

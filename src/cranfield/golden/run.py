@@ -71,6 +71,14 @@ def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
     return take(repo, folder.commit) if folder.commit else folder
 
 
+def n_planned(folder: RunFolder) -> int | None:
+    """Drafts that the plan of a run wants; None of a run over an existing set."""
+    if folder.manifest.source != PLANNED:
+        return None
+    plan = load_plan(folder.path / PLAN)
+    return sum(plan.emitted(cell) for cell in plan.cells)
+
+
 def snapshot_digest(snapshot: Snapshot) -> str:
     """SHA-256 of the paths and contents of all files."""
     digest = sha256()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -188,7 +189,9 @@ def test_the_commands_run_a_plan_and_show_its_states(
     (tmp_path / "no.jsonl").touch()
     lost = call("golden", "run", tmp_path / "plan.json", *arguments[:-1], tmp_path / "no.jsonl")
     assert lost.returncode == 3
-    assert "records wait: not_recorded" in lost.stderr
+    assert "without an answer: not_recorded (" in lost.stderr
+    assert "not written yet" not in run.stdout
+    assert re.search(r"not written yet +4 of 4 drafts", lost.stdout)
 
 
 class Interrupted(BaseException):

@@ -77,7 +77,7 @@ def run_command(
     """
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.pipeline import Until
-    from cranfield.golden.run import RunOptions, execute
+    from cranfield.golden.run import RunOptions, execute, n_planned
     from cranfield.reporting.documents.golden import run_document
 
     if until not in list(Until):
@@ -93,7 +93,8 @@ def run_command(
     options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=_print_status)
     outcome = execute(path, snapshot, options)
     _print_usage(outcome)
-    deliver(run_document(RunFolder.open(path).manifest, outcome.result.statuses), output, html)
+    folder = RunFolder.open(path)
+    deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output, html)
     if outcome.result.waiting:
         _print_waiting(outcome, path)
         raise typer.Exit(EXIT_SYSTEM)
@@ -138,7 +139,7 @@ def _print_usage(outcome: RunOutcome) -> None:
 def _print_waiting(outcome: RunOutcome, path: Path) -> None:
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
-    typer.echo(f"records wait: {kinds}", err=True)
+    typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
     typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
     typer.echo(f"Hint: `cranfield golden run --resume {path}` goes on with them.", err=True)

@@ -13,7 +13,8 @@ def status_command(run: RunArgument, *, output: FormatOption = Format.TEXT, html
     """
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
+    from cranfield.golden.run import n_planned
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    deliver(run_document(folder.manifest, RunIndex(folder).statuses()), output, html)
+    deliver(run_document(folder.manifest, RunIndex(folder).statuses(), n_planned(folder)), output, html)

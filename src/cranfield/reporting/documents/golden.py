@@ -76,8 +76,8 @@ def _role(each: Any) -> dict[str, Any]:
     return {name: getattr(each, name) for name in names}
 
 
-def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Document:
-    """Where the records of a run stand."""
+def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_planned: int | None = None) -> Document:
+    """Where the records of a run stand, of so many drafts that its plan wants."""
     from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
     counts = Counter(each.state for each in statuses)
@@ -101,8 +101,10 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Doc
     ]
     kinds = (Column("record", "code"), *map(Column, headings[1:4]), Column("attempt", "count"), Column("reasons"))
     where = "" if manifest.source == "plan" else ", if asked"
+    unwritten = max((n_planned or 0) - len(statuses), 0)
     about = (
         ("drafts", f"{len(statuses)} in, {n_ended} ended, {len(statuses) - n_ended} under way"),
+        *([("not written yet", f"{unwritten} of {n_of(n_planned or 0, 'drafts')}")] if unwritten else ()),
         ("source", manifest.source),
         *((("steps that did not run", SKIPPED[manifest.more[ENTERS_AT]]),) if ENTERS_AT in manifest.more else ()),
         ("commit", manifest.commit or "none"),
@@ -120,6 +122,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus]) -> Doc
         payload=lambda: {
             "schema_version": 1,
             "run": manifest.model_dump(mode="json"),
+            "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
             "records": [_record(each) for each in statuses],
         },
