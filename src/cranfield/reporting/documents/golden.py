@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cranfield.golden.outcomes import RunManifest
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_check import Estimate
+    from cranfield.golden.states import State
 
 RECORDS_SHOWN = 200
 
@@ -81,19 +82,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
     from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
     counts = Counter(each.state for each in statuses)
-    states: list[tuple[Cell, ...]] = [
-        (state.value, counts[state], "yes" if info.is_end else "no", info.sentence)
-        for state, info in STATES.items()
-        if counts[state]
-    ]
     n_ended = sum(counts[state] for state, info in STATES.items() if info.is_end)
-    state_table = Table(
-        (Column("state", "code"), Column("records", "count"), Column("end"), Column("meaning")),
-        states,
-        "States",
-        footer=("all", sum(counts.values()), "", ""),
-        shown=None,
-    )
     headings = ("record", "task type", "difficulty", "state", "attempt", "reasons")
     rows: list[tuple[Cell, ...]] = [
         (each.query_id, each.task_type, each.difficulty, each.state.value, each.attempt, each.reason)
@@ -115,7 +104,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         title=f"Run {manifest.name}",
         subtitle=(f"made at {manifest.created_at}",),
         sections=(
-            Section("run", "Run", (KeyValues(about), state_table)),
+            Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
         ),
         tidy=lambda: tidy_table(headings, rows),
@@ -126,6 +115,23 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
             "states": {state.value: counts[state] for state in STATES},
             "records": [_record(each) for each in statuses],
         },
+    )
+
+
+def _states(counts: Mapping[State, int]) -> Table:
+    from cranfield.golden.states import STATES
+
+    rows: list[tuple[Cell, ...]] = [
+        (state.value, counts[state], "yes" if info.is_end else "no", info.sentence)
+        for state, info in STATES.items()
+        if counts[state]
+    ]
+    return Table(
+        (Column("state", "code"), Column("records", "count"), Column("end"), Column("meaning")),
+        rows,
+        "States",
+        footer=("all", sum(counts.values()), "", ""),
+        shown=None,
     )
 
 
