@@ -270,7 +270,7 @@ def test_a_record_that_is_sent_back_is_reviewed_again_and_its_first_verdict_coun
     after = review_of(RunFolder.open(run))
     assert (after.unreviewed, after.tally.serious, after.outcome) == ((), 1, ReviewOutcome.BREACHED)
     assert after.dispositions[Disposition.SEND_BACK] == 0
-    assert after.failure_modes[FailureMode.WRONG_TARGET] == 2
+    assert [each.failure_mode for each in after.feedback].count(FailureMode.WRONG_TARGET) == 2
     decide(store, "ann", "blocked", 3, "Sent back after all.", **back)
     decide(store, "bob", "blocked", 3, "Sent back after all.", **back)
     assert collect_reviews(run, store).late == ("blocked",)
