@@ -537,6 +537,14 @@ def golden_page() -> str:
     return schema_page("Golden record", intro, published_schema("golden"))
 
 
+def golden_run_page() -> str:
+    intro = (
+        "The folder of a run holds a file a step, one record a line. "
+        "[How a golden set is made](../../how-to/golden-sets.md#where-every-record-stands)."
+    )
+    return schema_page("Records of a golden run", intro, published_schema("golden_run"))
+
+
 def config_page() -> str:
     intro = (
         "`cranfield.yaml` says what is compared, how the systems are called, and what decides. "
@@ -599,6 +607,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors": errors_page,
     "testset": testset_page,
     "golden": golden_page,
+    "golden_run": golden_run_page,
     "config": config_page,
     "workbench": workbench_page,
     "presets": presets_page,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
 from cranfield.errors import Problem
 
@@ -84,8 +85,8 @@ def ids_digest(query_ids: Iterable[str]) -> str:
     return "sha256:" + sha256(json.dumps(sorted(query_ids)).encode()).hexdigest()
 
 
-def score_problem(value: float, query_id: str, **place: object) -> Problem:
+def score_problem(value: float, query_id: str, place: Mapping[str, Any]) -> Problem:
     """The problem that a confidence is no number from 0 to 1."""
     hint = "divide by 100 where it is a percentage; a score without an upper bound, such as that of BM25, has no calibration."
     message = f"the confidence of {query_id} is {value:g}"
-    return Problem(message, expected="a number from 0 to 1", hint=hint, **place)  # type: ignore[arg-type]  # fields of Problem
+    return Problem(message, expected="a number from 0 to 1", hint=hint, **place)

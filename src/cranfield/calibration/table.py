@@ -206,7 +206,7 @@ def _score(value: Any, query_id: str, problems: ProblemList, place: Mapping[str,
     if number is None:
         problems.add(f"the confidence of {query_id} is no number", got=shorten(value), **place)
     elif not is_finite_share(number):
-        problems.problems.append(score_problem(number, query_id, **place))
+        problems.problems.append(score_problem(number, query_id, place))
         number = None
     return number
 

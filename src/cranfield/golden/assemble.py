@@ -231,12 +231,12 @@ def merge_records(old: Sequence[Mapping[str, Any]], new: Iterable[Mapping[str, A
     """
     by_id = {str(record["query_id"]): record for record in old}
     added, changed, renamed = [], [], {}
-    for record in new:
-        query_id = str(record["query_id"])
+    for each in new:
+        record, query_id = each, str(each["query_id"])
         before = by_id.get(query_id)
         if before is not None and before["query_text"] != record["query_text"]:
             renamed[query_id] = query_id = _free_id(query_id, by_id)
-            before, record = None, {**record, "query_id": query_id}  # noqa: PLW2901  the same record, renamed
+            before, record = None, {**record, "query_id": query_id}
         if before is None:
             added.append(query_id)
         elif before != record:

@@ -74,10 +74,7 @@ class RunFolder:
             raise UsageError(
                 "no run of a golden set", path=shown(path), expected=f"a folder with {MANIFEST}", hint=hint
             )
-        problems = ProblemList(InputError)
-        manifest = _record(RunManifest, read_bytes(path / MANIFEST, InputError), problems, path / MANIFEST, None)
-        problems.raise_if_any()
-        assert manifest is not None  # noqa: S101  # else a problem was raised
+        (manifest,) = _records(RunManifest, {None: read_bytes(path / MANIFEST, InputError)}, path / MANIFEST)
         return cls(path, manifest)
 
     @classmethod
@@ -163,15 +160,19 @@ def read_lines(path: Path, model: type[AnyRecord]) -> list[AnyRecord]:
         InputError: with every line that is damaged or of another schema.
     """
     data = read_bytes(path, InputError)
-    problems = ProblemList(InputError)
-    lines = data[: data.rfind(b"\n") + 1].splitlines()
-    found = [_record(model, line, problems, path, number) for number, line in enumerate(lines, start=1)]
-    problems.raise_if_any()
-    return [each for each in found if each is not None]
+    return _records(model, dict(enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1)), path)
 
 
 def _line(data: Mapping[str, Any], indent: int | None = None) -> str:
     return json.dumps(data, ensure_ascii=False, indent=indent) + "\n"
+
+
+def _records(model: type[AnyRecord], texts: Mapping[Any, bytes], path: Path) -> list[AnyRecord]:
+    """Records by their lines; a file that is one record has no line."""
+    problems = ProblemList(InputError)
+    found = [_record(model, text, problems, path, line) for line, text in texts.items()]
+    problems.raise_if_any()
+    return [each for each in found if each is not None]
 
 
 def _record(

@@ -45,6 +45,10 @@ class Attempts(Generic[Record]):
         """The record of an attempt."""
         return self._records.get((query_id, attempt))
 
+    def __getitem__(self, key: tuple[str, int]) -> Record:
+        """The record of an attempt that has one, by its state."""
+        return self._records[key]
+
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())
 

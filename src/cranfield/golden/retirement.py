@@ -148,7 +148,8 @@ def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[Trial, .
     while begin < len(rejected):
         logs = accumulate(rejected_step if each else accepted_step for each in rejected[begin:])
         n, log_ratio = 0, 0.0
-        for n, log_ratio in enumerate(logs, start=1):  # noqa: B007  the last one counts
+        for log_ratio in logs:
+            n += 1
             if test.decision(log_ratio) is not Decision.UNDECIDED:
                 break
         trials.append(Trial(test.decision(log_ratio), n, sum(rejected[begin : begin + n]), log_ratio))

@@ -64,5 +64,5 @@ def _outcomes(evaluation: Evaluation, rule: Threshold) -> dict[str, bool]:
 
 def _problem(value: object, query_id: str, path: str) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return score_problem(float(value), query_id, path=path)
+        return score_problem(float(value), query_id, {"path": path})
     return Problem(f"the confidence of {query_id} is no number", path=path, got=shorten(value))

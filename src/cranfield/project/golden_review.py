@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
-from cranfield.golden.batch_review import Waiting, next_sample, read_sample, waiting_records
+from cranfield.golden.batch_review import Waiting, merged, next_sample, read_sample, waiting_records
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import Finding, Rejection
@@ -89,9 +89,7 @@ def make_review_book(
         book, n_new = _stored(store, name, pool, PROFILES[profile].reviewers, sample.seed)
         if not samples or shown_ones:
             folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
-        complete = read_sample(folder)
-        assert complete is not None  # noqa: S101  # one was written above, or before
-        return MadeBook(book, complete, n_new)
+        return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new)
 
 
 def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> tuple[BookInfo, int]:
@@ -126,8 +124,7 @@ def _doc(attempt: int) -> str:
 def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> ReviewMaterial:
     """A record as its reviewers see it. No model is named."""
     query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
-    candidate, answer = index.candidates[query_id], index.answers.get(query_id, attempt)
-    assert answer is not None  # noqa: S101  # only records with an answer wait for people
+    candidate, answer = index.candidates[query_id], index.answers[query_id, attempt]
     report = index.reports.get(query_id, attempt)
     cited = [each.citation for each in report.claim_verdicts if each.citation] if report else []
     same = {"task_type", "difficulty", "expected_entities", "expected_files", "expected_line_ranges", "confidence"}

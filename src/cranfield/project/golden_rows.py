@@ -95,9 +95,9 @@ def check_set(
     options: CheckOptions,
     *,
     at: str | None = None,
-    format: str | None = None,  # noqa: A002  the option's own name
+    today: date,
+    testset_format: str | None = None,
     apply: bool = False,
-    today: date | None = None,
 ) -> RowReport:
     """Check every row of a set, and correct the set by the majorities.
 
@@ -107,7 +107,7 @@ def check_set(
         out: folder of answers and results; answers that are there are not asked for again.
         options: of the votes.
         at: commit; None is HEAD.
-        format: of the set, where its content does not tell.
+        testset_format: of the set, where its content does not tell.
         apply: write the corrections into the file of the set.
         today: date of the corrections.
 
@@ -116,7 +116,7 @@ def check_set(
         UsageError: there is no such repository or commit, or a connection cannot be used.
     """
     with lock_testset(path):
-        testset = read_stored(path, format)
+        testset = read_stored(path, testset_format)
         rows = rows_of(testset)
         if not rows:
             raise TestSetError(
@@ -126,12 +126,12 @@ def check_set(
         source = ParsedSource(source_snapshot(repo, at))
         result = event_loop().run(_votes(rows, source, out, options))
         fixed = corrected(testset, result.checked)
-        diff = "" if fixed.targets == testset.targets else _diff(path, fixed, format)
+        diff = "" if fixed.targets == testset.targets else _diff(path, fixed, testset_format)
         written, notes = _write_results(out, result, diff), list(_notes(testset, source))
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
             sentence = f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
-            saved = save(recorded(fixed, sentence, today or date.today()), path, format=format)  # noqa: DTZ011  the user's own day
+            saved = save(recorded(fixed, sentence, today), path, format=testset_format)
             written += saved.files
             notes += saved.notes
         elif diff:
@@ -193,11 +193,11 @@ def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
         yield f"not checked, because they expect no place: {n_of(len(others), 'queries')} ({first_of(others)})"
 
 
-def _diff(path: Path, fixed: TestSet, format: str | None) -> str:  # noqa: A002  as above
+def _diff(path: Path, fixed: TestSet, testset_format: str | None) -> str:
     """What the corrections change in the file, as a unified diff."""
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
         target = Path(folder) / path.name
-        save(fixed, path, target, format=format)
+        save(fixed, path, target, format=testset_format)
         old, new = (read_bytes(each, TestSetError).decode().splitlines(keepends=True) for each in (path, target))
     lines = difflib.unified_diff(old, new, str(path), str(path))
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)

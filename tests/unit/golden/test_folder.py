@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from cranfield.errors import InputError, UsageError
-from cranfield.golden.folder import RunFolder, Step
+from cranfield.formats.io.published_schema import schema_text
+from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, Rejection, RunManifest, TranscriptLine
+from cranfield.golden.record_schema import SCHEMA_FILE, run_schema
 from cranfield.golden.records import HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import REJECTIONS, STATES, State
 
@@ -146,8 +149,9 @@ def test_there_is_one_writer(path: Path) -> None:
         "import sys, pathlib; from cranfield.golden.folder import RunFolder\n"
         "with RunFolder.writing(pathlib.Path(sys.argv[1])): print('writes', flush=True); sys.stdin.read()"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], **pipes) as other:  # type: ignore[call-overload]
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
         assert other.stdout.readline() == b"writes\n"
         with pytest.raises(UsageError, match="another process"), RunFolder.writing(path):
             pass
@@ -223,3 +227,19 @@ def test_a_draft_that_became_no_candidate_is_counted(path: Path) -> None:
         ("q1", "locate", State.AUTHORED),
         ("q9", "debug", State.NOT_AUTHORED),
     ]
+
+
+def test_the_published_schema_is_that_of_the_models_and_has_every_file() -> None:
+    hint = "python -m cranfield.golden.record_schema writes it anew"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(run_schema()), hint
+    assert set(run_schema()["properties"]) == {*map(str, Step), FEEDBACK}
+
+
+def test_the_schema_accepts_what_a_run_writes_and_refuses_what_it_cannot_read(path: Path) -> None:
+    with RunFolder.writing(path) as folder:
+        folder.append(Step.CANDIDATES, candidate())
+    line = json.loads((path / Step.CANDIDATES).read_text())
+    validator = jsonschema.Draft202012Validator(run_schema())
+    validator.validate({Step.CANDIDATES.value: [line]})
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({Step.CANDIDATES.value: [{**line, "task_type": "guess"}]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,9 @@ def check(folder: Path, script: Callable[[Request], str | Answer] = answers, vot
         path.write_text(CSV)
     backend = Scripted(script)
     settings = CheckOptions(("test:a", "test:b"), votes, source=backend)
-    return check_set(path, folder / "repo", folder / "out", settings, **options), backend
+    return check_set(
+        path, folder / "repo", folder / "out", settings, **{"today": date(2026, 11, 23), **options}
+    ), backend
 
 
 def test_a_set_is_corrected_by_a_diff_and_people_get_the_rest(tmp_path: Path) -> None:

@@ -57,7 +57,9 @@ def check_command(
     from cranfield.project.golden_rows import CheckOptions, check_set
 
     options = CheckOptions(tuple(models), votes, base_url, api_key_env, tokens, concurrency, replay, on_row=_print_row)
-    report = check_set(testset, repo, out, options, at=at, format=testset_format, apply=apply, today=day_of(today))
+    report = check_set(
+        testset, repo, out, options, at=at, today=day_of(today), testset_format=testset_format, apply=apply
+    )
     deliver(report.document, output, html)
     if output is Format.TEXT:
         typer.echo(report.diff, nl=False)

@@ -65,8 +65,7 @@ def check_answer(context: StepContext, query_id: str) -> bool:
 def gate_report(context: StepContext, query_id: str) -> GateReport:
     """What the gate finds of the answer to a candidate."""
     attempt = context.index.attempt(query_id)
-    found = context.index.answers.get(query_id, attempt)
-    assert found is not None  # noqa: S101  # its state says so
+    found = context.index.answers[query_id, attempt]
     reads = None if found.imported_from else context.reads(Job(query_id, Role.ORACLE, attempt)) or ()
     shown = None if reads is None else [read for _, read in reads]
     return gate(context.index.candidates[query_id], found, shown, context.source, context.plan.bounds)

@@ -119,12 +119,8 @@ def _record(
 
 
 def _answer(context: StepContext, query_id: str) -> OracleAnswer:
-    found = context.index.answers.get(query_id, context.index.attempt(query_id))
-    assert found is not None  # noqa: S101  # its state says so
-    return found
+    return context.index.answers[query_id, context.index.attempt(query_id)]
 
 
 def _report(context: StepContext, query_id: str) -> AdversaryReport:
-    found = context.index.reports.get(query_id, context.index.attempt(query_id))
-    assert found is not None  # noqa: S101  # its state says so
-    return found
+    return context.index.reports[query_id, context.index.attempt(query_id)]
