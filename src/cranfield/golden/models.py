@@ -50,22 +50,27 @@ def _connection(settings: RoleSettings) -> Connection:
 
 
 def budget_of(plan: Plan, usages: Sequence[tuple[str, Usage]] = ()) -> Budget:
-    """The budget of a plan, less what kept answers took.
+    """The budget of a plan, less what kept answers took."""
+    settings = plan.budget
+    budget = Budget(settings.tokens, settings.money, settings.prices)
+    charge(budget, usages)
+    return budget
+
+
+def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
+    """Count what kept answers took.
 
     An answer without a reported usage counts as a short request with the longest answer.
     """
-    settings = plan.budget
-    budget = Budget(settings.tokens, settings.money, settings.prices)
     for model, usage in usages:
         unknown = usage.unmeasured or usage.total is None
         counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
-        cost = settings.prices.cost(model, counted)
+        cost = budget.prices.cost(model, counted)
         spent = budget.spent
         spent.requests += usage.requests
         spent.unmeasured += usage.unmeasured
         spent.tokens += counted.total or 0
         spent.money = None if cost is None or spent.money is None else spent.money + cost
-    return budget
 
 
 @asynccontextmanager

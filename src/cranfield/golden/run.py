@@ -63,12 +63,14 @@ def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
     """The files of a commit, by default of HEAD; without git, of the folder as it stands.
 
     Raises:
-        UsageError: there is no such folder or commit.
+        UsageError: there is no such folder or commit, or it has no files.
     """
-    if at is not None:
-        return take(repo, at)
-    folder = take(repo)
-    return take(repo, folder.commit) if folder.commit else folder
+    found = take(repo, at)
+    if at is None and found.commit:
+        found = take(repo, found.commit)
+    if not found.files:
+        raise UsageError("there are no files to read", path=shown(repo), expected="the folder of a repository")
+    return found
 
 
 def n_planned(folder: RunFolder) -> int | None:

@@ -21,7 +21,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
 from cranfield.golden.folder import Step, now
-from cranfield.golden.models import ByModel
+from cranfield.golden.models import ByModel, charge
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import RoleSettings
@@ -164,7 +164,7 @@ async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: 
         kept = Kept(out / CALLS, ByModel(backends))
         stack.callback(kept.close)
         budget = Budget(options.tokens)
-        budget.spent.tokens = sum(usage.total or 0 for _, usage in kept.usages())
+        charge(budget, kept.usages())
         for each in settings:
             connection = Connection(each.model, options.base_url, options.api_key_env)
             backends[each.model] = await stack.enter_async_context(connected(connection, budget, options.source))

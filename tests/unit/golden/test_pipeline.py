@@ -194,6 +194,20 @@ def test_the_commands_run_a_plan_and_show_its_states(
     assert re.search(r"not written yet +4 of 4 drafts", lost.stdout)
 
 
+def test_a_damaged_replay_and_an_empty_repository_are_refused_before_a_folder_is_made(
+    models: Any, repo: Path, call: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(models.plan_of(**SMALL)))
+    (tmp_path / "damaged.jsonl").write_text("no answer\n")
+    (tmp_path / "empty").mkdir()
+    command = ("golden", "run", tmp_path / "plan.json", "--out", tmp_path / "runs", "--repo")
+    damaged = call(*command, repo, "--replay", tmp_path / "damaged.jsonl")
+    assert (damaged.returncode, "not a line of kept answers" in damaged.stderr) == (2, True)
+    empty = call(*command, tmp_path / "empty")
+    assert (empty.returncode, "there are no files to read" in empty.stderr) == (2, True)
+    assert not (tmp_path / "runs").exists()
+
+
 class Interrupted(BaseException):
     """Ctrl-C between two requests."""
 

@@ -75,6 +75,7 @@ def run_command(
     Exit codes: 0 every record has an end, or the last step was reached; 2 invalid plan, source or run folder; 3 records
     wait, because a model has no answer for now or the budget is used up; 130 interrupted.
     """
+    from cranfield.agents.kept import Kept
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.pipeline import Until
     from cranfield.golden.run import RunOptions, execute, n_planned
@@ -88,6 +89,8 @@ def run_command(
         return plan_command(
             plan or str(resume / "plan.yaml" if resume else ""), repo=repo, at=at, output=output, html=html
         )
+    if replay is not None:
+        Kept(replay)  # a damaged file is refused before a folder is made
     path, snapshot = _folder(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
     typer.echo(f"run folder: {path}", err=True)
     options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=_print_status)
