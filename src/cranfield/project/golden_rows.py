@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 from cranfield.agents.budget import Budget
@@ -95,7 +95,7 @@ def check_set(
     options: CheckOptions,
     *,
     at: str | None = None,
-    today: date,
+    today: date | None = None,
     testset_format: str | None = None,
     apply: bool = False,
 ) -> RowReport:
@@ -109,7 +109,7 @@ def check_set(
         at: commit; None is HEAD.
         testset_format: of the set, where its content does not tell.
         apply: write the corrections into the file of the set.
-        today: date of the corrections.
+        today: date of the corrections; None: the present day.
 
     Raises:
         TestSetError: the set cannot be read, has no rows, or cannot be written in its format.
@@ -131,7 +131,9 @@ def check_set(
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
             sentence = f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
-            saved = save(recorded(fixed, sentence, today), path, format=testset_format)
+            saved = save(
+                recorded(fixed, sentence, today or datetime.now().astimezone().date()), path, format=testset_format
+            )
             written += saved.files
             notes += saved.notes
         elif diff:
