@@ -130,10 +130,7 @@ def check_set(
         written, notes = _write_results(out, result, diff), list(_notes(testset, source))
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
-            sentence = f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
-            saved = save(
-                recorded(fixed, sentence, today or datetime.now().astimezone().date()), path, format=testset_format
-            )
+            saved = save(recorded(fixed, _sentence(n, options), today or _present_day()), path, format=testset_format)
             written += saved.files
             notes += saved.notes
         elif diff:
@@ -193,6 +190,14 @@ def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
     yield f"checked against {where}"
     if others := queries_without_rows(testset):
         yield f"not checked, because they expect no place: {n_of(len(others), 'queries')} ({first_of(others)})"
+
+
+def _sentence(n: int, options: CheckOptions) -> str:
+    return f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
+
+
+def _present_day() -> date:
+    return datetime.now().astimezone().date()
 
 
 def _diff(path: Path, fixed: TestSet, testset_format: str | None) -> str:
