@@ -20,7 +20,7 @@ PACKAGE = Path(cranfield.__file__).parent
 EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
-    *("agents", "answers", "golden", "calibration", "database", "judging"),
+    *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging"),
 }
 GROUND = {"certificates", "errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -51,7 +51,7 @@ TABLE: dict[str, set[str]] = {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
         *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift"),
-        *("judging", "golden", "calibration", "answers"),
+        *("judging", "golden", "calibration", "answers", "benefit", "codecheck"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
@@ -62,6 +62,11 @@ TABLE: dict[str, set[str]] = {
     "golden": {
         *("model", "numbers", "concurrency", "stats", "formats", "matching", "repo", "testsets", "config", "agents"),
         "answers",
+    },
+    "codecheck": {"model", "concurrency", "formats"},
+    "benefit": {
+        *("model", "numbers", "concurrency", "stats", "formats", "matching", "repo", "testsets", "config", "systems"),
+        *("agents", "answers", "codecheck"),
     },
     "calibration": {"model", "numbers", "stats", "formats"},
     "database": set(),

@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget
-from cranfield.agents.connect import Connection, connected
+from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Backend, Request, Usage
+from cranfield.agents.settings import ModelSettings
 from cranfield.errors import Problem
-from cranfield.golden.plan import Plan, RoleSettings
+from cranfield.golden.plan import Plan
 
 
 class ByModel:
@@ -25,7 +26,7 @@ class ByModel:
         return await self.backends[request.model].ask(request)
 
 
-def role_settings(plan: Plan) -> dict[str, RoleSettings]:
+def role_settings(plan: Plan) -> dict[str, ModelSettings]:
     """Role to its settings, of the roles that have some."""
     roles = ((role, getattr(plan.models, role)) for role in type(plan.models).model_fields)
     return {role: settings for role, settings in roles if settings is not None}
@@ -43,10 +44,6 @@ def shared_model_problems(plan: Plan) -> list[Problem]:
             expected = "the same base_url, api_key_env and per_minute"
             problems.append(Problem(message, path=f"models.{role}", expected=expected, got=settings.model))
     return problems
-
-
-def _connection(settings: RoleSettings) -> Connection:
-    return Connection(settings.model, settings.base_url, settings.api_key_env, per_minute=settings.per_minute)
 
 
 def budget_of(plan: Plan, usages: Sequence[tuple[str, Usage]] = ()) -> Budget:
@@ -95,9 +92,10 @@ async def open_models(
         budget = budget_of(plan, kept.usages())
         replayed = None if replay is None else Kept(replay)
         for settings in role_settings(plan).values():
-            connection = _connection(settings)
             if replayed is not None:
                 backends[settings.model] = replayed
             elif settings.model not in backends:
-                backends[settings.model] = await stack.enter_async_context(connected(connection, budget, source))
+                backends[settings.model] = await stack.enter_async_context(
+                    connected(settings.connection, budget, source)
+                )
         yield kept, budget

@@ -13,72 +13,26 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cranfield.agents.budget import PriceList
-from cranfield.agents.loop import Limits
-from cranfield.agents.protocol import OutputMode, Sampling
+from cranfield.agents.settings import BudgetSettings, Filled, ModelSettings, Strict
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.formats.io.validation import load_model
-from cranfield.golden.records import Difficulty, Filled, Strict, TaskType
+from cranfield.golden.records import Difficulty, TaskType
 from cranfield.golden.rules import Bounds
 
 TargetKind = Literal["entities", "files", "spans", "headings"]
 """What queries aim at: symbols of code, whole files, 1 to 3 graded ranges of lines, or sections of Markdown."""
 _Count = Annotated[int, Field(ge=1)]
-_Seconds = Annotated[float, Field(gt=0, le=86_400)]
-
-
-class RoleLimits(Strict):
-    """Of the work of a role on one record; None: no limit."""
-
-    turns: _Count = 40
-    tool_calls: _Count = 120
-    tokens: _Count | None = None
-    seconds: _Seconds | None = None
-    corrections: Annotated[int, Field(ge=0)] = 2
-    """How often an answer that does not fit the schema is sent back."""
-
-
-class RoleSettings(Strict):
-    """The model of a role, and how it is called."""
-
-    model: Filled
-    """`provider:name`."""
-    base_url: str = ""
-    api_key_env: str = ""
-    temperature: Annotated[float, Field(ge=0)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: int | None = None
-    max_tokens: _Count | None = None
-    """Of one answer."""
-    output_mode: OutputMode = "tool"
-    timeout_s: _Seconds = 120.0
-    """Of one request."""
-    concurrency: _Count = 4
-    """Records at a time."""
-    per_minute: Annotated[float, Field(gt=0)] | None = None
-    """Requests; roles that share a model share its pace."""
-    limits: RoleLimits = RoleLimits()
-
-    @property
-    def sampling(self) -> Sampling:
-        """As a request has it."""
-        return Sampling(self.temperature, self.top_p, self.seed, self.max_tokens)
-
-    @property
-    def agent_limits(self) -> Limits:
-        """As an agent has them."""
-        return Limits(**self.limits.model_dump())
 
 
 class RoleModels(Strict):
     """The model of each role."""
 
-    author: RoleSettings
-    oracle: RoleSettings
-    adversary: RoleSettings
-    judge: RoleSettings
+    author: ModelSettings
+    oracle: ModelSettings
+    adversary: ModelSettings
+    judge: ModelSettings
     """Of narratives."""
-    checker: RoleSettings | None = None
+    checker: ModelSettings | None = None
     """Of the rows of an existing set; a plan of new queries needs none."""
 
 
@@ -107,15 +61,6 @@ class Quota(Strict):
     path: Filled
     least: Annotated[int, Field(ge=0)] = 0
     most: Annotated[int, Field(ge=0)] | None = None
-
-
-class BudgetSettings(Strict):
-    """Of a whole run; None: no limit."""
-
-    tokens: _Count | None = None
-    money: Annotated[float, Field(gt=0)] | None = None
-    """Every model then needs a price."""
-    prices: PriceList = PriceList()
 
 
 class SecretSettings(Strict):

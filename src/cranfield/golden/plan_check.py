@@ -10,9 +10,10 @@ from statistics import median
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Price
 from cranfield.agents.loop import RESULT_CHARS
 from cranfield.agents.protocol import Usage
+from cranfield.agents.settings import ModelSettings
 from cranfield.errors import CranfieldError, Problem, did_you_mean, shorten
 from cranfield.golden.parsed import folder_of, lies_in
-from cranfield.golden.plan import Plan, RoleSettings
+from cranfield.golden.plan import Plan
 from cranfield.golden.records import MOST_SPANS
 from cranfield.golden.rules import RULES
 from cranfield.repo.snapshot import Snapshot
@@ -113,7 +114,7 @@ def estimate(plan: Plan, snapshot: Snapshot) -> Estimate:
     return Estimate(tuple(roles), plan.budget.prices.currency, plan.budget.tokens, plan.budget.money)
 
 
-def _of_role(plan: Plan, role: str, settings: RoleSettings, records: int, result: int) -> RoleEstimate:
+def _of_role(plan: Plan, role: str, settings: ModelSettings, records: int, result: int) -> RoleEstimate:
     work = TYPICAL_WORK[role]
     turns = min(work.turns, settings.limits.turns)
     grows = result + CALL_TOKENS
@@ -275,7 +276,7 @@ def _room(plan: Plan, paths: Iterable[str]) -> int | None:
     return sum(limits.values())
 
 
-def _roles(plan: Plan) -> list[tuple[str, RoleSettings]]:
+def _roles(plan: Plan) -> list[tuple[str, ModelSettings]]:
     models = plan.models
     return [(role, getattr(models, role)) for role in TYPICAL_WORK]
 

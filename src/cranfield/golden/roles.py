@@ -17,9 +17,10 @@ from pydantic import BaseModel, Field, create_model
 
 from cranfield.agents.loop import AgentTask, NoTools, Toolset
 from cranfield.agents.prompt import Prompt, clean, nonce
+from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools
 from cranfield.golden.agreement import Claim, claims_of
-from cranfield.golden.plan import RoleSettings, TargetKind
+from cranfield.golden.plan import TargetKind
 from cranfield.golden.records import (
     AdversaryDraft,
     AdversaryReport,
@@ -136,7 +137,7 @@ class CheckedPlace(Protocol):
         ...
 
 
-def author_task(settings: RoleSettings, cell: CellBrief, prompts: RolePrompts) -> AgentTask:
+def author_task(settings: ModelSettings, cell: CellBrief, prompts: RolePrompts) -> AgentTask:
     """Write one query of a cell."""
     rule = RULES[cell.task_type, cell.difficulty]
     parts = [
@@ -162,7 +163,7 @@ def author_task(settings: RoleSettings, cell: CellBrief, prompts: RolePrompts) -
 
 
 def oracle_task(
-    settings: RoleSettings,
+    settings: ModelSettings,
     candidate: QueryCandidate,
     prompts: RolePrompts,
     *,
@@ -192,7 +193,7 @@ def oracle_task(
 
 
 def adversary_task(
-    settings: RoleSettings, candidate: QueryCandidate, answer: OracleAnswer, prompts: RolePrompts
+    settings: ModelSettings, candidate: QueryCandidate, answer: OracleAnswer, prompts: RolePrompts
 ) -> AgentTask:
     """Try to falsify an answer: its claims, without the reasoning of the oracle (rationales, confidence, notes, evidence)."""
     claims = cited_claims(answer)
@@ -210,7 +211,7 @@ def adversary_task(
 
 
 def judge_task(
-    settings: RoleSettings,
+    settings: ModelSettings,
     candidate: QueryCandidate,
     answer: OracleAnswer,
     report: AdversaryReport,
@@ -234,7 +235,7 @@ def judge_task(
     return _task(settings, prompts.get(prompt_name(Role.JUDGE)), parts, {}, NarrativeJudgment)
 
 
-def check_task(settings: RoleSettings, row: CheckedPlace, prompts: RolePrompts) -> AgentTask:
+def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts) -> AgentTask:
     """Check a row of an existing set: path, lines and grade."""
     place = {
         "file": row.file,
@@ -284,7 +285,7 @@ def draft_type(task_type: TaskType, difficulty: Difficulty, target_kind: TargetK
 
 
 def _task(
-    settings: RoleSettings, prompt: Prompt, parts: Sequence[Part], values: Mapping[str, Any], output: type[BaseModel]
+    settings: ModelSettings, prompt: Prompt, parts: Sequence[Part], values: Mapping[str, Any], output: type[BaseModel]
 ) -> AgentTask:
     given = [Part(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
     mark = nonce(prompt, [part.text for part in given])

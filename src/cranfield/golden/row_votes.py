@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from cranfield.agents.loop import Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Backend, Usage
+from cranfield.agents.settings import ModelSettings
 from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.plan import RoleSettings
 from cranfield.golden.records import RowCheck
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import check_task
@@ -21,7 +21,7 @@ from cranfield.golden.rows import CheckedRow, Row, RowState, decide, keep_last_r
 class Checkers:
     """Who votes, and with what."""
 
-    settings: Sequence[RoleSettings]
+    settings: Sequence[ModelSettings]
     """Of the models, which take turns."""
     n_votes: int
     """On each row."""

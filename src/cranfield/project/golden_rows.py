@@ -16,6 +16,7 @@ from cranfield.agents.connect import Connection, connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
+from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
@@ -24,7 +25,6 @@ from cranfield.golden.folder import Step, now
 from cranfield.golden.models import ByModel, charge
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.plan import RoleSettings
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import Role
 from cranfield.golden.row_votes import Checkers, CheckResult, check_rows
@@ -140,7 +140,7 @@ def check_set(
 
 async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
     """Put the rows to the vote, and keep every answer; those that are there are taken, and count in the budget."""
-    settings = [RoleSettings(model=model, concurrency=options.concurrency) for model in dict.fromkeys(options.models)]
+    settings = [ModelSettings(model=model, concurrency=options.concurrency) for model in dict.fromkeys(options.models)]
     tools = SourceTools(source.snapshot, withheld=find_withheld(source.snapshot).names)
     prompts, lines = RolePrompts.load(), list[str]()
 

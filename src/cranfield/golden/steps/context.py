@@ -10,6 +10,7 @@ from typing import Any
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
 from cranfield.agents.protocol import Answer, Backend
 from cranfield.agents.recording import is_lasting
+from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step, now
@@ -17,7 +18,7 @@ from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
 from cranfield.golden.outcomes import Finding, Rejection, TranscriptLine
 from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.plan import Plan, RoleSettings
+from cranfield.golden.plan import Plan
 from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import Role, prompt_name, toolset_of
@@ -97,7 +98,7 @@ class StepContext:
             except FunctionError as raised:
                 raise raised.error from None
 
-    def settings(self, role: Role) -> RoleSettings:
+    def settings(self, role: Role) -> ModelSettings:
         """Of a role."""
         return role_settings(self.plan)[role]
 

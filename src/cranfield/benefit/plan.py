@@ -1,0 +1,221 @@
+"""The plan of an experiment: tasks, agent, two arms, limits, and the rule of the verdict. It is fixed before the first cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cranfield.agents.settings import BudgetSettings, Filled, LimitSettings, ModelSettings, Strict
+from cranfield.errors import ConfigError
+from cranfield.formats.io.validation import load_model
+
+_Count = Annotated[int, Field(ge=1)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
+
+
+class ArmRole(StrEnum):
+    """The two arms that are compared. Differences are treatment less control."""
+
+    TREATMENT = "treatment"
+    CONTROL = "control"
+
+
+class TaskSource(Strict):
+    """Where tasks come from: the labelled queries of a golden set, or a file of coding tasks."""
+
+    testset: Filled | None = None
+    """Path, relative to the plan."""
+    coding: Filled | None = None
+    """Path, or `package:NAME` of a file that ships with Cranfield."""
+    only: Mapping[str, tuple[Filled, ...]] = {}
+    """Stratum to the values that are kept, such as `difficulty: [easy, medium]`; `id: [...]` names tasks."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.testset is None) == (self.coding is None):
+            raise ValueError("tasks come from `testset` or from `coding`: give one of them")
+        return self
+
+
+class Preflight(Strict):
+    """How a tool is asked which index and which version it serves."""
+
+    tool: Filled
+    """Of the server: `index_status`."""
+    arguments: Mapping[str, Any] = {}
+    index: str = ""
+    """JMESPath of the index in the result; empty: not checked."""
+    version: str = ""
+    commit: str = ""
+    expect: Mapping[Literal["index", "version", "commit"], Filled] = {}
+    """What the result must be. `commit` must also be that of the golden set."""
+
+
+class ToolServer(Strict):
+    """A tool under test: an MCP server, with what travels with it."""
+
+    command: tuple[Filled, ...] = ()
+    """Of a server on stdio; no shell reads it."""
+    url: str = ""
+    """Of a server over HTTP."""
+    env: Mapping[str, str] = {}
+    """`{env.NAME}` is filled in: a secret is not written into the plan."""
+    tools: tuple[Filled, ...] = ()
+    """Tools of the server that the agent is offered; empty: all."""
+    instructions: str = ""
+    """How to use it: text, or `file:PATH`. It is part of the treatment, and its tokens count."""
+    results_parameter: str = ""
+    """Argument that sets the number of results of a call; the run sets it, whatever the model writes."""
+    results: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Results per call."""
+    result_tokens: _Count | None = None
+    """Of one result; what is longer is cut."""
+    start_timeout_s: Annotated[float, Field(gt=0, le=600)] = 30.0
+    call_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    preflight: Preflight | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a tool is a `command` or a `url`: give one of them")
+        return self
+
+
+NativeTool = Literal["list_files", "search", "read_file", "outline"]
+
+
+class Arm(Strict):
+    """What the agent may use. Everything else is equal in both arms."""
+
+    name: _Name
+    """In reports: `knowcode 0.5`."""
+    native: tuple[NativeTool, ...] = ("list_files", "search", "read_file")
+    """Tools over the files of the repository; the same in both arms, except where the plan says why."""
+    tools: tuple[_Name, ...] = ()
+    """Names among `tools` of the plan."""
+
+
+class Agent(Strict):
+    """The agent of both arms: the reference agent of this package, or an external command."""
+
+    kind: Literal["reference", "command", "codex", "claude-code"] = "reference"
+    model: ModelSettings | None = None
+    """Of the reference agent; what is pinned of it is recorded. External agents get its name, base URL and key."""
+    system: str = ""
+    """Base prompt, in the place of that of the package; the same in both arms."""
+    command: tuple[Filled, ...] = ()
+    """Of `command`, and the executable of a preset: placeholders {prompt}, {model}, {workdir}, {home}, {mcp_config}, {seed}."""
+    usage: str = ""
+    """Of `command`: name of the parser of its output."""
+    env: Mapping[str, str] = {}
+    network: Literal["inherit", "none"] = "inherit"
+    """`none`: in a network namespace of its own, refused where the system does not allow one."""
+
+
+class SuccessBy(StrEnum):
+    """What makes a cell a success."""
+
+    FACTS = "facts"
+    """Every fact is mentioned, and no wrong statement is made."""
+    STRUCTURE = "structure"
+    """Every expected entity, file and range is named."""
+    CODE = "code"
+    """The code compiles, and every check of the plan passes."""
+
+
+class Success(Strict):
+    """How success is decided."""
+
+    by: SuccessBy
+    checks: tuple[Literal["compiles", "symbols", "available", "not_deprecated", "tests"], ...] = (
+        *("compiles", "symbols", "available", "not_deprecated"),
+    )
+    judge: ModelSettings | None = None
+    """Of facts that rules do not decide."""
+    judge_votes: Annotated[int, Field(ge=1, le=9)] = 3
+    redact: tuple[Filled, ...] = ()
+    """Regular expressions that no judge reads, besides the names of tools and arms."""
+
+
+class TokenWeights(Strict):
+    """Weight of each kind of token in price-weighted tokens, in units of an uncached input token."""
+
+    uncached: Annotated[float, Field(ge=0)] = 1.0
+    cache_read: Annotated[float, Field(ge=0)] = 0.1
+    cache_write: Annotated[float, Field(ge=0)] = 1.25
+    output: Annotated[float, Field(ge=0)] = 5.0
+
+
+class VerdictRule(Strict):
+    """The rule of the verdict, fixed beforehand."""
+
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    lift_margin: _Share = 0.05
+    """A loss of success that is accepted where tokens are saved."""
+    tokens: Literal["raw", "weighted"] = "raw"
+    binary: Literal["first", "majority", "all"] = "majority"
+    """The one success of a task that McNemar's test compares: of its first seed, of most seeds, of all."""
+    min_tasks: Annotated[int, Field(ge=2)] = 5
+    """Under so many tasks the verdict is `insufficient data`."""
+
+
+class Competence(Strict):
+    """What the control arm must reach for a comparison to be valid."""
+
+    success: _Share = 0.5
+    """On tasks whose label says that they can be answered without the tool."""
+    search_use: _Share = 0.8
+    """Share of its cells that called a native tool; not checked where the arm has none."""
+
+
+class BenefitPlan(Strict):
+    """An experiment."""
+
+    cranfield_benefit: Literal[1]
+    name: _Name
+    tasks: TaskSource
+    repo: str = ""
+    """Folder of the repository that questions are about; empty: tasks need none."""
+    at: str = ""
+    """Its commit; it must be that of the golden set. Empty: the golden set's."""
+    agent: Agent
+    tools: Mapping[_Name, ToolServer] = {}
+    arms: Mapping[ArmRole, Arm]
+    seeds: Annotated[int, Field(ge=1, le=100)] = 3
+    """Runs of each task in each arm."""
+    limits: LimitSettings = LimitSettings()
+    """Of a cell; reaching one is a failure of the cell, which is scored."""
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+    """Of a cell whose infrastructure fails."""
+    success: Success
+    rule: VerdictRule = VerdictRule()
+    weights: TokenWeights = TokenWeights()
+    competence: Competence = Competence()
+    strata: tuple[Filled, ...] = ("task_type", "difficulty")
+    budget: BudgetSettings = BudgetSettings()
+    seed: int = 0
+    """Of the order of cells, of sealed ids and of resampling."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what it says, however it is written."""
+        return "sha256:" + sha256(self.model_dump_json().encode()).hexdigest()
+
+    def servers(self, role: ArmRole) -> Mapping[str, ToolServer]:
+        """The tools under test of an arm."""
+        return {name: self.tools[name] for name in self.arms[role].tools}
+
+
+def load_plan(path: Path) -> BenefitPlan:
+    """Read a plan, YAML or JSON.
+
+    Raises:
+        ConfigError: with everything that does not fit, each at its line.
+    """
+    return load_model(path, BenefitPlan, ConfigError)

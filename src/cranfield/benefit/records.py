@@ -1,0 +1,181 @@
+"""Records of an experiment: a task, a cell, and what came of a run of an agent in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from cranfield.agents.settings import Filled, Strict
+from cranfield.benefit.plan import ArmRole
+
+SCHEMA_VERSION = "1.0.0"
+_Count = Annotated[int, Field(ge=0)]
+
+
+class CellKey(Strict):
+    """A run that is planned: a task in an arm, with a seed."""
+
+    task_id: Filled
+    arm: ArmRole
+    seed: _Count
+    """0, 1, ...: pairs the arms. It is sent to the model, and no provider promises that it decides the answer."""
+
+    def __str__(self) -> str:
+        """`q01/treatment/0`."""
+        return f"{self.task_id}/{self.arm}/{self.seed}"
+
+
+class CellEnd(StrEnum):
+    """How a run of a cell ended."""
+
+    ANSWERED = "answered"
+    TURNS = "turns"
+    TOOL_CALLS = "tool_calls"
+    TOKENS = "tokens"
+    SECONDS = "seconds"
+    """These limits of the plan were reached: a failure, which is scored."""
+    NO_ANSWER = "no_answer"
+    """The agent refused, or gave nothing that is an answer: scored as a failure."""
+    INFRASTRUCTURE = "infrastructure"
+    """A tool that never started, a server that is down: run again, never scored."""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the cell counts in its arm."""
+        return self is not CellEnd.INFRASTRUCTURE
+
+
+class ToolCount(Strict):
+    """Calls of a tool, counted from the transcript."""
+
+    ok: _Count = 0
+    error: _Count = 0
+
+
+class CellUsage(Strict):
+    """What a run used. None: not known, which is not 0."""
+
+    total: _Count | None = None
+    """Tokens in and out."""
+    uncached: _Count | None = None
+    cache_read: _Count | None = None
+    cache_write: _Count | None = None
+    output: _Count | None = None
+    """Those of the reasoning included."""
+    reasoning: _Count | None = None
+    requests: _Count | None = None
+    unmeasured: _Count = 0
+    """Requests that may have used tokens and did not report them; tokens are None then."""
+    turns: _Count | None = None
+    tool_calls: Mapping[str, ToolCount] = {}
+    wall_s: Annotated[float, Field(ge=0)]
+    model_s: Annotated[float, Field(ge=0)] | None = None
+    """Of `wall_s`, the time in requests."""
+    money: Annotated[float, Field(ge=0)] | None = None
+
+    @property
+    def n_tool_calls(self) -> int:
+        """Of all tools."""
+        return sum(count.ok + count.error for count in self.tool_calls.values())
+
+
+class Delivery(Strict):
+    """What became of the tools under test in a run: of an arm that has some."""
+
+    offered: bool
+    """Every tool of every server was in the first request."""
+    missing: tuple[str, ...] = ()
+    """Tools that were not."""
+    called: _Count = 0
+    answered: _Count = 0
+    """Calls with a result that is no error."""
+    instructions_tokens: _Count | None = None
+    """Estimated."""
+    schema_tokens: _Count | None = None
+    """Tokens of the tools' schemas in one request: measured against a request without them, else None."""
+    payload_tokens: _Count | None = None
+    """Estimated, of all results of these tools."""
+
+
+class ReadLines(Strict):
+    """Lines that a tool showed."""
+
+    path: Filled
+    start: _Count
+    end: _Count
+    turn: _Count
+    tool: Filled
+
+
+class CellRecord(Strict):
+    """A run of a cell. A cell has the runs that failed by their infrastructure, and at most one that is scored."""
+
+    schema_version: str = SCHEMA_VERSION
+    key: CellKey
+    attempt: Annotated[int, Field(ge=1)]
+    position: Annotated[int, Field(ge=0)]
+    """In the planned order of all cells."""
+    started_at: str
+    end: CellEnd
+    error: str = ""
+    """Name in the catalogue of errors."""
+    message: str = ""
+    answer: str = ""
+    files: Mapping[str, str] = {}
+    """Files of code that the agent wrote, by path."""
+    usage: CellUsage
+    delivery: Delivery | None = None
+    """None: the arm has no tool under test."""
+    reads: tuple[ReadLines, ...] = ()
+    models: tuple[str, ...] = ()
+    """Names by which the provider reported the model."""
+    versions: Mapping[str, str] = {}
+    """Of the agent, and of each server."""
+    transcript: str = ""
+    """Name of its file in the run folder: `sha256-....json`."""
+
+
+class PreflightRecord(Strict):
+    """What a tool under test says of itself."""
+
+    schema_version: str = SCHEMA_VERSION
+    arm: ArmRole
+    tool: Filled
+    ok: bool
+    message: str = ""
+    """What is wrong."""
+    found: Mapping[str, Any] = {}
+    """`index`, `version`, `commit` as reported."""
+    server: str = ""
+    """Name and version of the MCP server."""
+    tools: tuple[str, ...] = ()
+    """That it lists."""
+    instructions_digest: str = ""
+    schema_digest: str = ""
+
+
+class ScoreRecord(Strict):
+    """The score of a cell, unsealed."""
+
+    schema_version: str = SCHEMA_VERSION
+    key: CellKey
+    sealed_id: Filled
+    """Under which it was scored."""
+    success: bool | None
+    """None: not decided, such as a vote without a majority."""
+    why: str = ""
+    """Of None and False: a name such as `limit:turns`, `fact_missing`, `judge_failed`, `symbols`."""
+    facts_score: float | None = None
+    structure_score: float | None = None
+    checks: Mapping[str, str] = {}
+    """Check of code to `passed`, `failed` or `missing`."""
+    findings: tuple[Mapping[str, Any], ...] = ()
+    """Of the checks: file, line, symbol, message."""
+    gold_recall: float | None = None
+    """Share of the lines of the gold spans among what was read; None: there are none."""
+    recall_by_turn: tuple[float, ...] = ()
+    gold_used: float | None = None
+    """Share of the gold files and ranges that were read and that the answer names."""

@@ -1,0 +1,182 @@
+"""The result of an experiment, as `benefit_vX.Y.json` holds it and reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from cranfield.agents.settings import Filled, Strict
+from cranfield.benefit.plan import ArmRole
+
+
+class Verdict(StrEnum):
+    """What a stratum shows, by the rule of the plan."""
+
+    PAYS_OFF = "pays off"
+    NET_COST = "net cost"
+    NO_DIFFERENCE = "no difference shown"
+    INSUFFICIENT = "insufficient data"
+
+
+class Estimate(Strict):
+    """A paired difference or ratio over tasks, with its interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    """Student's t on task means; None: no interval, and `note` says why."""
+    bootstrap: tuple[float, float] | None = None
+    """Of tasks, beside it: from 30 tasks."""
+    p: float | None = None
+    p_adjusted: float | None = None
+    """By Holm, over the strata of its kind."""
+    n: int
+    """Tasks with a value in both arms."""
+    n_missing: int = 0
+    """Tasks without."""
+    note: str = ""
+
+
+class ArmMeans(Strict):
+    """One arm in a stratum: means over tasks of means over seeds."""
+
+    success: float | None
+    tokens: float | None
+    weighted_tokens: float | None
+    tool_calls: float | None
+    turns: float | None
+    wall_s: float | None
+    money: float | None
+    n_cells: int
+    n_failed: int
+    """By a limit or without an answer: scored as failures."""
+    n_unscored: int
+    n_infrastructure: int
+    """Cells without a scored run."""
+    offered: float | None = None
+    """Share of the cells; None: no tool under test."""
+    called: float | None = None
+    answered: float | None = None
+    schema_tokens: float | None = None
+    payload_tokens: float | None = None
+    instructions_tokens: float | None = None
+    tokens_per_success: float | None = None
+
+
+class McNemar(Strict):
+    """On one binary per task."""
+
+    n: int
+    both: int
+    only_treatment: int
+    only_control: int
+    neither: int
+    p: float | None
+    p_adjusted: float | None = None
+
+
+class StratumKind(StrEnum):
+    """What a row of the result is about."""
+
+    CELL = "cell"
+    """A combination of all strata of the plan."""
+    MARGIN = "margin"
+    """One value of one stratum."""
+    BASELINE = "baseline_answerable"
+    ALL = "all"
+    """Every task: for the sentence on the success of all tasks; never the headline."""
+
+
+class StratumResult(Strict):
+    """Both arms over the tasks of a stratum."""
+
+    kind: StratumKind
+    stratum: Mapping[str, str]
+    """Name to value: `{"task_type": "locate", "difficulty": "easy"}`."""
+    n_tasks: int
+    n_seeds: int
+    arms: Mapping[ArmRole, ArmMeans]
+    success_lift: Estimate
+    token_ratio: Estimate
+    """Geometric mean over tasks of treatment over control; under 1 the treatment is cheaper."""
+    net_tokens: Estimate
+    """Saved per task: control less treatment, of all tokens, those of the tool included."""
+    net_tokens_weighted: Estimate
+    net_tokens_per_success: Estimate
+    """Tokens per success of control less that of treatment: ratios of sums."""
+    net_tokens_both: Estimate
+    """Saved over tasks in which both arms succeed: a selection, which favours neither arm by itself."""
+    tool_calls: Estimate
+    turns: Estimate
+    latency_ratio: Estimate
+    per_protocol_lift: Estimate | None = None
+    """Of the cells whose tool was called; not randomised, so no verdict rests on it."""
+    mcnemar: McNemar
+    minimal_detectable_lift: float | None
+    verdict: Verdict
+    reason: Filled
+    """One sentence: which part of the rule decides."""
+
+
+class VarianceAdvice(Strict):
+    """Where another run would help: more tasks, or more seeds."""
+
+    quantity: Filled
+    between_tasks: float | None
+    within_tasks: float | None
+    icc: float | None
+    """Share of the variance that lies between tasks."""
+    advice: str
+
+
+class Loss(Strict):
+    """A task in which the treatment did worse."""
+
+    task_id: str
+    stratum: Mapping[str, str]
+    success: Mapping[ArmRole, float | None]
+    tokens: Mapping[ArmRole, float | None]
+    transcripts: Mapping[ArmRole, tuple[str, ...]]
+
+
+class Validity(Strict):
+    """Something that makes the comparison invalid, or a caveat of it."""
+
+    kind: Filled
+    """Name: `control_incompetent`, `tool_not_delivered`, `incomplete`, `commit_differs`, `leak`, ..."""
+    is_void: bool
+    message: Filled
+
+
+class BenefitResult(Strict):
+    """An experiment with its verdicts."""
+
+    cranfield_benefit_result: int = 1
+    name: str
+    plan_digest: str
+    labels_digest: str = ""
+    commit: str = ""
+    cranfield_version: str
+    agent: Mapping[str, Any]
+    """Kind, model as configured and as reported, sampling, versions, digests of prompts."""
+    arms: Mapping[ArmRole, str]
+    tools: Mapping[str, Any]
+    rule: Mapping[str, Any]
+    sentence: str
+    """The success of both arms on all tasks, in a sentence."""
+    validity: tuple[Validity, ...]
+    strata: tuple[StratumResult, ...]
+    variance: tuple[VarianceAdvice, ...]
+    reading: Mapping[ArmRole, Mapping[str, float | None]]
+    """Recall of gold lines among what was read, explored and used."""
+    losses: tuple[Loss, ...]
+    tasks: tuple[Mapping[str, Any], ...]
+    """A row a task: strata, and per arm success, tokens, calls, turns, times and the fields of a single-arm harness."""
+    errors: Mapping[str, int]
+    """Name in the catalogue of errors to its number."""
+
+    @property
+    def is_void(self) -> bool:
+        """Whether something makes it invalid."""
+        return any(each.is_void for each in self.validity)

@@ -1,0 +1,1 @@
+"""Checks of generated code: it compiles, its symbols exist, are available on the target, and are not deprecated."""
