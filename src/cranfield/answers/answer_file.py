@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cranfield.answers.places import Answered
+from cranfield.answers.rows import AnswerCost, AnswerRow
 from cranfield.errors import InputError, ProblemList, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import decode, read_bytes, shown
@@ -21,7 +22,7 @@ _Line = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
 class _Record(BaseModel):
-    """Other keys (a system, an arm, a cost) are left out: scores are blind to them."""
+    """Other keys (a system, an arm) are left out: scores are blind to them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -32,7 +33,9 @@ class _Span(_Record):
     end: _Line
 
 
-class _Answer(_Record):
+class _Answer(AnswerCost, _Record):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
     query_id: _Filled
     text: str = ""
     entities: list[_Filled] | None = None
@@ -44,15 +47,19 @@ class _Answer(_Record):
         entities = None if self.entities is None else tuple(self.entities)
         return Answered(self.text, entities, None if self.files is None else tuple(self.files), spans)
 
+    def cost(self) -> AnswerCost:
+        return AnswerCost(**{name: getattr(self, name) for name in AnswerCost.model_fields})
 
-def read_answers(path: Path) -> dict[str, Answered]:
-    """Query id to its answer, in the order of the file.
+
+def read_answers(path: Path) -> tuple[dict[str, Answered], dict[str, AnswerCost]]:
+    """Query id to its answer, in the order of the file, and to what it cost, which no scorer receives.
 
     Raises:
         InputError: with every line that is no answer, or answers a query a second time.
     """
     problems = ProblemList(InputError)
     found: dict[str, Answered] = {}
+    costs: dict[str, AnswerCost] = {}
     for number, line in enumerate(decode(read_bytes(path, InputError), path, InputError).split("\n"), start=1):
         if not line.strip():
             continue
@@ -68,13 +75,14 @@ def read_answers(path: Path) -> dict[str, Answered]:
             expected = "an answer each: score the answers of two systems in two files"
             message = f"query {answer.query_id!r} is answered twice"
             problems.add(message, path=shown(path), line=number, expected=expected)
-        found[answer.query_id] = answer.answered()
+        found[answer.query_id], costs[answer.query_id] = answer.answered(), answer.cost()
     problems.raise_if_any()
     if not found:
         raise InputError("the file has no answer", path=shown(path), expected=EXPECTED)
-    return found
+    return found, costs
 
 
-def write_rows(rows: Iterable[dict[str, object]], path: Path) -> None:
+def write_rows(rows: Iterable[AnswerRow], path: Path) -> None:
     """Write rows of scores as JSON Lines."""
-    write_unicode(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows), InputError)
+    lines = (json.dumps(row.model_dump(mode="json"), ensure_ascii=False) + "\n" for row in rows)
+    write_unicode(path, lines, InputError)

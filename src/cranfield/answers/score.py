@@ -10,13 +10,14 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cranfield.answers.facts import FactsScore, score_facts
 from cranfield.answers.judge import Judge
 from cranfield.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
 from cranfield.answers.places import Answered, Expected, expected_places
+from cranfield.answers.rows import AnswerCost, AnswerRow
 from cranfield.answers.structure import StructureScore, score_structure
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
@@ -115,6 +116,8 @@ class ScoredAnswers:
     unlabelled: tuple[str, ...]
     """Queries of the test set that expect nothing and have no facts: not scored."""
     judge: Judge | None
+    costs: Mapping[str, AnswerCost] = field(default_factory=dict)
+    """Query id to what its answer cost, where that is known."""
 
     @property
     def n_failed(self) -> int:
@@ -135,18 +138,20 @@ class ScoredAnswers:
             _share("narrative equivalent", [_is_equivalent(score.rating) for score in scores]),
         )
 
-    def rows(self) -> list[dict[str, object]]:
-        """A row a query, for other programs; what has no value is null."""
+    def rows(self) -> list[AnswerRow]:
+        """A row a query, for other programs."""
+        unknown = AnswerCost()
         return [
-            {
-                "query_id": score.query_id,
-                "answered": score.is_answered,
-                "structure_correct": score.structure_correct,
-                "structure_score": score.structure.score if score.structure else None,
-                "facts_correct": score.facts_correct,
-                "facts_score": score.facts_score,
-                "narrative": score.rating,
-            }
+            AnswerRow(
+                query_id=score.query_id,
+                answered=score.is_answered,
+                structure_correct=score.structure_correct,
+                structure_score=score.structure.score if score.structure else None,
+                facts_correct=score.facts_correct,
+                facts_score=score.facts_score,
+                narrative=score.rating,
+                **self.costs.get(score.query_id, unknown).model_dump(),
+            )
             for score in self.scores
         ]
 

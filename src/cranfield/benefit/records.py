@@ -100,6 +100,22 @@ class Delivery(Strict):
     """Estimated, of all results of these tools."""
 
 
+class LineRange(Strict):
+    """Lines of a file, both ends included."""
+
+    path: Filled
+    start: Annotated[int, Field(ge=1)]
+    end: Annotated[int, Field(ge=1)]
+
+
+class NamedPlaces(Strict):
+    """Places that an answer names in fields of its own."""
+
+    entities: tuple[Filled, ...] = ()
+    files: tuple[Filled, ...] = ()
+    lines: tuple[LineRange, ...] = ()
+
+
 class ReadLines(Strict):
     """Lines that a tool showed."""
 
@@ -124,6 +140,8 @@ class CellRecord(Strict):
     """Name in the catalogue of errors."""
     message: str = ""
     answer: str = ""
+    named: NamedPlaces | None = None
+    """None: the agent has no such fields, and places are read from the text of the answer."""
     files: Mapping[str, str] = {}
     """Files of code that the agent wrote, by path."""
     usage: CellUsage
@@ -157,6 +175,31 @@ class PreflightRecord(Strict):
     schema_digest: str = ""
 
 
+class ScoreReason(StrEnum):
+    """Why a cell is no success, or is not decided."""
+
+    TURNS = "limit:turns"
+    TOOL_CALLS = "limit:tool_calls"
+    TOKENS = "limit:tokens"
+    SECONDS = "limit:seconds"
+    NO_ANSWER = "no_answer"
+    FACT_MISSING = "fact_missing"
+    WRONG_STATEMENT = "wrong_statement"
+    STRUCTURE = "structure_incomplete"
+    NO_CODE = "no_code"
+    COMPILES = "compiles"
+    SYMBOLS = "symbols"
+    AVAILABLE = "available"
+    NOT_DEPRECATED = "not_deprecated"
+    TESTS = "tests"
+    """These checks of code failed; the first of them is named."""
+    NO_JUDGE = "no_judge"
+    NO_MAJORITY = "no_majority"
+    JUDGE_FAILED = "judge_failed"
+    CHECK_MISSING = "check_missing"
+    """These leave a cell undecided."""
+
+
 class ScoreRecord(Strict):
     """The score of a cell, unsealed."""
 
@@ -166,9 +209,11 @@ class ScoreRecord(Strict):
     """Under which it was scored."""
     success: bool | None
     """None: not decided, such as a vote without a majority."""
-    why: str = ""
-    """Of None and False: a name such as `limit:turns`, `fact_missing`, `judge_failed`, `symbols`."""
+    why: ScoreReason | None = None
+    """None: a success."""
+    facts_correct: bool | None = None
     facts_score: float | None = None
+    structure_correct: bool | None = None
     structure_score: float | None = None
     checks: Mapping[str, str] = {}
     """Check of code to `passed`, `failed` or `missing`."""
@@ -178,4 +223,6 @@ class ScoreRecord(Strict):
     """Share of the lines of the gold spans among what was read; None: there are none."""
     recall_by_turn: tuple[float, ...] = ()
     gold_used: float | None = None
-    """Share of the gold files and ranges that were read and that the answer names."""
+    """Share of the gold spans that were read and that the answer names."""
+    redacted: tuple[str, ...] = ()
+    """Names of a tool or an arm that the answer says and its task does not: they were removed before it was scored."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from cranfield.agents.settings import Filled, Strict
+from cranfield.answers.rows import AnswerRow
 from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
 
 
 class Verdict(StrEnum):
@@ -140,19 +142,86 @@ class Loss(Strict):
     transcripts: Mapping[ArmRole, tuple[str, ...]]
 
 
+class ValidityKind(StrEnum):
+    """What can be wrong with a comparison."""
+
+    CONTROL_INCOMPETENT = "control_incompetent"
+    CONTROL_WITHOUT_NATIVE = "control_without_native_tools"
+    NATIVE_TOOLS_DIFFER = "native_tools_differ"
+    PREFLIGHT_FAILED = "preflight_failed"
+    TOOL_CHANGED = "tool_changed"
+    TOOL_NOT_DELIVERED = "tool_not_delivered"
+    TOOL_NOT_ANSWERED = "tool_not_answered"
+    TOOL_NEVER_CALLED = "tool_never_called"
+    INCOMPLETE = "incomplete"
+    INFRASTRUCTURE_DIFFERS = "infrastructure_differs"
+    COMMIT_DIFFERS = "commit_differs"
+    MODEL_DIFFERS = "model_differs"
+    MODEL_UNKNOWN = "model_unknown"
+    AGENT_DIFFERS = "agent_differs"
+    UNDECIDED = "undecided"
+    LEAK = "leak"
+    SAME_ANSWERS = "same_answers"
+    UNMEASURED_TOKENS = "unmeasured_tokens"
+    JUDGE_IS_AGENT = "judge_is_agent"
+
+
 class Validity(Strict):
     """Something that makes the comparison invalid, or a caveat of it."""
 
-    kind: Filled
-    """Name: `control_incompetent`, `tool_not_delivered`, `incomplete`, `commit_differs`, `leak`, ..."""
+    kind: ValidityKind
     is_void: bool
     message: Filled
+
+
+class Reading(Strict):
+    """What one arm read of the gold lines: means over tasks of means over seeds."""
+
+    n_tasks: int
+    """With gold lines."""
+    gold_recall: float | None
+    """Explored: share of the gold lines among what was read."""
+    gold_used: float | None
+    """Used: share of the gold spans that were read and that the answer names."""
+    lines_read: float | None
+    """Lines of all files, each once a cell."""
+    recall_by_turn: tuple[float, ...] = ()
+    """Recall after turn 1, 2, ...; a cell that ended keeps its last value."""
+
+
+class CellRow(AnswerRow):
+    """A cell with its scores and its cost: the row of a single-arm harness, and what an experiment adds."""
+
+    seed: int
+    end: CellEnd
+    success: bool | None
+    why: ScoreReason | None
+    checks: Mapping[str, str] = {}
+    findings: tuple[Mapping[str, Any], ...] = ()
+    usage: CellUsage
+    delivery: Delivery | None
+    gold_recall: float | None
+    gold_used: float | None
+    transcript: str
+    """Name of its file in the folder of the experiment."""
+
+
+class TaskRow(Strict):
+    """A task with the scored cells of both arms."""
+
+    task_id: str
+    strata: Mapping[str, str]
+    baseline_answerable: bool | None
+    arms: Mapping[ArmRole, tuple[CellRow, ...]]
 
 
 class BenefitResult(Strict):
     """An experiment with its verdicts."""
 
-    cranfield_benefit_result: int = 1
+    cranfield_benefit_result: Literal[1] = 1
+    version: str = ""
+    """`1.0`: another minor number for another run of the same plan, another major one for another plan."""
+    made_at: str = ""
     name: str
     plan_digest: str
     labels_digest: str = ""
@@ -168,11 +237,9 @@ class BenefitResult(Strict):
     validity: tuple[Validity, ...]
     strata: tuple[StratumResult, ...]
     variance: tuple[VarianceAdvice, ...]
-    reading: Mapping[ArmRole, Mapping[str, float | None]]
-    """Recall of gold lines among what was read, explored and used."""
+    reading: Mapping[ArmRole, Reading]
     losses: tuple[Loss, ...]
-    tasks: tuple[Mapping[str, Any], ...]
-    """A row a task: strata, and per arm success, tokens, calls, turns, times and the fields of a single-arm harness."""
+    tasks: tuple[TaskRow, ...]
     errors: Mapping[str, int]
     """Name in the catalogue of errors to its number."""
 

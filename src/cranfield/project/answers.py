@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.agents.budget import Budget
@@ -51,10 +51,10 @@ def score_file(
         InputError: the file, or that of the kept answers, cannot be read.
         UsageError: an expression is none.
     """
-    blind = blind_answers(testset, read_answers(answers), redact=redaction(redact), seed=seed)
-    if judged_by is None:
-        return event_loop().run(score_answers(blind))
-    return event_loop().run(_judged(blind, judged_by, source))
+    given, costs = read_answers(answers)
+    blind = blind_answers(testset, given, redact=redaction(redact), seed=seed)
+    scoring = score_answers(blind) if judged_by is None else _judged(blind, judged_by, source)
+    return replace(event_loop().run(scoring), costs=costs)
 
 
 async def _judged(blind: BlindAnswers, judged_by: JudgedBy, source: Backend | None) -> ScoredAnswers:

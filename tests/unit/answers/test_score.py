@@ -110,9 +110,9 @@ def test_scores_are_blind(answers: Path) -> None:
 def test_the_order_is_that_of_the_seed_and_the_scores_are_not(answers: Path) -> None:
     orders = []
     for seed in range(8):
-        blind = blind_answers(LABELS, read_answers(answers), seed=seed)
+        blind = blind_answers(LABELS, read_answers(answers)[0], seed=seed)
         orders.append(tuple(item.query_id for item in blind.answers))
-        assert blind == blind_answers(LABELS, read_answers(answers), seed=seed)
+        assert blind == blind_answers(LABELS, read_answers(answers)[0], seed=seed)
         assert score_file(LABELS, answers, seed=seed).rows() == score_file(LABELS, answers).rows()
     assert len(set(orders)) > 1
 
@@ -178,6 +178,16 @@ def test_expressions_that_are_none_are_refused_together() -> None:
     with pytest.raises(UsageError) as caught:
         redaction(["(", "ok", "["])
     assert len(caught.value.problems) == 2
+
+
+def test_rows_keep_what_an_answer_cost(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps({"query_id": "q2", "text": "", "total_tokens": 1200, "wall_clock_s": 2.5}))
+    row = next(row for row in score_file(LABELS, path).rows() if row.query_id == "q2")
+    assert (row.total_tokens, row.wall_clock_s, row.turns) == (1200, 2.5, None)
+    path.write_text('{"query_id": "q2", "turns": -1}')
+    with pytest.raises(InputError, match="turns"):
+        read_answers(path)
 
 
 def test_the_command_scores_and_writes_rows(answers: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
+from cranfield.answers.rows import AnswerCost, AnswerRow
 from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
@@ -44,15 +45,14 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
     ]
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
-    given = scored.rows()
-    names = list(given[0]) if given else []
-    tidy = tidy_table(names, [tuple(_cell(row[name]) for name in names) for row in given])
+    names = list(AnswerRow.model_fields)
+    tidy = tidy_table(names, [tuple(map(_cell, row.model_dump().values())) for row in scored.rows()])
     payload = {
         "schema_version": 1,
         "labels_digest": testset.labels_digest,
         "means": [record_of(mean, FIELDS) for mean in scored.means],
         "judge": None if scored.judge is None else record_of(scored.judge.settings),
-        "queries": [_record(score) for score in scored.scores],
+        "queries": [_record(score, row) for score, row in zip(scored.scores, scored.rows(), strict=True)],
         "unlabelled": list(scored.unlabelled),
         "unknown": list(scored.unknown),
     }
@@ -133,7 +133,7 @@ def _share_of_all(scored: ScoredAnswers) -> list[str]:
     return [f"Facts correct, over all {n_of(n, 'queries')} with facts: {bounds}. {why}"]
 
 
-def _record(score: AnswerScore) -> dict[str, object]:
+def _record(score: AnswerScore, row: AnswerRow) -> dict[str, object]:
     return {
         "query_id": score.query_id,
         "blind_id": score.blind_id,
@@ -156,6 +156,7 @@ def _record(score: AnswerScore) -> dict[str, object]:
             "rating": score.rating,
             "why_not": score.no_rating,
         },
+        "cost": {name: getattr(row, name) for name in AnswerCost.model_fields},
     }
 
 
