@@ -1,0 +1,91 @@
+from pathlib import Path
+
+import pytest
+
+from cranfield.benefit.coding import load_coding_tasks
+from cranfield.codecheck.report import Check, Target
+from cranfield.errors import ConfigError, UnknownNameError
+
+TASKS = """
+cranfield_coding_tasks: 1
+name: small
+target: {language: python, version: 3.10, packages: {numpy: 2.1}}
+tasks:
+- id: sum
+  prompt: Write a function total that adds the numbers of a list.
+  writes: [main.py]
+  strata: {task_type: write, difficulty: easy}
+  tests: from main import total
+  reference: {main.py: "def total(xs): return sum(xs)"}
+- id: other
+  prompt: The same for linux.
+  writes: [main.py, lib/more.py]
+  target: {platform: linux, version: "6.1"}
+  strata: {task_type: write, difficulty: hard}
+  criteria: [compiles]
+"""
+
+
+def read(folder: Path, text: str):
+    (folder / "tasks.yaml").write_text(text, encoding="utf-8")
+    return load_coding_tasks("tasks.yaml", folder)
+
+
+def test_a_task_has_the_target_of_its_file_where_it_says_nothing_else(tmp_path: Path):
+    first, second = read(tmp_path, TASKS).tasks
+    assert first.runs_on == Target("python", "", "3.10", {"numpy": "2.1"})
+    assert second.runs_on == Target("python", "linux", "6.1", {"numpy": "2.1"})
+
+
+def test_the_criteria_are_four_checks_and_the_tests_that_there_are(tmp_path: Path):
+    first, second = read(tmp_path, TASKS).tasks
+    assert first.checks == (Check.COMPILES, Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED, Check.TESTS)
+    assert second.checks == (Check.COMPILES,)
+
+
+def test_the_prompt_names_the_target_and_the_files_and_nothing_of_the_tests(tmp_path: Path):
+    first, second = read(tmp_path, TASKS).tasks
+    assert first.full_prompt.splitlines()[2:] == [
+        "Language: python. It must run on python 3.10, without deprecated calls.",
+        "Packages besides the standard library: numpy 2.1.",
+        "Write: main.py.",
+    ]
+    assert "It must run on linux 6.1" in second.full_prompt
+    assert "from main import total" not in first.full_prompt
+
+
+def test_the_digest_is_of_what_a_file_says(tmp_path: Path):
+    assert read(tmp_path, TASKS).digest == read(tmp_path, TASKS + "# a comment\n").digest
+    assert read(tmp_path, TASKS).digest != read(tmp_path, TASKS.replace("adds", "multiplies")).digest
+
+
+def test_everything_that_does_not_fit_is_reported_at_its_line(tmp_path: Path):
+    text = (
+        TASKS.replace("language: python, ", "")
+        .replace("id: other", "id: sum")
+        .replace("criteria: [compiles]", "criteria: [tests]")
+    )
+    text = text.replace("{main.py: ", "{a.py: ").replace(", difficulty: hard}", "}")
+    text += "  traps:\n  - {fails: symbols, files: {main.py: pass}}\nverified: false\n"
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, text)
+    assert [(problem.line, problem.message) for problem in raised.value.problems] == [
+        (4, "`target` has no language"),
+        (11, "task sum: the reference lacks main.py"),
+        (12, "task sum stands twice"),
+        (16, "task sum: not the strata of the first task"),
+        (17, "task sum: its criteria name tests and it has none"),
+        (19, "task sum: a trap fails symbols, which is no criterion of the task"),
+        (20, "`verified` is false without `unverified_reason`"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/etc/x.py", "../x.py", "a/../../x.py", "a\\b.py", "."])
+def test_a_file_of_an_answer_lies_in_its_folder(tmp_path: Path, path: str):
+    with pytest.raises(ConfigError, match="path within the folder of the answer"):
+        read(tmp_path, TASKS.replace("writes: [main.py]", f"writes: ['{path}']"))
+
+
+def test_an_unknown_file_of_the_package_is_refused(tmp_path: Path):
+    with pytest.raises(UnknownNameError, match="unknown file of coding tasks 'cobol'"):
+        load_coding_tasks("package:cobol", tmp_path)
