@@ -9,11 +9,12 @@ from pathlib import Path
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.protocol import Backend
+from cranfield.agents.record_folder import CALLS, PLAN, now, read_lines
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, InputError, UsageError
 from cranfield.formats.io.files import shown, write_text
-from cranfield.golden.folder import CALLS, FEEDBACK, PLAN, RunFolder, now, read_lines
+from cranfield.golden.folder import FEEDBACK, RunFolder
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import open_models, role_settings, shared_model_problems
 from cranfield.golden.outcomes import RunManifest
@@ -21,7 +22,7 @@ from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.pipeline import PLANNED, PipelineResult, Until, run_pipeline
 from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan, model_problems
-from cranfield.golden.records import ReviewFeedback
+from cranfield.golden.records import SCHEMA_VERSION, ReviewFeedback
 from cranfield.golden.role_prompts import NAMES, RolePrompts
 from cranfield.golden.steps.context import StepContext
 from cranfield.repo.history import GitHistory
@@ -170,8 +171,8 @@ def create_run(
         InputError: with every line of the feedback that is damaged.
     """
     require_valid(plan, snapshot)
-    found = [] if feedback is None else read_lines(feedback, ReviewFeedback)
-    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), text)
+    found = [] if feedback is None else read_lines(feedback, ReviewFeedback, SCHEMA_VERSION)
+    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), {PLAN: text.encode()})
     if found:
         write_text(path / FEEDBACK, [each.model_dump_json() + "\n" for each in found])
     return path
@@ -219,7 +220,7 @@ async def _execute(folder: RunFolder, plan: Plan, source: ParsedSource, options:
                 prompts=RolePrompts.load(options.prompts),
                 backend=kept,
                 tools=tools,
-                feedback=read_lines(feedback, ReviewFeedback) if feedback.is_file() else (),
+                feedback=read_lines(feedback, ReviewFeedback, SCHEMA_VERSION) if feedback.is_file() else (),
                 on_status=options.on_status,
             )
             result = await run_pipeline(context, options.until)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from cranfield.agents.record_folder import PLAN
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.golden_versions import GoldenVersion
@@ -19,7 +20,7 @@ from cranfield.golden.assemble import (
 )
 from cranfield.golden.batch_review import read_sample, review_of
 from cranfield.golden.existing import CARRIED
-from cranfield.golden.folder import PLAN, RunFolder
+from cranfield.golden.folder import RunFolder
 from cranfield.golden.index import RunIndex
 from cranfield.golden.model_records import kept_records, model_records, read_kept
 from cranfield.golden.plan import load_plan

@@ -16,12 +16,13 @@ from cranfield.agents.connect import Connection, connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
+from cranfield.agents.record_folder import now
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
-from cranfield.golden.folder import Step, now
+from cranfield.golden.folder import Step
 from cranfield.golden.models import ByModel, charge
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource

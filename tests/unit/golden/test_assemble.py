@@ -93,7 +93,7 @@ def run_of(runs: Path, repo: Path, *, n: int = N, n_failed: int = 0, first: int 
     manifest = RunManifest(
         name="p", created_at=AT, cranfield_version="0", commit=commit, snapshot_digest="sha256:0", models=models
     )
-    path = RunFolder.create(runs, manifest, plan)
+    path = RunFolder.create(runs, manifest, {"plan.yaml": plan.encode()})
     with RunFolder.writing(path) as folder:
         for place, (candidate, answer) in enumerate(records_of(n, first)):
             about = {"query_id": candidate.query_id, "at": AT}

@@ -84,7 +84,7 @@ def review(disposition: str, query_id: str = "q1") -> HumanReview:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return RunFolder.create(tmp_path / "runs", manifest(), "cranfield_plan: 1\n")
+    return RunFolder.create(tmp_path / "runs", manifest(), {"plan.yaml": b"cranfield_plan: 1\n"})
 
 
 def test_a_folder_has_the_time_and_the_name_and_two_in_a_second_differ(path: Path) -> None:

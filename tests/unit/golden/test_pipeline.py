@@ -316,7 +316,10 @@ def test_an_existing_set_goes_on_from_where_it_enters(
 ) -> None:
     plan = Plan.model_validate(models.plan_of())
     manifest = manifest_of(plan, snapshot, source="places").model_copy(update={"more": {ENTERS_AT: entry}})
-    path, asked = RunFolder.create(tmp_path, manifest, json.dumps(models.plan_of())), models.Models()
+    path, asked = (
+        RunFolder.create(tmp_path, manifest, {"plan.yaml": json.dumps(models.plan_of()).encode()}),
+        models.Models(),
+    )
     index = RunIndex(RunFolder.open(whole[0]))
     with RunFolder.writing(path) as folder:  # an answer with an entity that does not exist
         for step, record in (

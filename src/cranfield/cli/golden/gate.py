@@ -40,8 +40,8 @@ def gate_command(
     What a set does not have, such as facts or a narrative, is missing, not failed: the report says on how many records each
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
+    from cranfield.agents.record_folder import now
     from cranfield.golden.existing import Defaults, gate_reports, import_set
-    from cranfield.golden.folder import now
     from cranfield.golden.run import source_snapshot
     from cranfield.project.loading import load
     from cranfield.reporting.documents.golden import gate_document

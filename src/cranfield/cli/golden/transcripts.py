@@ -19,15 +19,17 @@ def transcripts_command(
     ] = None,
 ) -> None:
     """Write the transcripts of a run, or of `golden check`, as one HTML file, by record and role; it requests nothing from the network."""
+    from cranfield.agents.record_folder import read_lines
     from cranfield.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
-    from cranfield.golden.folder import RunFolder, Step, read_lines
+    from cranfield.golden.folder import RunFolder, Step
     from cranfield.golden.outcomes import TranscriptLine
+    from cranfield.golden.records import SCHEMA_VERSION
     from cranfield.reporting.transcripts import transcripts_page
 
     path = run / Step.TRANSCRIPTS
     lines = (
-        read_lines(path, TranscriptLine)
+        read_lines(path, TranscriptLine, SCHEMA_VERSION)
         if path.is_file()
         else RunFolder.open(run).read(Step.TRANSCRIPTS, TranscriptLine)
     )

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from cranfield.golden.folder import Step, now
+from cranfield.agents.record_folder import now
+from cranfield.golden.folder import Step
 from cranfield.golden.gate import Check, GateReport, gate
 from cranfield.golden.outcomes import Finding, GateFailure
 from cranfield.golden.records import OracleAnswer

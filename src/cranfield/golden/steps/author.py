@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from cranfield.golden.folder import Step, now
+from cranfield.agents.record_folder import now
+from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import Finding
 from cranfield.golden.plan import Cell
 from cranfield.golden.records import QueryCandidate

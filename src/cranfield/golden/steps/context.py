@@ -9,11 +9,12 @@ from typing import Any
 
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
 from cranfield.agents.protocol import Answer, Backend
+from cranfield.agents.record_folder import now
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import FunctionError, event_loop
-from cranfield.golden.folder import Step, now
+from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
 from cranfield.golden.outcomes import Finding, Rejection, TranscriptLine

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cranfield.agents.loop import Transcript
+from cranfield.agents.record_folder import now
 from cranfield.golden.agreement import (
     Agreement,
     Outcome,
@@ -16,7 +17,7 @@ from cranfield.golden.agreement import (
     is_spot_checked,
     needs_judge,
 )
-from cranfield.golden.folder import Step, now
+from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import AgreementRecord, Finding, QueueEntry
 from cranfield.golden.records import AdversaryReport, NarrativeJudgment, OracleAnswer
 from cranfield.golden.roles import Role, adversary_task, judge_task
