@@ -428,7 +428,8 @@ def record(plan: Path, source: Path, calls: Path) -> None:
     """Run a plan in this process, and keep the answers of its models in a file, to be replayed."""
     from cranfield.agents.scripted import Scripted
     from cranfield.golden.plan import load_plan
-    from cranfield.golden.run import RunOptions, create_run, execute, source_snapshot
+    from cranfield.golden.run import RunOptions, create_run, execute
+    from cranfield.repo.snapshot import source_snapshot
 
     snapshot = source_snapshot(source)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +33,10 @@ class LimitSettings(Strict):
     """How often an answer that does not fit the schema is sent back."""
 
 
+NOT_CONTENT = frozenset({"base_url", "api_key_env", "concurrency", "per_minute", "timeout_s"})
+"""Settings of a model that no request depends on: a run may go on with others."""
+
+
 class ModelSettings(Strict):
     """A model, and how it is called."""
 
@@ -58,6 +62,11 @@ class ModelSettings(Strict):
     def sampling(self) -> Sampling:
         """As a request has it."""
         return Sampling(self.temperature, self.top_p, self.seed, self.max_tokens)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What answers depend on."""
+        return self.model_dump(exclude=set(NOT_CONTENT))
 
     @property
     def connection(self) -> Connection:

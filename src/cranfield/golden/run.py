@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import CALLS, PLAN, now, read_lines
+from cranfield.agents.settings import NOT_CONTENT
 from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, InputError, UsageError
@@ -27,11 +27,8 @@ from cranfield.golden.role_prompts import NAMES, RolePrompts
 from cranfield.golden.steps.context import StepContext
 from cranfield.repo.history import GitHistory
 from cranfield.repo.secret_files import Withheld, find_withheld
-from cranfield.repo.snapshot import Snapshot, take
+from cranfield.repo.snapshot import Snapshot, snapshot_digest
 from cranfield.version import __version__
-
-_NOT_CONTENT = {"base_url", "api_key_env", "concurrency", "per_minute", "timeout_s"}
-"""Settings of a model that no request depends on: a run may go on with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +57,12 @@ class RunOutcome:
     """Answers that were taken from the run folder."""
 
 
-def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
-    """The files of a commit, by default of HEAD; without git, of the folder as it stands.
-
-    Raises:
-        UsageError: there is no such folder or commit, or it has no files.
-    """
-    found = take(repo, at)
-    if at is None and found.commit:
-        found = take(repo, found.commit)
-    if not found.files:
-        raise UsageError("there are no files to read", path=shown(repo), expected="the folder of a repository")
-    return found
-
-
 def n_planned(folder: RunFolder) -> int | None:
     """Drafts that the plan of a run wants; None of a run over an existing set."""
     if folder.manifest.source != PLANNED:
         return None
     plan = load_plan(folder.path / PLAN)
     return sum(plan.emitted(cell) for cell in plan.cells)
-
-
-def snapshot_digest(snapshot: Snapshot) -> str:
-    """SHA-256 of the paths and contents of all files."""
-    digest = sha256()
-    for path, data in snapshot.each():
-        digest.update(f"{path}\0{sha256(data).hexdigest()}\n".encode("utf-8", "surrogateescape"))
-    return f"sha256:{digest.hexdigest()}"
 
 
 def require_valid(plan: Plan, snapshot: Snapshot) -> None:
@@ -186,7 +161,7 @@ def replace_plan(path: Path, plan: Plan, text: str) -> None:
     """
     with RunFolder.writing(path):
         if _content(load_plan(path / PLAN)) != _content(plan):
-            expected = f"the plan of the run; only budget and {', '.join(sorted(_NOT_CONTENT))} may differ"
+            expected = f"the plan of the run; only budget and {', '.join(sorted(NOT_CONTENT))} may differ"
             raise UsageError("the run has another plan", path=shown(path), expected=expected, hint="begin another run")
         write_text(path / PLAN, [text])
 
@@ -251,5 +226,5 @@ def _check_same(folder: RunFolder, snapshot: Snapshot, prompts: RolePrompts) -> 
 
 def _content(plan: Plan) -> str:
     """What records depend on."""
-    models = {role: settings.model_dump(exclude=_NOT_CONTENT) for role, settings in role_settings(plan).items()}
+    models = {role: settings.content for role, settings in role_settings(plan).items()}
     return repr((models, plan.model_dump(exclude={"budget", "models"})))

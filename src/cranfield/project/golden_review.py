@@ -17,7 +17,6 @@ from cranfield.golden.outcomes import Finding, Rejection
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import PROFILES, Sample
-from cranfield.golden.run import snapshot_digest
 from cranfield.golden.states import State
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.review import VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
@@ -27,7 +26,7 @@ from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.model.review import Disposition
-from cranfield.repo.snapshot import Snapshot, take
+from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 
 NEAR = 5
 """Lines between two cited places that are shown as well."""

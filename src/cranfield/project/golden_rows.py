@@ -39,10 +39,10 @@ from cranfield.golden.rows import (
     queries_without_rows,
     rows_of,
 )
-from cranfield.golden.run import source_snapshot
 from cranfield.model import TestSet
 from cranfield.project.loading import read_stored
 from cranfield.repo.secret_files import find_withheld
+from cranfield.repo.snapshot import source_snapshot
 from cranfield.reporting import Document
 from cranfield.reporting.documents.golden_sets import row_record, rows_document
 from cranfield.testsets.edit import recorded

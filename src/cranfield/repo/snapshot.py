@@ -113,6 +113,28 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     return _tracked(root, commit, listed)
 
 
+def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
+    """The files of a commit, by default of HEAD; without git, of the folder as it stands.
+
+    Raises:
+        UsageError: there is no such folder or commit, or it has no files.
+    """
+    found = take(repo, at)
+    if at is None and found.commit:
+        found = take(repo, found.commit)
+    if not found.files:
+        raise UsageError("there are no files to read", path=str(repo), expected="the folder of a repository")
+    return found
+
+
+def snapshot_digest(snapshot: Snapshot) -> str:
+    """SHA-256 of the paths and contents of all files."""
+    digest = sha256()
+    for path, data in snapshot.each():
+        digest.update(f"{path}\0{sha256(data).hexdigest()}\n".encode("utf-8", "surrogateescape"))
+    return f"sha256:{digest.hexdigest()}"
+
+
 def as_text(data: bytes) -> str | None:
     """Bytes of a file as text with line feeds as line ends and no byte order mark; None where they are no text.
 

@@ -17,7 +17,6 @@ from cranfield.golden.outcomes import AgreementRecord, Finding, RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate, TargetSpan
 from cranfield.golden.review import Reviewable, ReviewOutcome, apply_edits
-from cranfield.golden.run import snapshot_digest
 from cranfield.golden.states import State
 from cranfield.judging.review import ReviewMaterial
 from cranfield.judging.store.database import open_store
@@ -25,7 +24,7 @@ from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, FailureMode, Verdict
 from cranfield.project.golden_review import collect_reviews, make_review_book, material_of
-from cranfield.repo.snapshot import take
+from cranfield.repo.snapshot import snapshot_digest, take
 
 AT = "2026-11-23T14:05:09Z"
 SOURCE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))

@@ -42,8 +42,8 @@ def enter_command(
     goes on with the run.
     """
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
-    from cranfield.golden.run import source_snapshot
     from cranfield.project.loading import read_stored
+    from cranfield.repo.snapshot import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
     from cranfield.words import n_of
 

@@ -42,8 +42,8 @@ def gate_command(
     """
     from cranfield.agents.record_folder import now
     from cranfield.golden.existing import Defaults, gate_reports, import_set
-    from cranfield.golden.run import source_snapshot
     from cranfield.project.loading import load
+    from cranfield.repo.snapshot import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
 
     loaded, snapshot = load(testset), source_snapshot(repo, at)

@@ -21,7 +21,8 @@ def plan_command(
     No model is called. Exit codes: 0 the plan can be run; 2 it cannot, with every problem.
     """
     from cranfield.golden.plan_check import estimate
-    from cranfield.golden.run import require_valid, source_snapshot
+    from cranfield.golden.run import require_valid
+    from cranfield.repo.snapshot import source_snapshot
     from cranfield.reporting.documents.golden import plan_document
 
     found, _ = read_plan(plan)

@@ -109,7 +109,8 @@ def _folder(
 ) -> tuple[Path, Snapshot]:
     """The run folder, new or resumed, and the source that it is of."""
     from cranfield.golden.folder import RunFolder
-    from cranfield.golden.run import create_run, replace_plan, source_snapshot
+    from cranfield.golden.run import create_run, replace_plan
+    from cranfield.repo.snapshot import source_snapshot
 
     if resume is None:
         found, text = read_plan(plan or "")
