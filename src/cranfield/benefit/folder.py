@@ -1,0 +1,132 @@
+"""The folder of an experiment: plan and tasks as they were when it began, cells, preflights, scores, transcripts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from cranfield.agents.record_folder import PLAN, RecordFolder, manifest_of
+from cranfield.agents.settings import Filled, Strict
+from cranfield.benefit.plan import BenefitPlan, load_plan
+from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord
+from cranfield.benefit.tasks import TaskSet, load_tasks
+from cranfield.errors import InputError, ProblemList
+from cranfield.formats.io.files import read_bytes, shown, write_text
+
+TRANSCRIPTS = "transcripts"
+TASKS = "tasks"
+"""Folder of the copy of the tasks."""
+
+
+class Step(StrEnum):
+    """An append-only file of the folder, by its name."""
+
+    PREFLIGHT = "preflight.jsonl"
+    BEGUN = "begun.jsonl"
+    CELLS = "cells.jsonl"
+    SCORES = "scores.jsonl"
+
+
+class ExperimentManifest(Strict):
+    """What an experiment is of. Everything but the times is the same when it is resumed."""
+
+    name: Filled
+    created_at: str
+    cranfield_version: str
+    plan_digest: str
+    labels_digest: str = ""
+    commit: str = ""
+    snapshot_digest: str = ""
+    """Of the paths and contents of all files of the repository; empty: the tasks need none."""
+    notes: tuple[str, ...] = ()
+    schema_version: str = SCHEMA_VERSION
+
+
+class BegunRecord(Strict):
+    """A run of a cell that was begun. Without a `CellRecord` of the same attempt it was interrupted."""
+
+    schema_version: str = SCHEMA_VERSION
+    key: CellKey
+    attempt: int
+    at: str
+
+
+class ExperimentFolder(RecordFolder[ExperimentManifest]):
+    """The files of an experiment."""
+
+    files = Step
+    schema_version = SCHEMA_VERSION
+
+    @classmethod
+    def read_manifest(cls, path: Path) -> ExperimentManifest:
+        """What the experiment is of."""
+        hint = "name the folder that `cranfield benefit run` printed"
+        return manifest_of(path, ExperimentManifest, SCHEMA_VERSION, missing="no experiment", hint=hint)
+
+    @property
+    def plan(self) -> BenefitPlan:
+        """As it was when the experiment began, but for budget and addresses."""
+        return load_plan(self.path / PLAN)
+
+    def tasks(self) -> TaskSet:
+        """The tasks, from their copy."""
+        return load_tasks(self.plan, self.path)
+
+    def cells(self) -> list[CellRecord]:
+        """Every run of a cell, in the order in which they ended.
+
+        Raises:
+            InputError: lines are damaged, or a cell is scored twice.
+        """
+        found = self.read(Step.CELLS, CellRecord)
+        problems, seen = ProblemList(InputError), set[CellKey]()
+        for line, cell in enumerate(found, start=1):
+            if cell.end.is_scored and cell.key in seen:
+                problems.add(f"{cell.key} ended twice", path=shown(self.path / Step.CELLS), line=line)
+            if cell.end.is_scored:
+                seen.add(cell.key)
+        problems.raise_if_any()
+        return found
+
+    def scored_cells(self) -> dict[CellKey, CellRecord]:
+        """Of every cell that ended, the run that is scored."""
+        return {cell.key: cell for cell in self.cells() if cell.end.is_scored}
+
+    def preflights(self) -> list[PreflightRecord]:
+        """Of every time the experiment was run."""
+        return self.read(Step.PREFLIGHT, PreflightRecord)
+
+    def scores(self) -> list[ScoreRecord]:
+        """Scores, in their order."""
+        return self.read(Step.SCORES, ScoreRecord)
+
+    def keep_transcript(self, transcript: Mapping[str, Any]) -> str:
+        """Write a transcript; the same one is written once.
+
+        Returns:
+            Its name: `sha256-....json`.
+        """
+        text = json.dumps(transcript, ensure_ascii=True, sort_keys=True)
+        name = f"sha256-{hashlib.sha256(text.encode()).hexdigest()}.json"
+        folder = self.path / TRANSCRIPTS
+        folder.mkdir(exist_ok=True)
+        if not (folder / name).exists():
+            write_text(folder / name, [text])
+        return name
+
+    def transcript(self, name: str) -> dict[str, Any]:
+        """A transcript by its name.
+
+        Raises:
+            InputError: it is not there, or its content is not what its name says.
+        """
+        path = self.path / TRANSCRIPTS / Path(name).name
+        data = read_bytes(path, InputError)
+        if f"sha256-{hashlib.sha256(data).hexdigest()}.json" != path.name:
+            raise InputError("a transcript was changed", path=shown(path))
+        found: dict[str, Any] = json.loads(data)
+        return found
