@@ -73,8 +73,9 @@ class ErrorClass:
     def fits(self, failure: Failure) -> bool:
         """Whether a failure of a request is of this class."""
         is_of_status = not self.statuses or failure.status in self.statuses
-        is_said = self.says is None or bool(self.says.search(failure.message))
-        return failure.kind in self.kinds and is_of_status and is_said
+        foreign = failure.message  # in the words of a server: there is nothing else to tell some of them apart
+        is_in_words = self.says is None or bool(self.says.search(foreign))
+        return failure.kind in self.kinds and is_of_status and is_in_words
 
 
 def _words(pattern: str) -> re.Pattern[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.answers.places import expected_places
 from cranfield.benefit.plan import BenefitPlan, SuccessBy, TaskSource
@@ -16,6 +16,7 @@ from cranfield.model.query import query_strata
 from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
+    from cranfield.benefit.coding import CodingTask
     from cranfield.model import Query, TestSet
 
 _BY_ID = "id"
@@ -36,7 +37,7 @@ class Task:
     """Lines that the answer lies in."""
     query: Query | None = None
     """Of a golden set."""
-    coding: Any = None
+    coding: CodingTask | None = None
     """Of a file of coding tasks."""
 
 
@@ -71,7 +72,7 @@ def load_tasks(plan: BenefitPlan, folder: Path) -> TaskSet:
         InputError: the file of the tasks cannot be read, with every problem.
         ConfigError: the plan wants strata, values or tasks that the file does not have; with every problem.
     """
-    found = _golden_tasks(plan, folder)
+    found = _coding_tasks(plan, folder) if plan.tasks.coding else _golden_tasks(plan, folder)
     tasks = found.tasks
     problems = [*_only_problems(plan.tasks, tasks), *_strata_problems(plan, tasks)]
     kept = tuple(task for task in tasks if _is_kept(plan.tasks, task))
@@ -101,6 +102,14 @@ def _golden_tasks(plan: BenefitPlan, folder: Path) -> TaskSet:
         gold = expected.spans or label.line_ranges
         tasks.append(Task(query.id, query.text, strata, label.baseline_answerable, tuple(gold), query))
     return TaskSet(tuple(tasks), testset, testset.meta.commit, testset.labels_digest or testset.digest, left_out)
+
+
+def _coding_tasks(plan: BenefitPlan, folder: Path) -> TaskSet:
+    from cranfield.benefit.coding import load_coding_tasks
+
+    file = load_coding_tasks(plan.tasks.coding or "", folder)
+    tasks = [Task(task.id, task.full_prompt, task.strata, task.baseline_answerable, coding=task) for task in file.tasks]
+    return TaskSet(tuple(tasks), labels_digest=file.digest)
 
 
 def _not_scored(by: SuccessBy, *, has_places: bool, label: Label) -> str:
