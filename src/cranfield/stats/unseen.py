@@ -55,3 +55,38 @@ def turning_difference(share: float, mean: float, threshold: float = 0.0) -> flo
         -0.3
     """
     return (threshold - (1 - share) * mean) / share
+
+
+def unanimous_interval(value: float, n: int, *, alpha: float = 0.05, bound: float = 1.0) -> tuple[float, float]:
+    """Interval of the mean of a bounded variable of which a sample has one value only.
+
+        value ± p (bound ± value),  p = 1 - (alpha / 2)^(1/n)
+
+    Student's t has an interval of width 0 there, however few the queries. What they exclude is that a share of more than p of all
+    queries has another value; those can be at either bound.
+
+    Args:
+        value: of every query.
+        n: queries in the sample, 1 or more.
+        alpha: the interval covers 1 - alpha or more.
+        bound: the variable lies between -bound and bound.
+
+    Example:
+        >>> low, high = unanimous_interval(0.0, 30)  # 1 - .025^(1/30) = .1157
+        >>> round(low, 4), round(high, 4)
+        (-0.1157, 0.1157)
+    """
+    share = largest_unseen_share(n, alpha / 2)
+    return value - share * (bound + value), value + share * (bound - value)
+
+
+def unanimous_p(value: float, n: int, *, threshold: float = 0.0, bound: float = 1.0) -> float:
+    """One-sided p-value of "the mean is at the threshold or below", from a sample of n equal values: `unanimous_interval` inverted.
+
+        p = ((bound + threshold) / (bound + value))^n where the value is above the threshold, else 1
+
+    Example:
+        >>> unanimous_p(1.0, 5)  # every task is won: (1 / 2)^5, as in the sign test
+        0.03125
+    """
+    return ((bound + threshold) / (bound + value)) ** n if value > threshold else 1.0

@@ -1,0 +1,166 @@
+"""Paired estimates over tasks: differences, ratios, and McNemar's test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cranfield.benefit.analysis.values import Quantity, Task
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.result import Estimate, McNemar
+from cranfield.stats.bootstrap import bootstrap
+from cranfield.stats.describe import describe
+from cranfield.stats.paired import mcnemar, noninferiority, paired_t
+from cranfield.stats.ratio import ratio_difference
+from cranfield.stats.unseen import unanimous_interval, unanimous_p
+
+RESAMPLED_FROM = 30
+"""Tasks from which the bootstrap is shown beside Student's t: with fewer its intervals are too narrow."""
+
+NO_PAIR = "no task has a value in both arms"
+ONE_TASK = "one task has no spread"
+NO_SPREAD = "all tasks differ by the same amount: no spread, no interval"
+UNANIMOUS = "all tasks differ by the same amount: exact bound of the share of other tasks"
+NO_SUCCESS = "an arm has no success"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Estimates over the tasks of a stratum; a task without a value in both arms is counted as missing."""
+
+    tasks: Sequence[Task]
+    alpha: float
+    seed: int
+    """Of the bootstrap."""
+
+    def lift(self, treatment: Quantity = Quantity.SUCCESS, control: Quantity = Quantity.SUCCESS) -> Estimate:
+        """Treatment less control, of shares."""
+        return self._mean(self.deltas(treatment, control), bound=1.0)
+
+    def more(self, quantity: Quantity) -> Estimate:
+        """Treatment less control."""
+        return self._mean(self.deltas(quantity))
+
+    def saved(self, quantity: Quantity) -> Estimate:
+        """Control less treatment."""
+        return self._mean([-delta for delta in self.deltas(quantity)])
+
+    def ratio(self, quantity: Quantity) -> Estimate:
+        """Geometric mean of treatment over control; a task needs both above 0."""
+        logs = [math.log(t / c) for t, c in self.pairs(quantity) if t > 0 and c > 0]
+        return _mapped(self._mean(logs), math.exp)
+
+    def saved_per_success(self) -> Estimate:
+        """Tokens per success, a ratio of sums over tasks, of control less that of treatment."""
+        pairs = [(task.pair(Quantity.TOKENS), task.pair(Quantity.SUCCESS)) for task in self.tasks]
+        known = [(tokens, success) for tokens, success in pairs if tokens and success]
+        missing = len(self.tasks) - len(known)
+        treatment, control = (
+            ([tokens[arm] for tokens, _ in known], [success[arm] for _, success in known]) for arm in (0, 1)
+        )
+        found = ratio_difference(control, treatment, 1 - self.alpha)
+        if found is None:
+            note = NO_PAIR if not known else ONE_TASK if len(known) == 1 else NO_SUCCESS
+            return Estimate(value=None, n=len(known), n_missing=missing, note=note)
+        value, low, high = found
+        return Estimate(value=value, low=low, high=high, n=len(known), n_missing=missing)
+
+    def pairs(self, quantity: Quantity) -> list[tuple[float, float]]:
+        """Treatment and control of the tasks that have both."""
+        return [pair for task in self.tasks if (pair := task.pair(quantity)) is not None]
+
+    def deltas(self, treatment: Quantity, control: Quantity | None = None) -> list[float]:
+        """Treatment less control of the tasks that have both."""
+        both = (
+            (task.means[ArmRole.TREATMENT][treatment], task.means[ArmRole.CONTROL][control or treatment])
+            for task in self.tasks
+        )
+        return [t - c for t, c in both if t is not None and c is not None]
+
+    def _mean(self, deltas: Sequence[float], bound: float | None = None) -> Estimate:
+        return mean_estimate(deltas, len(self.tasks) - len(deltas), self.alpha, seed=self.seed, bound=bound)
+
+
+def mean_estimate(
+    deltas: Sequence[float], n_missing: int, alpha: float, *, seed: int, bound: float | None = None
+) -> Estimate:
+    """Mean of the differences of tasks, with Student's t, and the bootstrap of tasks beside it.
+
+    Args:
+        deltas: one per task.
+        n_missing: tasks without.
+        alpha: intervals cover 1 - alpha.
+        seed: of the bootstrap.
+        bound: the differences lie between -bound and bound. Where all are equal there is an exact interval then; without a
+            bound there is none.
+    """
+    n, about = len(deltas), describe(deltas)
+    if about.mean is None or about.std is None:
+        return Estimate(value=about.mean, n=n, n_missing=n_missing, note=ONE_TASK if n else NO_PAIR)
+    if not about.std:
+        return _unanimous(about.mean, n, n_missing, alpha, bound)
+    test = paired_t(deltas, alpha=alpha)
+    low, high = test.ci_low, test.ci_high
+    if bound is not None and low is not None and high is not None:
+        low, high = max(low, -bound), min(high, bound)
+    return Estimate(
+        value=about.mean,
+        low=low,
+        high=high,
+        bootstrap=_resampled(deltas, alpha, seed) if n >= RESAMPLED_FROM else None,
+        p=test.p_two_sided,
+        n=n,
+        n_missing=n_missing,
+    )
+
+
+def _unanimous(value: float, n: int, n_missing: int, alpha: float, bound: float | None) -> Estimate:
+    if bound is None:
+        return Estimate(value=value, p=None if value else 1.0, n=n, n_missing=n_missing, note=NO_SPREAD)
+    low, high = unanimous_interval(value, n, alpha=alpha, bound=bound)
+    p = min(1.0, 2 * unanimous_p(abs(value), n, bound=bound))
+    return Estimate(value=value, low=low, high=high, p=p, n=n, n_missing=n_missing, note=UNANIMOUS)
+
+
+def _resampled(deltas: Sequence[float], alpha: float, seed: int) -> tuple[float, float] | None:
+    found = bootstrap(deltas, alpha=alpha, seed=seed)
+    return None if found.ci_low is None or found.ci_high is None else (found.ci_low, found.ci_high)
+
+
+def _mapped(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
+    """The estimate on a rising scale."""
+    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    mapped: dict[str, object] = {name: None if end is None else scale(end) for name, end in ends.items()}
+    if estimate.bootstrap is not None:
+        mapped["bootstrap"] = (scale(estimate.bootstrap[0]), scale(estimate.bootstrap[1]))
+    return estimate.model_copy(update=mapped)
+
+
+def p_of_loss(deltas: Sequence[float], margin: float, alpha: float) -> float | None:
+    """One-sided p-value of "the mean difference of success is -margin or below"; None under two tasks."""
+    about = describe(deltas)
+    if about.mean is None or about.std is None:
+        return None
+    if not about.std:
+        return unanimous_p(about.mean, about.n, threshold=-margin)
+    p = noninferiority(deltas, margin, alpha=alpha).extra["p_noninferior"]
+    return float(p) if isinstance(p, float) else None
+
+
+def mcnemar_of(tasks: Sequence[Task]) -> McNemar:
+    """McNemar's exact test on one binary per task; tasks whose binary is open in an arm are left out."""
+    known = [(t, c) for task in tasks for t, c in [_binaries(task)] if t is not None and c is not None]
+    p = mcnemar([float(c) for _, c in known], [float(t) for t, _ in known]).p_two_sided if known else None
+    return McNemar(
+        n=len(known),
+        both=known.count((True, True)),
+        only_treatment=known.count((True, False)),
+        only_control=known.count((False, True)),
+        neither=known.count((False, False)),
+        p=p,
+    )
+
+
+def _binaries(task: Task) -> tuple[bool | None, bool | None]:
+    return task.binary[ArmRole.TREATMENT], task.binary[ArmRole.CONTROL]

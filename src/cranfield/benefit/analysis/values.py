@@ -1,0 +1,136 @@
+"""From cells to values: each task in each arm, averaged over its seeds. The task is the unit of every test."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from cranfield.benefit.analysis.observation import Arms, Observation
+from cranfield.benefit.plan import ArmRole, BenefitPlan, TokenWeights
+from cranfield.benefit.records import CellUsage
+
+
+class Quantity(StrEnum):
+    """What is averaged over the seeds of a task."""
+
+    SUCCESS = "success"
+    LOWEST_SUCCESS = "lowest_success"
+    HIGHEST_SUCCESS = "highest_success"
+    """Bounds of `success`: what it is if every undecided cell failed, or succeeded."""
+    SUCCESS_WHERE_CALLED = "success_where_called"
+    """Of the cells whose tool under test was called; of all cells in an arm without one."""
+    TOKENS = "tokens"
+    WEIGHTED_TOKENS = "weighted_tokens"
+    TOKENS_OF_SUCCESSES = "tokens_of_successes"
+    TOOL_CALLS = "tool_calls"
+    TURNS = "turns"
+    WALL_S = "wall_s"
+    MONEY = "money"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task with its cells and its values."""
+
+    task_id: str
+    strata: Mapping[str, str]
+    baseline_answerable: bool | None
+    cells: Arms
+    means: Mapping[ArmRole, Mapping[Quantity, float | None]]
+    """Over the scored cells that have a value; None: there is none."""
+    binary: Mapping[ArmRole, bool | None]
+    """The one success that McNemar's test compares."""
+
+    def pair(self, quantity: Quantity) -> tuple[float, float] | None:
+        """Treatment and control; None where one of them has no value."""
+        treatment, control = self.means[ArmRole.TREATMENT][quantity], self.means[ArmRole.CONTROL][quantity]
+        return None if treatment is None or control is None else (treatment, control)
+
+
+def tasks_of(observations: Iterable[Observation], plan: BenefitPlan) -> tuple[Task, ...]:
+    """Group cells by task, in the order of their first cell, and average them."""
+    by_task: dict[str, list[Observation]] = defaultdict(list)
+    for each in observations:
+        by_task[each.key.task_id].append(each)
+    return tuple(_task(task_id, cells, plan) for task_id, cells in by_task.items())
+
+
+def _task(task_id: str, cells: Sequence[Observation], plan: BenefitPlan) -> Task:
+    arms = {
+        role: tuple(sorted((each for each in cells if each.key.arm is role), key=lambda each: each.key.seed))
+        for role in ArmRole
+    }
+    values = _values(plan.weights)
+    means = {role: {name: mean_of(of, arms[role]) for name, of in values.items()} for role in ArmRole}
+    binary = {role: binary_of(arms[role], plan.rule.binary) for role in ArmRole}
+    return Task(task_id, cells[0].strata, cells[0].baseline_answerable, arms, means, binary)
+
+
+Value = Callable[[Observation], float | None]
+
+
+def mean_of(value: Value, cells: Iterable[Observation]) -> float | None:
+    """Mean over the scored cells that have a value."""
+    found = values_of(value, cells)
+    return math.fsum(found) / len(found) if found else None
+
+
+def values_of(value: Value, cells: Iterable[Observation]) -> list[float]:
+    """The values of the scored cells that have one."""
+    return [found for each in cells if each.is_scored and (found := value(each)) is not None]
+
+
+def success(cell: Observation) -> float | None:
+    """1 or 0; None where it is not decided."""
+    return None if cell.success is None else float(cell.success)
+
+
+def tokens(cell: Observation) -> float | None:
+    """Of all requests, those of the tool under test included."""
+    return None if cell.usage is None else cell.usage.total
+
+
+def weighted_tokens(usage: CellUsage | None, weights: TokenWeights) -> float | None:
+    """Tokens of each kind times their weights; None where one kind is not known."""
+    if usage is None:
+        return None
+    kinds = (usage.uncached, usage.cache_read, usage.cache_write, usage.output)
+    by_kind = (weights.uncached, weights.cache_read, weights.cache_write, weights.output)
+    found = [weight * count for weight, count in zip(by_kind, kinds, strict=True) if count is not None]
+    return math.fsum(found) if len(found) == len(kinds) else None
+
+
+def _values(weights: TokenWeights) -> Mapping[Quantity, Value]:
+    def called(cell: Observation) -> float | None:
+        return success(cell) if cell.delivery is None or cell.delivery.called else None
+
+    return {
+        Quantity.SUCCESS: success,
+        Quantity.LOWEST_SUCCESS: lambda cell: float(cell.success or False),
+        Quantity.HIGHEST_SUCCESS: lambda cell: float(cell.success is not False),
+        Quantity.SUCCESS_WHERE_CALLED: called,
+        Quantity.TOKENS: tokens,
+        Quantity.WEIGHTED_TOKENS: lambda cell: weighted_tokens(cell.usage, weights),
+        Quantity.TOKENS_OF_SUCCESSES: lambda cell: tokens(cell) if cell.success else None,
+        Quantity.TOOL_CALLS: lambda cell: None if cell.usage is None else cell.usage.n_tool_calls,
+        Quantity.TURNS: lambda cell: None if cell.usage is None else cell.usage.turns,
+        Quantity.WALL_S: lambda cell: None if cell.usage is None else cell.usage.wall_s,
+        Quantity.MONEY: lambda cell: None if cell.usage is None else cell.usage.money,
+    }
+
+
+def binary_of(cells: Sequence[Observation], rule: Literal["first", "majority", "all"]) -> bool | None:
+    """The success of a task in an arm, by the rule of the plan; None where undecided or missing cells leave it open."""
+    if rule == "first":
+        return cells[0].success if cells and cells[0].is_scored else None
+    scored = [each.success for each in cells if each.is_scored]
+    if not scored:
+        return None
+    needed = len(scored) // 2 + 1 if rule == "majority" else len(scored)
+    if scored.count(True) >= needed:
+        return True
+    return None if scored.count(True) + scored.count(None) >= needed else False

@@ -1,0 +1,172 @@
+"""The rule of the verdict: a claim on success and a claim on tokens in every stratum, adjusted together.
+
+    pays off      success is higher; or tokens are saved and a loss of success of `lift_margin` or more is excluded
+    net cost      success is lower; or more tokens are used, and success is not higher
+
+A claim counts where its p-value, adjusted by Holm over both claims of all strata of one kind, is at most alpha. So the
+probability of any false verdict among these strata is at most alpha where neither success nor tokens differ. That no success
+is lost is a further condition, not another way to a verdict; its p-values are adjusted among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cranfield.benefit.plan import VerdictRule
+from cranfield.benefit.result import Estimate, Verdict
+from cranfield.numbers import MINUS, UNKNOWN, format_level, format_p, format_percent
+from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
+from cranfield.stats.result import holm
+
+_Format = Callable[[float | None], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the verdict of a stratum rests on."""
+
+    lift: Estimate
+    saved: Estimate
+    """Tokens, raw or weighted as the rule says; control less treatment."""
+    p_loss: float | None
+    """One-sided: that success is lower by the margin or more."""
+    std: float | None
+    """Of the differences of success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict of a stratum, with what its family makes of it."""
+
+    verdict: Verdict
+    reason: str
+    p_lift: float | None = None
+    p_saved: float | None = None
+    """Adjusted."""
+    detectable: float | None = None
+    """Smallest true lift that is found with a probability of .8 at alpha over the number of tests of the family."""
+
+
+def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
+    """Give each stratum of one kind its verdict; those with fewer tasks than `min_tasks` are no part of the family."""
+    lifts = [each.lift.p if _is_enough(each.lift, rule) else None for each in family]
+    saved = [each.saved.p if _is_enough(each.lift, rule) and _is_enough(each.saved, rule) else None for each in family]
+    adjusted = holm([*lifts, *saved])
+    n_tests = sum(p is not None for p in adjusted)
+    losses = holm(
+        [
+            None if p is None or each.p_loss is None else min(1.0, 2 * each.p_loss)
+            for p, each in zip(lifts, family, strict=True)
+        ]
+    )
+    found = []
+    for each, p_lift, p_saved, p_loss in zip(
+        family, adjusted[: len(family)], adjusted[len(family) :], losses, strict=True
+    ):
+        claims = _Claims(each, rule, p_lift, p_saved, p_loss, n_tests)
+        found.append(Decision(*claims.verdict(), p_lift, p_saved, claims.detectable))
+    return found
+
+
+def _is_enough(estimate: Estimate, rule: VerdictRule) -> bool:
+    return estimate.n >= rule.min_tasks
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    evidence: Evidence
+    rule: VerdictRule
+    p_lift: float | None
+    p_saved: float | None
+    p_loss: float | None
+    n_tests: int
+
+    @property
+    def detectable(self) -> float | None:
+        alpha, std = self.rule.alpha / max(1, self.n_tests), self.evidence.std
+        return minimal_detectable_effect(std, self.evidence.lift.n, alpha) if std else None
+
+    def verdict(self) -> tuple[Verdict, str]:
+        lift, saved = self.evidence.lift, self.evidence.saved
+        if not _is_enough(lift, self.rule):
+            return (
+                Verdict.INSUFFICIENT,
+                f"Tasks with a success in both arms: {lift.n}; the rule asks for {self.rule.min_tasks}.",
+            )
+        lift_sign, saved_sign = self._sign(lift, self.p_lift), self._sign(saved, self.p_saved)
+        if lift_sign > 0:
+            but = f", for more tokens, {self._tokens()}" if saved_sign < 0 else ""
+            return Verdict.PAYS_OFF, f"Success is higher: {self._lift()}{but}."
+        if saved_sign > 0 and self._sign_of_no_loss():
+            margin = _points(self.rule.lift_margin)
+            return (
+                Verdict.PAYS_OFF,
+                f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points or more is excluded.",
+            )
+        if lift_sign < 0:
+            return Verdict.NET_COST, f"Success is lower: {self._lift()}."
+        if saved_sign < 0:
+            return (
+                Verdict.NET_COST,
+                f"More tokens are used: {self._tokens()}; no lift of success is shown: {self._lift()}.",
+            )
+        return self._undecided(saves=saved_sign > 0)
+
+    def _undecided(self, *, saves: bool) -> tuple[Verdict, str]:
+        if saves:
+            margin = _points(self.rule.lift_margin)
+            return (
+                Verdict.NO_DIFFERENCE,
+                f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points is not excluded: {self._lift()}.",
+            )
+        if self.p_saved is None:
+            saved = self.evidence.saved
+            why = saved.note if _is_enough(saved, self.rule) else f"tokens are known in both arms of {saved.n} tasks"
+            return Verdict.INSUFFICIENT, f"No lift of success is shown: {self._lift()}; {why}."
+        if self.detectable is not None and self.detectable > 1:
+            return (
+                Verdict.INSUFFICIENT,
+                f"Even a lift of 100 points would be missed more often than 1 time in 5: {self.evidence.lift.n} tasks, {self.n_tests} tests.",
+            )
+        power = format_percent(USUAL_POWER)
+        least = "" if self.detectable is None else f"; a lift of {_points(self.detectable)} is found with {power} power"
+        return Verdict.NO_DIFFERENCE, f"Success: {self._lift()}; {self._tokens()}{least}."
+
+    def _sign(self, estimate: Estimate, p: float | None) -> int:
+        """1 or -1 where the claim counts, else 0."""
+        if p is None or p > self.rule.alpha or not estimate.value:
+            return 0
+        return 1 if estimate.value > 0 else -1
+
+    def _sign_of_no_loss(self) -> bool:
+        return self.p_loss is not None and self.p_loss <= self.rule.alpha
+
+    def _lift(self) -> str:
+        lift = self.evidence.lift
+        return f"{_signed_points(lift.value)} points{self._interval(lift, _signed_points)}, adjusted p {format_p(self.p_lift)}"
+
+    def _tokens(self) -> str:
+        saved = self.evidence.saved
+        kind = " price-weighted" if self.rule.tokens == "weighted" else ""
+        return (
+            f"net{kind} tokens a task {_signed_count(saved.value)}{self._interval(saved, _signed_count)}, "
+            f"adjusted p {format_p(self.p_saved)}"
+        )
+
+    def _interval(self, estimate: Estimate, shown: _Format) -> str:
+        if estimate.low is None or estimate.high is None:
+            return ""
+        return f" ({format_level(self.rule.alpha)} CI {shown(estimate.low)} to {shown(estimate.high)})"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _signed_points(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:+.1f}".replace("-", MINUS)
+
+
+def _signed_count(count: float | None) -> str:
+    return UNKNOWN if count is None else f"{count:+,.0f}".replace("-", MINUS)
