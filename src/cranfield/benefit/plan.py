@@ -61,11 +61,13 @@ class ToolServer(Strict):
     """A tool under test: an MCP server, with what travels with it."""
 
     command: tuple[Filled, ...] = ()
-    """Of a server on stdio; no shell reads it."""
+    """Of a server on stdio; no shell reads it. `{python}` is the interpreter of Cranfield."""
     url: str = ""
     """Of a server over HTTP."""
+    headers: Mapping[str, str] = {}
+    """Of requests to the `url`."""
     env: Mapping[str, str] = {}
-    """`{env.NAME}` is filled in: a secret is not written into the plan."""
+    """Of a command. In it, in `headers` and in `url`, `{env.NAME}` is filled in: a secret is not written into the plan."""
     tools: tuple[Filled, ...] = ()
     """Tools of the server that the agent is offered; empty: all."""
     instructions: str = ""

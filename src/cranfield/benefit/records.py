@@ -96,6 +96,8 @@ class Delivery(Strict):
     """Estimated."""
     schema_tokens: _Count | None = None
     """Tokens of the tools' schemas in one request: measured against a request without them, else None."""
+    schema_tokens_estimated: _Count | None = None
+    """By their length: where they cannot be measured, this is all there is."""
     payload_tokens: _Count | None = None
     """Estimated, of all results of these tools."""
 

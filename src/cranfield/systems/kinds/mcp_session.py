@@ -116,6 +116,12 @@ class Session:
         return self._client is not None and self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS
 
     @property
+    def server_label(self) -> str:
+        """Name and version, as the server reports them; empty where it does not."""
+        info = None if self._client is None else self._client.server_info
+        return "" if info is None else f"{info.name} {info.version}".strip()
+
+    @property
     def is_over(self) -> bool:
         """Whether the session has ended."""
         return self._task.done() or (self._program is not None and self._program.has_ended)
