@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,7 @@ from cranfield.agents.budget import TYPICAL_BYTES
 from cranfield.agents.loop import ToolResult
 from cranfield.agents.prompt import clean
 from cranfield.agents.protocol import Tool, ToolCall
+from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
 from cranfield.concurrency.retry import retry_policy
 from cranfield.config.template import ENV, fill, fill_value, placeholders, texts
@@ -46,22 +46,12 @@ _SHOWN_NAMES = 20
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class ServerFault(StrEnum):
-    """Why the tools of a server are not there."""
-
-    NOT_STARTED = "tool_not_started"
-    DIED = "tool_died"
-    """In a run, and it could not be started again."""
-    OTHER_TOOLS = "tool_lists_others"
-    """It lacks a tool of the plan, or lists its tools otherwise than at its first start."""
-
-
 class ToolServerError(Exception):
     """A fault of a server; the message names the server and the reason."""
 
-    def __init__(self, fault: ServerFault, message: str) -> None:
+    def __init__(self, error: CellError, message: str) -> None:
         super().__init__(message)
-        self.fault = fault
+        self.error = error
 
 
 def variables_of(server: ToolServer) -> list[str]:
@@ -115,6 +105,8 @@ class McpTools:
         """All tools of the server, by its own names."""
         self.version = ""
         """Name and version that the server reports."""
+        self.instructions = server.instructions.strip()
+        """How to use the tools: those of the plan, else those of the server."""
         self.n_started = 0
         variables = _variables(name, server)
         self._environment = server_environment(name, server)
@@ -151,7 +143,7 @@ class McpTools:
             if self._session is None:
                 session = Session(self._options)
                 try:
-                    self._note_tools(await self._listed_by(session))
+                    self._note_tools(await self._listed_by(session), session.instructions)
                 except BaseException:
                     await session.close()
                     raise
@@ -174,29 +166,30 @@ class McpTools:
         except (BrokenError, ToolFailedError) as error:
             reason, wrote = str(error), session.stderr_from(0)
         hint = output_hint(self._redactor.redact(wrote))
-        raise self._fault(ServerFault.NOT_STARTED, f"did not start: {reason}{f'; {hint}' if hint else ''}")
+        raise self._fault(CellError.TOOL_NOT_STARTED, f"did not start: {reason}{f'; {hint}' if hint else ''}")
 
-    def _note_tools(self, listed: Mapping[str, McpTool]) -> None:
+    def _note_tools(self, listed: Mapping[str, McpTool], instructions: str) -> None:
         """Take the tools at the first start; compare them at a later one."""
         wanted = self.server.tools or tuple(listed)
         missing = [name for name in wanted if name not in listed]
         if missing or not listed:
             lists = first_of(sorted(listed), _SHOWN_NAMES) or "none"
             lacks = f"has no tool {first_of(missing, _SHOWN_NAMES)}" if missing else "has no tools"
-            raise self._fault(ServerFault.OTHER_TOOLS, f"{lacks}; it lists: {lists}")
+            raise self._fault(CellError.TOOL_CHANGED, f"{lacks}; it lists: {lists}")
         names = {f"{self.name}{SEPARATOR}{name}": name for name in wanted}
         own = {_NOT_IN_A_NAME.sub("_", name): listed[tool] for name, tool in names.items()}
         long = [name for name in own if len(name) > NAME_CHARS]
         if long or len(own) < len(names):
             why = f"over {NAME_CHARS} characters: {first_of(long, 3)}" if long else "two of them are the same"
-            raise self._fault(ServerFault.OTHER_TOOLS, f"names of its tools cannot be sent to a model: {why}")
+            raise self._fault(CellError.TOOL_CHANGED, f"names of its tools cannot be sent to a model: {why}")
         limit = self.server.results_parameter
         if limit and not any(limit in _properties(tool) for tool in own.values()):
-            raise self._fault(ServerFault.OTHER_TOOLS, f"no tool has the argument {limit} of `results_parameter`")
+            raise self._fault(CellError.TOOL_CHANGED, f"no tool has the argument {limit} of `results_parameter`")
         tools = tuple(Tool(name, each.description or "", each.input_schema) for name, each in own.items())
-        if self.tools and tools != tuple(self.tools):
-            raise self._fault(ServerFault.OTHER_TOOLS, "lists its tools otherwise than at its first start")
-        self.tools, self.listed, self._own_names = tools, tuple(listed), own
+        used = self.server.instructions.strip() or self._redacted(instructions).strip()
+        if self.tools and (tools, used) != (tuple(self.tools), self.instructions):
+            raise self._fault(CellError.TOOL_CHANGED, "lists other tools or instructions than at its first start")
+        self.tools, self.listed, self.instructions, self._own_names = tools, tuple(listed), used, own
 
     async def call(self, call: ToolCall) -> ToolResult:
         """Run a call of the model.
@@ -231,7 +224,7 @@ class McpTools:
         answer = await self._send(tool, arguments)
         if isinstance(answer, str) or answer.is_error:
             reason = answer if isinstance(answer, str) else first_line(result_text(answer))
-            raise self._fault(ServerFault.NOT_STARTED, f"{tool} gives no result: {self._redacted(reason)}")
+            raise self._fault(CellError.TOOL_NOT_STARTED, f"{tool} gives no result: {self._redacted(reason)}")
         if answer.structured_content is not None:
             return self._redactor.redact_value(answer.structured_content)
         text = self._redacted(result_text(answer))
@@ -278,8 +271,8 @@ class McpTools:
         try:
             await self.open()
         except ToolServerError as error:
-            fault = ServerFault.DIED if error.fault is ServerFault.NOT_STARTED else error.fault
-            raise ToolServerError(fault, f"{error} (before: {reason})") from None
+            lost = CellError.TOOL_LOST if error.error is CellError.TOOL_NOT_STARTED else error.error
+            raise ToolServerError(lost, f"{error} (before: {reason})") from None
 
     async def aclose(self) -> None:
         """End the session, and the server that was started for it."""
@@ -295,8 +288,8 @@ class McpTools:
         if self._session is session:
             self._session = None
 
-    def _fault(self, fault: ServerFault, text: str) -> ToolServerError:
-        return ToolServerError(fault, printable(self._redactor.redact(f"the tool {self.name} {text}")))
+    def _fault(self, error: CellError, text: str) -> ToolServerError:
+        return ToolServerError(error, printable(self._redactor.redact(f"the tool {self.name} {text}")))
 
     def _redacted(self, text: str) -> str:
         return clean(self._redactor.redact(text))

@@ -122,6 +122,11 @@ class Session:
         return "" if info is None else f"{info.name} {info.version}".strip()
 
     @property
+    def instructions(self) -> str:
+        """How to use its tools, as the server sends it; empty where it does not."""
+        return (self._client.instructions if self._client is not None else None) or ""
+
+    @property
     def is_over(self) -> bool:
         """Whether the session has ended."""
         return self._task.done() or (self._program is not None and self._program.has_ended)
