@@ -195,20 +195,33 @@ def blind_answers(
         seed: of the order in which answers are judged, and of their ids.
     """
     found = []
-    for query in testset.queries:
-        label, expected = testset.labels.get(query.id, Label()), expected_places(testset, query.id)
-        if not (expected or label.must_mention or label.must_not_mention):
-            continue
-        answered = answers.get(query.id, Answered())
-        text, hidden, question = redact(answered.text), _redacted(label, redact), redact(query.text)
-        blind_id = _blind_id(seed, query.id)
-        found.append(BlindAnswer(query.id, blind_id, question, answered, text, expected, hidden, query.id in answers))
+    for query_id in testset.query_ids:
+        item = blind_answer(testset, query_id, answers.get(query_id), redact=redact, blind_id=_blind_id(seed, query_id))
+        if item.expected or item.label.must_mention or item.label.must_not_mention:
+            found.append(item)
     scored = {item.query_id for item in found}
     return BlindAnswers(
         tuple(sorted(found, key=lambda item: item.blind_id)),
         testset,
         tuple(query_id for query_id in answers if query_id not in testset.by_id),
-        tuple(query.id for query in testset.queries if query.id not in scored),
+        tuple(query_id for query_id in testset.query_ids if query_id not in scored),
+    )
+
+
+def blind_answer(
+    testset: TestSet, query_id: str, answered: Answered | None, *, redact: Redact, blind_id: str
+) -> BlindAnswer:
+    """Prepare one answer; None is scored as an empty one."""
+    given = answered or Answered()
+    return BlindAnswer(
+        query_id,
+        blind_id,
+        redact(testset.by_id[query_id].text),
+        given,
+        redact(given.text),
+        expected_places(testset, query_id),
+        _redacted(testset.labels.get(query_id, Label()), redact),
+        answered is not None,
     )
 
 
@@ -220,13 +233,23 @@ async def score_answers(blind: BlindAnswers, judge: Judge | None = None) -> Scor
         judge: None: structure alone, and the facts that rules decide.
     """
     rules = blind.testset.matching
-    scores = await asyncio.gather(*(_score(item, rules, judge) for item in blind.answers))
+    scores = await asyncio.gather(*(score_answer(item, rules, judge) for item in blind.answers))
     place = {query_id: number for number, query_id in enumerate(blind.testset.query_ids)}
     ordered = sorted(scores, key=lambda score: place[score.query_id])
     return ScoredAnswers(tuple(ordered), blind.unknown, blind.unlabelled, judge)
 
 
-async def _score(item: BlindAnswer, rules: MatchingRules, judge: Judge | None) -> AnswerScore:
+async def score_answer(
+    item: BlindAnswer, rules: MatchingRules, judge: Judge | None, *, with_narrative: bool = True
+) -> AnswerScore:
+    """Score one answer.
+
+    Args:
+        item: from `blind_answer`.
+        rules: how places are compared.
+        judge: None: no model is asked.
+        with_narrative: whether the narrative is rated where the structure is complete.
+    """
     found = score_structure(item.answered, item.expected, rules)
     facts = await score_facts(item.text, item.label, judge)
     narrative: NarrativeScore | NoNarrative
@@ -234,7 +257,7 @@ async def _score(item: BlindAnswer, rules: MatchingRules, judge: Judge | None) -
         narrative = NoNarrative.NO_REFERENCE
     elif not found.complete:
         narrative = NoNarrative.STRUCTURE
-    elif judge is None:
+    elif judge is None or not with_narrative:
         narrative = NoNarrative.NO_JUDGE
     else:
         narrative = await score_narrative(item.text, item.question, item.label.narrative, judge)

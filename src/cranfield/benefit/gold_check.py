@@ -1,0 +1,109 @@
+"""Before a run: whether every task can be scored. Its gold answer must succeed, an empty one and a wrong one must not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cranfield.answers.places import Answered, expected_places
+from cranfield.benefit.coding import CodingTask
+from cranfield.benefit.plan import BenefitPlan
+from cranfield.benefit.records import ScoreReason
+from cranfield.benefit.redaction import redaction_of
+from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, SealedScore, required_checks
+from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.errors import Problem
+from cranfield.model.label import Label
+
+
+class ScoringFault(StrEnum):
+    """What is wrong with how a task is scored."""
+
+    GOLD_FAILS = "gold_fails"
+    EMPTY_PASSES = "empty_passes"
+    TRAP_PASSES = "trap_passes"
+    NO_REFERENCE = "no_reference"
+    NOT_CHECKED = "not_checked"
+    """A check that the plan needs cannot run here."""
+
+
+_SENTENCES: Mapping[ScoringFault, str] = {
+    ScoringFault.GOLD_FAILS: "the gold answer is no success",
+    ScoringFault.EMPTY_PASSES: "an empty answer is a success",
+    ScoringFault.TRAP_PASSES: "a wrong answer of the task is a success",
+    ScoringFault.NO_REFERENCE: "it has no reference solution, so that its checks are not known to be right",
+    ScoringFault.NOT_CHECKED: "a check that the plan needs cannot run here",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFault:
+    """A task that cannot be scored."""
+
+    task_id: str
+    kind: ScoringFault
+    why: ScoreReason | None = None
+    detail: str = ""
+
+    @property
+    def problem(self) -> Problem:
+        """As an error reports it."""
+        parts = [_SENTENCES[self.kind], *([f"({self.why})"] if self.why else [])]
+        return Problem(f"task {self.task_id}: {' '.join(parts)}", got=self.detail)
+
+
+async def check_scoring(plan: BenefitPlan, tasks: TaskSet, checkers: Checkers | None = None) -> tuple[TaskFault, ...]:
+    """The tasks that cannot be scored, in their order. No model is called: rules decide gold and empty answers.
+
+    Args:
+        plan: with its rule of success, and the names that are redacted, of the labels too.
+        tasks: of the plan.
+        checkers: target of code to its checker.
+    """
+    scorer = Scorer(tasks, plan.success, redact=redaction_of(plan), checkers=checkers)
+    found = await asyncio.gather(*(_check(plan, tasks, task, scorer) for task in tasks.tasks))
+    return tuple(fault for faults in found for fault in faults)
+
+
+async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) -> list[TaskFault]:
+    coding: CodingTask | None = task.coding
+    faults = []
+    if coding is not None and not coding.reference:
+        faults.append(TaskFault(task.id, ScoringFault.NO_REFERENCE))
+    else:
+        gold = await scorer.score(gold_answer(tasks, task))
+        if gold.why is ScoreReason.CHECK_MISSING:
+            return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold))]
+        if gold.success is not True:
+            faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
+    empty = await scorer.score(SealedAnswer("empty", task.id, Answered()))
+    if empty.success is not False:
+        faults.append(TaskFault(task.id, ScoringFault.EMPTY_PASSES, empty.why))
+    if coding is not None:
+        required = required_checks(plan.success, coding)
+        for trap in coding.traps:
+            if trap.fails in required:
+                score = await scorer.score(SealedAnswer("trap", task.id, Answered(), trap.files))
+                if score.success is not False:
+                    faults.append(TaskFault(task.id, ScoringFault.TRAP_PASSES, score.why, trap.symbol))
+    return faults
+
+
+def gold_answer(tasks: TaskSet, task: Task) -> SealedAnswer:
+    """The answer that the label, or the reference solution, calls right."""
+    if task.coding is not None:
+        return SealedAnswer("gold", task.id, Answered(), task.coding.reference)
+    if tasks.testset is None:
+        raise ValueError("questions have a test set")
+    label, expected = tasks.testset.labels.get(task.id, Label()), expected_places(tasks.testset, task.id)
+    text = "\n".join(f"- {fact.text}" for fact in label.must_mention)
+    return SealedAnswer("gold", task.id, Answered(text, expected.entities, expected.files, expected.spans))
+
+
+def _states(score: SealedScore) -> str:
+    """Checks that did not pass, and the first finding."""
+    open_checks = [f"{check} {state}" for check, state in score.checks.items() if state != "passed"]
+    findings = [str(each.get("message", "")) for each in score.findings[:1]]
+    return "; ".join([", ".join(open_checks), *findings]).strip("; ")

@@ -1,0 +1,106 @@
+"""Why an arm succeeds: how much of the gold lines its agent read, turn by turn, and how much of that its answer uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from cranfield.answers.places import Named
+from cranfield.benefit.records import ReadLines
+from cranfield.benefit.result import Reading
+from cranfield.matching.place import path_of
+from cranfield.model import MatchingRules
+from cranfield.model.label import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class CellReading:
+    """What one cell read."""
+
+    recall: float | None
+    """Of the gold lines; None: there are none."""
+    by_turn: tuple[float, ...]
+    """After turn 1, 2, ...; empty where there are no gold lines."""
+    used: float | None
+    """Share of the gold spans of which a line was read and that the answer names."""
+    lines: int
+    """Of all files, each line once."""
+
+
+def cell_reading(
+    reads: Sequence[ReadLines], gold: Sequence[Lines], named: Named | None, n_turns: int, rules: MatchingRules
+) -> CellReading:
+    """What a cell read of the gold lines.
+
+    An answer names a span where it names lines that overlap it; or its file, where it names no lines of that file.
+
+    Args:
+        reads: lines that tools showed.
+        gold: spans that a complete answer rests on; lines of overlapping spans count once.
+        named: places that the answer names; None: not known, and nothing is known of what was used.
+        n_turns: of the cell.
+        rules: how paths are compared.
+    """
+    shown = [(path_of(read.path, rules), read) for read in reads]
+    n_lines = sum(
+        _n_covered((read.start, read.end) for path, read in shown if path == each) for each in {p for p, _ in shown}
+    )
+    spans = tuple(dict.fromkeys(Lines(path_of(span.file, rules), span.start, span.end) for span in gold))
+    wanted = {(span.file, line) for span in spans for line in range(span.start, span.end + 1)}
+    if not wanted:
+        return CellReading(None, (), None, n_lines)
+    n_new = [0] * max([n_turns, 1, *(read.turn for read in reads)])
+    found: set[tuple[str, int]] = set()
+    for path, read in sorted(shown, key=lambda each: each[1].turn):
+        seen = {(file, line) for file, line in wanted if file == path and read.start <= line <= read.end} - found
+        n_new[max(read.turn, 1) - 1] += len(seen)
+        found |= seen
+    by_turn = tuple(n / len(wanted) for n in accumulate(n_new))
+    is_read = [any((span.file, line) in found for line in range(span.start, span.end + 1)) for span in spans]
+    used = None if named is None else sum(r and _is_named(s, named) for r, s in zip(is_read, spans, strict=True))
+    return CellReading(by_turn[-1], by_turn, None if used is None else used / len(spans), n_lines)
+
+
+def arm_reading(cells: Mapping[str, Sequence[CellReading]]) -> Reading:
+    """Means over tasks of means over their cells.
+
+    Args:
+        cells: task id to its cells in one arm.
+    """
+    tasks = [list(found) for found in cells.values() if any(cell.recall is not None for cell in found)]
+    longest = max((len(cell.by_turn) for found in tasks for cell in found), default=0)
+    return Reading(
+        n_tasks=len(tasks),
+        gold_recall=_mean(_mean(cell.recall for cell in found) for found in tasks),
+        gold_used=_mean(_mean(cell.used for cell in found) for found in tasks),
+        lines_read=_mean(_mean(cell.lines for cell in found) for found in tasks),
+        recall_by_turn=tuple(
+            _mean(_mean(_at(cell.by_turn, turn) for cell in found) for found in tasks) or 0.0 for turn in range(longest)
+        ),
+    )
+
+
+def _at(by_turn: Sequence[float], turn: int) -> float | None:
+    return by_turn[min(turn, len(by_turn) - 1)] if by_turn else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _is_named(span: Lines, named: Named) -> bool:
+    in_file = [lines for lines in named.spans if lines.file == span.file]
+    if in_file:
+        return any(lines.start <= span.end and span.start <= lines.end for lines in in_file)
+    return span.file in named.files
+
+
+def _n_covered(ranges: Iterable[tuple[int, int]]) -> int:
+    """Lines of ranges, each once."""
+    total = last = 0
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start - 1, last))
+        last = max(last, end)
+    return total

@@ -1,0 +1,176 @@
+"""What a scorer must not read: names of tools, servers and arms, by which an answer would say in which arm it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import get_args
+from urllib.parse import urlsplit
+
+from cranfield.answers.score import REDACTED, Redact, redaction
+from cranfield.benefit.plan import BenefitPlan, NativeTool
+from cranfield.benefit.records import CellRecord, PreflightRecord
+
+NATIVE: tuple[str, ...] = get_args(NativeTool)
+MCP = "mcp"
+MACHINE = "path of this machine"
+GENERIC = frozenset(
+    [
+        "agent",
+        "answer",
+        "arm",
+        "baseline",
+        "client",
+        "code",
+        "codebase",
+        "context",
+        "control",
+        "docs",
+        "index",
+        "local",
+        "main",
+        "mcp",
+        "node",
+        "none",
+        "npx",
+        "python",
+        "query",
+        "repo",
+        "repository",
+        "retrieval",
+        "search",
+        "server",
+        "source",
+        "test",
+        "tool",
+        "tools",
+        "treatment",
+        "uvx",
+        "with",
+        "without",
+    ]
+)
+"""Words of prose, which do not give an arm away where they are no code: a tool may be called one of these."""
+_JOINT = re.compile(r"[\W_]+")
+_PLAIN = re.compile(r"[a-z]+")
+_START, _END = r"(?<![^\W_])", r"(?![^\W_])"
+_BETWEEN = r"[\W_]{0,3}"
+_FEWEST_LETTERS = 3
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """Removes names, and what the expressions of the plan find. The same for every answer and every label."""
+
+    patterns: Mapping[str, re.Pattern[str]]
+    """Name to what finds it."""
+    of_plan: Redact
+
+    def __call__(self, text: str) -> str:
+        """The text without them."""
+        for pattern in self.patterns.values():
+            text = pattern.sub(REDACTED, text)
+        return self.of_plan(text)
+
+    def found(self, text: str) -> frozenset[str]:
+        """The names that stand in a text."""
+        return frozenset(name for name, pattern in self.patterns.items() if pattern.search(text))
+
+
+def redaction_of(
+    plan: BenefitPlan, cells: Iterable[CellRecord] = (), preflight: Iterable[PreflightRecord] = ()
+) -> Redaction:
+    """What is redacted in an experiment.
+
+    - keys of tools in the plan, names of MCP servers: wherever they stand, with any joint (`know-code`, `KnowCode`);
+    - names of arms, of the tools of these servers, and words of their commands: so too, unless they may be prose (one
+      word of lower-case letters): those as code or beside the word "tool" only;
+    - native tools that one arm has and the other has not;
+    - `mcp__...`, "MCP tool", and paths below the home folder and the repository of this machine;
+    - what `success.redact` of the plan finds.
+
+    Raises:
+        UsageError: with every expression of the plan that is none.
+    """
+    records = list(preflight)
+    products = {*plan.tools, *(record.server.split()[0] for record in records if record.server.strip())}
+    others = {name for arm in plan.arms.values() for name in [arm.name]}
+    for server in plan.tools.values():
+        others |= {*server.tools, *_words_of_command(server.command), *_words_of_host(server.url)}
+    others |= {tool for record in records for tool in record.tools}
+    others |= {_own_name(tool) for cell in cells for tool in cell.usage.tool_calls} - set(NATIVE)
+    native: list[set[str]] = [set(arm.native) for arm in plan.arms.values()]
+    others |= set.union(*native) - set.intersection(*native)
+    patterns = {name: _anywhere(name) for name in sorted(products) if name.lower() not in GENERIC}
+    for name in sorted((others | products) - patterns.keys()):
+        if len(name) >= _FEWEST_LETTERS:
+            patterns[name] = _as_code(name) if _PLAIN.fullmatch(name) else _anywhere(name)
+    longest_first = dict(sorted(patterns.items(), key=lambda item: (-len(item[0]), item[0])))
+    return Redaction({MCP: _MCP, **longest_first, **_paths(plan)}, redaction(plan.success.redact))
+
+
+@dataclass(frozen=True)
+class LeakFinder:
+    """Names of tools and arms that an answer says and its task does not."""
+
+    redaction: Redaction
+    texts: Mapping[str, str]
+    """Task id to all that the task says: its prompt, and its label."""
+
+    @cached_property
+    def _own(self) -> dict[str, frozenset[str]]:
+        return {task_id: self.redaction.found(text) for task_id, text in self.texts.items()}
+
+    def leaks(self, task_id: str, text: str) -> tuple[str, ...]:
+        """In the order of the alphabet."""
+        return tuple(sorted(self.redaction.found(text) - self._own[task_id]))
+
+
+_MCP = re.compile(rf"{_START}mcp(?:__\w+|[ -]tools?{_END})", re.IGNORECASE)
+
+
+def _own_name(tool: str) -> str:
+    """`search` of `mcp__knowcode__search`."""
+    return tool.rpartition("__")[2] or tool
+
+
+def _words_of_command(command: Iterable[str]) -> set[str]:
+    """Names of programs and packages: `knowcode-mcp` of `/usr/bin/knowcode-mcp` and of `knowcode-mcp==0.5`."""
+    words = (re.split(r"[=<>@~\[]", part.lstrip("@"))[0] for part in command if not part.startswith("-"))
+    stems = {PurePosixPath(word).name.removesuffix(".py").removesuffix(".js") for word in words}
+    return {stem for stem in stems if stem and stem.lower().rstrip("0123456789.") not in GENERIC}
+
+
+def _words_of_host(url: str) -> set[str]:
+    host = urlsplit(url).hostname or ""
+    return {label for label in host.split(".")[:-1] if not label.isdigit()} - {"www", "localhost"}
+
+
+def _paths(plan: BenefitPlan) -> dict[str, re.Pattern[str]]:
+    roots = {str(Path.home())} | ({str(Path(plan.repo).resolve())} if plan.repo else set())
+    alternatives = "|".join(re.escape(root) for root in sorted(roots, key=len, reverse=True) if root.count("/") > 0)
+    found = re.compile(rf"(?<![\w/])(?:{alternatives})(?:/[\w.@+~-]+)+") if alternatives else None
+    return {} if found is None else {MACHINE: found}
+
+
+def _joined(name: str) -> str:
+    return _BETWEEN.join(re.escape(part) for part in _JOINT.split(name) if part)
+
+
+def _anywhere(name: str) -> re.Pattern[str]:
+    return re.compile(f"{_START}{_joined(name)}{_END}", re.IGNORECASE)
+
+
+def _as_code(word: str) -> re.Pattern[str]:
+    """In backticks, called, after `__`, or beside the word `tool`."""
+    forms: list[Callable[[str], str]] = [
+        lambda w: f"(?<=`){w}(?=`)",
+        lambda w: rf"(?<![\w.:/]){w}(?=\()",
+        lambda w: f"(?<=__){w}{_END}",
+        lambda w: rf"{_START}{w}(?=['\"]? tools?{_END})",
+        lambda w: rf"(?<=\btool ){w}{_END}",
+    ]
+    return re.compile("|".join(form(word) for form in forms), re.IGNORECASE)
