@@ -11,8 +11,10 @@ from typing import get_args
 from urllib.parse import urlsplit
 
 from cranfield.answers.score import REDACTED, Redact, redaction
-from cranfield.benefit.plan import BenefitPlan, NativeTool
+from cranfield.benefit.plan import ArmRole, BenefitPlan, NativeTool
 from cranfield.benefit.records import CellRecord, PreflightRecord
+from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.model.label import Label
 
 NATIVE: tuple[str, ...] = get_args(NativeTool)
 MCP = "mcp"
@@ -102,8 +104,8 @@ def redaction_of(
         others |= {*server.tools, *_words_of_command(server.command), *_words_of_host(server.url)}
     others |= {tool for record in records for tool in record.tools}
     others |= {_own_name(tool) for cell in cells for tool in cell.usage.tool_calls} - set(NATIVE)
-    native: list[set[str]] = [set(arm.native) for arm in plan.arms.values()]
-    others |= set.union(*native) - set.intersection(*native)
+    treatment, control = (frozenset[str](plan.arms[role].native) for role in ArmRole)
+    others |= treatment ^ control
     patterns = {name: _anywhere(name) for name in sorted(products) if name.lower() not in GENERIC}
     for name in sorted((others | products) - patterns.keys()):
         if len(name) >= _FEWEST_LETTERS:
@@ -117,15 +119,20 @@ class LeakFinder:
     """Names of tools and arms that an answer says and its task does not."""
 
     redaction: Redaction
-    texts: Mapping[str, str]
-    """Task id to all that the task says: its prompt, and its label."""
+    tasks: TaskSet
 
     @cached_property
     def _own(self) -> dict[str, frozenset[str]]:
-        return {task_id: self.redaction.found(text) for task_id, text in self.texts.items()}
+        return {task.id: self.redaction.found(self._says(task)) for task in self.tasks.tasks}
 
-    def leaks(self, task_id: str, text: str) -> tuple[str, ...]:
-        """In the order of the alphabet."""
+    def _says(self, task: Task) -> str:
+        testset = self.tasks.testset
+        label = testset.labels.get(task.id, Label()) if testset is not None else Label()
+        facts = (fact.text for fact in (*label.must_mention, *label.must_not_mention))
+        return "\n".join([task.prompt, label.narrative, *facts])
+
+    def __call__(self, task_id: str, text: str) -> tuple[str, ...]:
+        """The names in an answer to a task, in the order of the alphabet."""
         return tuple(sorted(self.redaction.found(text) - self._own[task_id]))
 
 

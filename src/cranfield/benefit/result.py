@@ -221,6 +221,8 @@ class BenefitResult(Strict):
     cranfield_benefit_result: Literal[1] = 1
     version: str = ""
     """`1.0`: another minor number for another run of the same plan, another major one for another plan."""
+    run: str = ""
+    """Name of the folder of the experiment."""
     made_at: str = ""
     name: str
     plan_digest: str

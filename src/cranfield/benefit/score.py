@@ -195,7 +195,7 @@ def unseal(
     scores: Mapping[str, SealedScore],
     cells: Mapping[CellKey, CellRecord],
     tasks: TaskSet,
-    leaks: Callable[[str, str], tuple[str, ...]] = lambda task_id, text: (),
+    leaks: Callable[[str, str], tuple[str, ...]],
 ) -> list[ScoreRecord]:
     """Join scores to their cells; a run that reached a limit is a failure whatever its score.
 
@@ -225,7 +225,7 @@ def unseal(
             gold_recall=reading.recall,
             recall_by_turn=reading.by_turn,
             gold_used=reading.used,
-            redacted=leaks(cell.key.task_id, _text(cell)),
+            redacted=leaks(cell.key.task_id, cell.answer),
         )
         found.append(record)
     return found
@@ -240,10 +240,6 @@ def reading_of(cell: CellRecord, tasks: TaskSet) -> CellReading:
         answered = answered_of(cell) if cell.end is CellEnd.ANSWERED else Answered()
         named = named_places(answered, expected_places(testset, task.id), rules)
     return cell_reading(cell.reads, task.gold, named, cell.usage.turns or 0, rules)
-
-
-def _text(cell: CellRecord) -> str:
-    return "\n".join([cell.answer, *cell.files.values()])
 
 
 def _why_of_facts(facts: FactsScore | None) -> ScoreReason:

@@ -1,0 +1,254 @@
+"""What makes a comparison invalid, and what is a caveat of it: a table of rules over the records of an experiment.
+
+| kind | void |
+|---|---|
+| `control_incompetent` | yes: see `competence` |
+| `control_without_native_tools` | no: it was planned |
+| `native_tools_differ` | yes |
+| `preflight_failed`, `tool_changed`, `commit_differs` | yes |
+| `tool_not_delivered` | over 10 % of the cells of an arm |
+| `tool_not_answered` | over half of the cells that called it |
+| `tool_never_called` | no: the lift is that of offering it |
+| `incomplete` | under half of the pairs |
+| `infrastructure_differs` | yes: one arm lost over 5 % of its cells more than the other |
+| `model_differs`, `agent_differs` | between the arms: yes; over time: no |
+| `undecided` | over 10 % of the cells of an arm |
+| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent` | no |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
+from cranfield.benefit.result import Validity, ValidityKind
+from cranfield.words import and_list, n_of
+
+MOST_UNDELIVERED = 0.1
+MOST_UNANSWERED = 0.5
+FEWEST_PAIRS = 0.5
+MOST_UNDECIDED = 0.1
+MOST_LOST_MORE = 0.05
+SAME_ANSWERS = 0.5
+_COMMIT = "commit"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The records of an experiment."""
+
+    plan: BenefitPlan
+    planned: Sequence[CellKey]
+    runs: Sequence[CellRecord]
+    """Every run of every cell."""
+    scores: Mapping[CellKey, ScoreRecord]
+    preflights: Sequence[PreflightRecord]
+    commit: str
+    """Of the golden set; empty: it has none."""
+    read_commit: str
+    """Of the repository that was read; empty: without git."""
+
+    @cached_property
+    def cells(self) -> Mapping[CellKey, CellRecord]:
+        """The scored run of each cell that has one."""
+        return {run.key: run for run in self.runs if run.end.is_scored}
+
+    @cached_property
+    def by_arm(self) -> Mapping[ArmRole, Sequence[CellRecord]]:
+        """Scored runs, by arm."""
+        return {role: [cell for key, cell in self.cells.items() if key.arm is role] for role in ArmRole}
+
+    @cached_property
+    def pairs(self) -> Sequence[tuple[CellRecord, CellRecord]]:
+        """Treatment and control of every task and seed of which both are scored."""
+        found = defaultdict[tuple[str, int], dict[ArmRole, CellRecord]](dict)
+        for key, cell in self.cells.items():
+            found[key.task_id, key.seed][key.arm] = cell
+        return [(arms[ArmRole.TREATMENT], arms[ArmRole.CONTROL]) for arms in found.values() if len(arms) > 1]
+
+    def name(self, role: ArmRole) -> str:
+        """`treatment (knowcode)`."""
+        return f"{role.value} ({self.plan.arms[role].name})"
+
+
+Rule = Callable[[Evidence], Iterator[Validity]]
+
+
+def validity(evidence: Evidence) -> tuple[Validity, ...]:
+    """Everything that is wrong, what is void first."""
+    found = [each for rule in RULES for each in rule(evidence)]
+    return tuple(sorted(found, key=lambda each: not each.is_void))
+
+
+def _native_tools(evidence: Evidence) -> Iterator[Validity]:
+    if not evidence.plan.repo:
+        return
+    treatment, control = (frozenset(evidence.plan.arms[role].native) for role in ArmRole)
+    if not control:
+        message = "the control arm has no tools to search and read: the lift is over an agent that cannot look"
+        yield Validity(kind=ValidityKind.CONTROL_WITHOUT_NATIVE, is_void=False, message=message)
+    elif treatment != control:
+        names = and_list(sorted(treatment ^ control))
+        message = f"only one arm has {names}: the arms differ in more than the tool under test"
+        yield Validity(kind=ValidityKind.NATIVE_TOOLS_DIFFER, is_void=True, message=message)
+
+
+def _preflights(evidence: Evidence) -> Iterator[Validity]:
+    by_tool = defaultdict[tuple[ArmRole, str], list[PreflightRecord]](list)
+    for record in evidence.preflights:
+        by_tool[record.arm, record.tool].append(record)
+    for role in evidence.plan.arms:
+        for tool in evidence.plan.arms[role].tools:
+            records = by_tool[role, tool]
+            last = records[-1] if records else None
+            if last is None or not last.ok:
+                why = last.message if last is not None else "it was not asked what it serves"
+                message = f"{tool} of {evidence.name(role)}: {why or 'its preflight failed'}"
+                yield Validity(kind=ValidityKind.PREFLIGHT_FAILED, is_void=True, message=message)
+            good = [record for record in records if record.ok]
+            states = [(record.found, record.server, record.tools, record.schema_digest) for record in good]
+            if any(state != states[0] for state in states):
+                message = f"{tool} of {evidence.name(role)} was another one in a later part of the run"
+                yield Validity(kind=ValidityKind.TOOL_CHANGED, is_void=True, message=message)
+
+
+def _commits(evidence: Evidence) -> Iterator[Validity]:
+    found = {"the repository": evidence.read_commit}
+    found |= {record.tool: str(record.found.get(_COMMIT) or "") for record in evidence.preflights if record.ok}
+    for name, commit in found.items():
+        n = min(len(commit), len(evidence.commit))
+        if n and commit[:n] != evidence.commit[:n]:
+            message = f"{name} is at commit {commit[:12]}, the golden set at {evidence.commit[:12]}"
+            yield Validity(kind=ValidityKind.COMMIT_DIFFERS, is_void=True, message=message)
+
+
+def _delivery(evidence: Evidence) -> Iterator[Validity]:
+    for role, cells in evidence.by_arm.items():
+        if not evidence.plan.arms[role].tools or not cells:
+            continue
+        arm, n = evidence.name(role), len(cells)
+        without = sum(cell.delivery is None or not cell.delivery.offered for cell in cells)
+        if without:
+            message = f"{without} of {n_of(n, 'cells')} of {arm} ran without the tool"
+            is_void = without > MOST_UNDELIVERED * n
+            yield Validity(kind=ValidityKind.TOOL_NOT_DELIVERED, is_void=is_void, message=message)
+        calling = [cell.delivery for cell in cells if cell.delivery is not None and cell.delivery.called]
+        if not calling and without < n:
+            message = f"no agent of {arm} called the tool: the lift is that of offering it"
+            yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
+        silent = sum(not delivery.answered for delivery in calling)
+        if silent:
+            message = f"the tool answered no call in {silent} of {n_of(len(calling), 'cells')} of {arm} that called it"
+            is_void = silent > MOST_UNANSWERED * len(calling)
+            yield Validity(kind=ValidityKind.TOOL_NOT_ANSWERED, is_void=is_void, message=message)
+
+
+def _complete(evidence: Evidence) -> Iterator[Validity]:
+    n_pairs = len({(key.task_id, key.seed) for key in evidence.planned})
+    n = len(evidence.pairs)
+    lost = {role: _n_lost(evidence, role) for role in ArmRole}
+    if n < n_pairs:
+        failed = f"; infrastructure failed in {n_of(sum(lost.values()), 'cells')}" if any(lost.values()) else ""
+        message = f"partial: {n} of {n_of(n_pairs, 'pairs')} of cells are scored{failed}"
+        is_void = n < FEWEST_PAIRS * n_pairs
+        yield Validity(kind=ValidityKind.INCOMPLETE, is_void=is_void, message=message)
+    more = max(ArmRole, key=lambda role: lost[role])
+    less = min(ArmRole, key=lambda role: lost[role])
+    if lost[more] - lost[less] > max(1, MOST_LOST_MORE * n_pairs):
+        message = f"infrastructure failed in {lost[more]} cells of {evidence.name(more)} and in {lost[less]} of {evidence.name(less)}: what is left is a selection"
+        yield Validity(kind=ValidityKind.INFRASTRUCTURE_DIFFERS, is_void=True, message=message)
+
+
+def _n_lost(evidence: Evidence, role: ArmRole) -> int:
+    """Cells that were run and have no scored run."""
+    return len({run.key for run in evidence.runs if run.key.arm is role} - evidence.cells.keys())
+
+
+def _models(evidence: Evidence) -> Iterator[Validity]:
+    names = {role: {name for cell in cells for name in cell.models} for role, cells in evidence.by_arm.items()}
+    unknown = [evidence.name(role) for role, cells in evidence.by_arm.items() if cells and not names[role]]
+    if unknown:
+        message = f"no provider reported the model of {and_list(unknown)}: it is not known that both arms had the same"
+        yield Validity(kind=ValidityKind.MODEL_UNKNOWN, is_void=False, message=message)
+    yield from _differing(evidence, ValidityKind.MODEL_DIFFERS, "the model", names)
+
+
+def _agents(evidence: Evidence) -> Iterator[Validity]:
+    found: dict[str, dict[ArmRole, set[str]]] = defaultdict(lambda: {role: set() for role in ArmRole})
+    for role, cells in evidence.by_arm.items():
+        for cell in cells:
+            for name, version in cell.versions.items():
+                found[name][role].add(version)
+    for name, versions in found.items():
+        yield from _differing(evidence, ValidityKind.AGENT_DIFFERS, f"the version of {name}", versions)
+
+
+def _differing(
+    evidence: Evidence, kind: ValidityKind, what: str, values: Mapping[ArmRole, set[str]]
+) -> Iterator[Validity]:
+    """Void where the arms differ; a caveat where both had the same values, and several."""
+    if not all(values[role] for role in ArmRole):
+        return
+    treatment, control = values[ArmRole.TREATMENT], values[ArmRole.CONTROL]
+    if treatment != control:
+        sides = [f"{and_list(sorted(values[role]))} in {evidence.name(role)}" for role in ArmRole]
+        yield Validity(kind=kind, is_void=True, message=f"{what} was {' and '.join(sides)}")
+    elif len(treatment) > 1:
+        message = f"{what} changed over the run, in both arms: {and_list(sorted(treatment))}"
+        yield Validity(kind=kind, is_void=False, message=message)
+
+
+def _undecided(evidence: Evidence) -> Iterator[Validity]:
+    for role, cells in evidence.by_arm.items():
+        scores = [evidence.scores[cell.key] for cell in cells if cell.key in evidence.scores]
+        open_scores = [score for score in scores if score.success is None]
+        if open_scores:
+            reasons = and_list(sorted({score.why.value for score in open_scores if score.why is not None}))
+            message = f"{len(open_scores)} of {n_of(len(scores), 'cells')} of {evidence.name(role)} are not decided: {reasons}"
+            is_void = len(open_scores) > MOST_UNDECIDED * len(scores)
+            yield Validity(kind=ValidityKind.UNDECIDED, is_void=is_void, message=message)
+
+
+def _leaks(evidence: Evidence) -> Iterator[Validity]:
+    found = {
+        role: [score for key, score in evidence.scores.items() if key.arm is role and score.redacted]
+        for role in ArmRole
+    }
+    if any(found.values()):
+        counts = and_list([f"{len(found[role])} of {evidence.name(role)}" for role in ArmRole])
+        names = and_list(sorted({name for scores in found.values() for score in scores for name in score.redacted})[:5])
+        message = f"answers that name a tool or an arm, which was removed before they were scored: {counts} ({names})"
+        yield Validity(kind=ValidityKind.LEAK, is_void=False, message=message)
+
+
+def _same_answers(evidence: Evidence) -> Iterator[Validity]:
+    answered = [(left, right) for left, right in evidence.pairs if left.answer or left.files]
+    same = sum((left.answer, left.files) == (right.answer, right.files) for left, right in answered)
+    if same and same >= SAME_ANSWERS * len(answered):
+        message = f"both arms gave the same answer in {same} of {n_of(len(answered), 'pairs')}"
+        yield Validity(kind=ValidityKind.SAME_ANSWERS, is_void=False, message=message)
+
+
+def _unmeasured(evidence: Evidence) -> Iterator[Validity]:
+    for role, cells in evidence.by_arm.items():
+        without = sum(cell.usage.total is None for cell in cells)
+        if without:
+            message = f"tokens are not known of {without} of {n_of(len(cells), 'cells')} of {evidence.name(role)}"
+            yield Validity(kind=ValidityKind.UNMEASURED_TOKENS, is_void=False, message=message)
+
+
+def _judge(evidence: Evidence) -> Iterator[Validity]:
+    judge, model = evidence.plan.success.judge, evidence.plan.agent.model
+    if judge is not None and model is not None and judge.model == model.model:
+        message = f"{judge.model} judges its own answers, in both arms"
+        yield Validity(kind=ValidityKind.JUDGE_IS_AGENT, is_void=False, message=message)
+
+
+RULES: Iterable[Rule] = (
+    *(_native_tools, _preflights, _commits, _delivery, _complete, _models, _agents, _undecided, _leaks),
+    *(_same_answers, _unmeasured, _judge),
+)
