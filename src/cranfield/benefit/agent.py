@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cranfield.benefit.plan import ArmRole, BenefitPlan
-from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines
+from cranfield.benefit.records import CellEnd, CellUsage, Delivery, NamedPlaces, PreflightRecord, ReadLines
 from cranfield.benefit.tasks import Task
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class CellRun:
     """Name in the catalogue of errors; of an end that is no answer."""
     message: str = ""
     answer: str = ""
+    named: NamedPlaces | None = None
+    """Places in fields of the answer; None: it has none, and they are read from its text."""
     files: Mapping[str, str] = field(default_factory=dict)
     delivery: Delivery | None = None
     reads: tuple[ReadLines, ...] = ()

@@ -56,7 +56,7 @@ GENERIC = frozenset(
     ]
 )
 """Words of prose, which do not give an arm away where they are no code: a tool may be called one of these."""
-_JOINT = re.compile(r"[\W_]+")
+_JOINT = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN = re.compile(r"[a-z]+")
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 _BETWEEN = r"[\W_]{0,3}"

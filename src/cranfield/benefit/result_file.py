@@ -51,7 +51,9 @@ def read_result(path: Path) -> BenefitResult:
         return BenefitResult.model_validate_json(read_bytes(path, InputError))
     except ValidationError as error:
         problems = [
-            Problem(f"not a result of an experiment: {'.'.join(map(str, each['loc']))}: {each['msg']}", path=shown(path))
+            Problem(
+                f"not a result of an experiment: {'.'.join(map(str, each['loc']))}: {each['msg']}", path=shown(path)
+            )
             for each in error.errors(include_url=False, include_input=False)[:5]
         ]
         raise InputError(problems) from None

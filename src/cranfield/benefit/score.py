@@ -119,7 +119,7 @@ class Scorer:
             judge: of facts that rules do not decide; None: these are undecided.
             checkers: target of code to its checker; None: code is undecided.
         """
-        self._tasks, self._by_id, self._success = tasks, tasks.by_id, success
+        self.tasks, self._by_id, self._success = tasks, tasks.by_id, success
         self._redact, self._checkers = redact, checkers
         self._judge = judge if success.by is SuccessBy.FACTS else None
         self._checked: dict[str, asyncio.Future[CheckReport]] = {}
@@ -130,7 +130,7 @@ class Scorer:
         coding = self._by_id[answer.task_id].coding
         if coding is not None:
             return await self._code(answer, coding)
-        testset = self._tasks.testset
+        testset = self.tasks.testset
         if testset is None:
             raise ValueError("questions are scored by a test set")
         item = blind_answer(testset, answer.task_id, answer.answered, redact=self._redact, blind_id=answer.sealed_id)
