@@ -1,0 +1,208 @@
+"""Checks Python files: they compile, their symbols exist and are available on the target, and none is deprecated."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from cranfield.codecheck.python.facts import FileFacts, inspect_files
+from cranfield.codecheck.python.symbols import Sources, missing_symbols, split_unknown
+from cranfield.codecheck.python.ty import (
+    PLATFORMS,
+    SYNTAX,
+    VERSIONS,
+    CheckerError,
+    Diagnostic,
+    Workplace,
+    find_type_checker,
+    open_workplace,
+    require_type_checker,
+)
+from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+
+At = tuple[str, int, int]
+_RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+_IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")
+"""Comments by which code tells a type checker not to look."""
+CODE_CHECKS = tuple(check for check in Check if check is not Check.TESTS)
+_TYPED = (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+
+
+class PythonChecker:
+    """Checks Python files without executing them."""
+
+    def __init__(self, *, program: str = "") -> None:
+        self._program = program or find_type_checker()
+        self._program_version = ""
+
+    async def check(self, files: Mapping[str, str], target: Target, tests: str = "") -> CheckReport:
+        """Check files by path; see `Checker`."""
+        with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
+            place = open_workplace(Path(folder), self._program)
+            work = _Work(place, files, target)
+            try:
+                self._program_version = self._program_version or await require_type_checker(place)
+                await work.check_files(self._program_version)
+            except CheckerError as error:
+                work.leave(str(error), *CODE_CHECKS)
+            return work.report(tests)
+
+
+class _Work:
+    """One check, and what it has found so far."""
+
+    def __init__(self, place: Workplace, files: Mapping[str, str], target: Target) -> None:
+        self._place = place
+        self._target = target
+        self._version = ".".join((target.version or _RUNNING).split(".")[:2])
+        self._platform = PLATFORMS.get(target.platform, "all")
+        self._findings: list[Finding] = []
+        self._unknown: list[Finding] = []
+        self._notes: list[str] = []
+        self._undecided: set[Check] = set()
+        self._versions = {"python": _RUNNING, "target": self._version}
+        self._texts: dict[str, str] = {}
+        self._packages = frozenset(re.sub(r"[-.]", "_", name).lower() for name in target.packages)
+        for name, text in sorted(files.items()):
+            self._take(name, text)
+
+    def _take(self, name: str, text: str) -> None:
+        """Write a file, if it is one that Python reads and that stays inside of the folder."""
+        path = PurePosixPath(name)
+        if path.suffix != ".py":
+            self._notes.append(f"{name}: not checked, because it is not a Python file")
+        elif path.is_absolute() or ".." in path.parts or "\0" in name or path.parts[0].startswith("-"):
+            self._findings.append(Finding(Check.COMPILES, name, 0, "", "its path leads out of the folder of the code"))
+        else:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+            self._texts[str(path)] = _IGNORE.sub(lambda comment: "#" * len(comment[0]), text)
+            file = self._place.code / path
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(self._texts[str(path)].encode("utf-8", "surrogatepass"))
+            except OSError as error:
+                del self._texts[str(path)]
+                self._findings.append(Finding(Check.COMPILES, name, 0, "", f"it cannot be written: {error.strerror}"))
+
+    def leave(self, note: str, *checks: Check) -> None:
+        """Note why checks are not decided; without any named, those that need types."""
+        self._notes.append(note)
+        self._undecided.update(checks or _TYPED)
+
+    def report(self, tests: str) -> CheckReport:
+        """What was found."""
+        self.leave("deprecated symbols are not looked for", Check.NOT_DEPRECATED)
+        if tests:
+            self.leave("tests are not run", Check.TESTS)
+        return CheckReport(
+            states={check: self._state(check) for check in (*CODE_CHECKS, *((Check.TESTS,) if tests else ()))},
+            findings=tuple(sorted(self._findings, key=lambda finding: (finding.file, finding.line))),
+            unknown=tuple(self._unknown),
+            notes=tuple(self._notes),
+            versions=self._versions,
+        )
+
+    def _state(self, check: Check) -> CheckState:
+        if any(finding.check is check for finding in self._findings):
+            return CheckState.FAILED
+        return CheckState.MISSING if check in self._undecided else CheckState.PASSED
+
+    async def check_files(self, ty: str) -> None:
+        """Everything but the tests.
+
+        Raises:
+            CheckerError: a program that checks could not run.
+        """
+        self._versions["ty"] = ty
+        if self._version not in VERSIONS:
+            raise CheckerError(f"Python {self._version} is not known; expected one of {', '.join(VERSIONS)}")
+        if not self._texts:
+            if not self._findings and not self._undecided:
+                self._findings.append(Finding(Check.COMPILES, "", 0, "", "there is no Python file"))
+            self._undecided.update(_TYPED)
+            return
+        facts = await inspect_files(self._place.code, list(self._texts))
+        rows, typed = await self._check_syntax(facts)
+        if not typed:
+            return
+        for name in self._texts.keys() - typed:
+            (self._place.code / name).unlink()
+        sources = Sources({name: self._texts[name] for name in typed}, facts, self._packages)
+        self._note_hidden(sources)
+        await self._check_symbols(sources, rows if len(typed) == len(self._texts) else None)
+
+    async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
+        """All diagnostics, and the files that compile on the target."""
+        running, wanted = VERSIONS.index(_RUNNING) if _RUNNING in VERSIONS else -1, VERSIONS.index(self._version)
+        readable = [
+            name for name in self._texts if not facts[name].error or (facts[name].is_syntax and wanted > running)
+        ]
+        rows = await self._place.run_types(self._version, self._platform, readable) if readable else ()
+        errors: dict[str, Diagnostic] = {}
+        for row in rows:
+            if row.rule == SYNTAX:
+                errors.setdefault(row.file, row)
+        for name in self._texts:
+            known = facts[name]
+            if name not in readable:
+                self._findings.append(Finding(Check.COMPILES, name, known.line, "", known.error))
+            elif name in errors and (known.error or wanted != running):
+                self._findings.append(
+                    Finding(Check.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
+                )
+            elif known.error:
+                self.leave(f"{name}: its syntax is newer than Python {_RUNNING}, which reads it", Check.NOT_DEPRECATED)
+        failed = {finding.file for finding in self._findings}
+        if failed:
+            self._undecided.update(_TYPED)
+        return rows, [name for name in readable if name not in failed | self._shadowing()]
+
+    def _shadowing(self) -> set[str]:
+        """Files that would stand in the place of a module of the standard library."""
+        found = {
+            name for name in self._texts if PurePosixPath(name).parts[0].removesuffix(".py") in sys.stdlib_module_names
+        }
+        for name in sorted(found):
+            self.leave(f"{name}: takes the name of a module of the standard library")
+        return found
+
+    def _note_hidden(self, sources: Sources) -> None:
+        for name in sources.texts:
+            known = sources.facts[name]
+            if known.hidden:
+                self.leave(f"{name}:{known.hidden[0]}: hidden from type checkers")
+            if known.encoding not in {"utf-8", "utf-8-sig"}:
+                self.leave(f"{name}: its encoding is {known.encoding}; expected utf-8")
+
+    async def _check_symbols(self, sources: Sources, rows: tuple[Diagnostic, ...] | None) -> None:
+        found = await missing_symbols(self._place, sources, self._version, self._platform, rows)
+        missing, unknown = split_unknown(found, sources)
+        self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
+        elsewhere = await self._find_elsewhere(sources, {row.place for row in missing})
+        for row in missing:
+            if place := elsewhere.get(row.place):
+                self._findings.append(sources.finding(row, Check.AVAILABLE, f"{row.message}. It exists {place}"))
+            else:
+                self._findings.append(sources.finding(row, Check.SYMBOLS))
+
+    async def _find_elsewhere(self, sources: Sources, missing: set[At]) -> dict[At, str]:
+        """Places of symbols that another version of Python has, or another platform, with a name of that."""
+        there: dict[At, list[str]] = {at: [] for at in missing}
+        left = missing
+        for version in (VERSIONS[-1], VERSIONS[0], *VERSIONS[1:-1]):
+            if left and version != self._version:
+                rows = await missing_symbols(self._place, sources, version, self._platform)
+                for at in left - {row.place for row in rows}:
+                    there[at].append(version)
+            if version == VERSIONS[0]:
+                left = {at for at in missing if there[at]}  # what neither the first nor the last one has, none has
+        names = {
+            at: f"in Python {', '.join(sorted(found, key=VERSIONS.index))}" for at, found in there.items() if found
+        }
+        if self._platform != "all" and (left := missing - names.keys()):
+            rows = await missing_symbols(self._place, sources, self._version, "all")
+            names |= dict.fromkeys(left - {row.place for row in rows}, "on another platform")
+        return names

@@ -1,0 +1,167 @@
+"""What the inspector found in the files of an answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
+
+Place = tuple[int, int]
+_SECONDS, _BYTES = 20, 2 << 30
+_IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+_NAME_ERRORS = {"AttributeError", "NameError", "Exception", "BaseException"}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name that is imported."""
+
+    line: int
+    level: int
+    """Of a relative import; 0: absolute."""
+    module: str
+    name: str
+    """Empty: the module itself."""
+    bound: str
+
+    @property
+    def target(self) -> str:
+        """Dotted name of what the bound name stands for."""
+        if self.name:
+            return f"{self.module}.{self.name}"
+        return self.module if self.bound != self.module.partition(".")[0] else self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A `try` statement."""
+
+    body: tuple[Place, ...]
+    handlers: tuple[Place, ...]
+    caught: frozenset[str]
+    """Names of exceptions; empty: all."""
+
+    def catches(self, names: set[str]) -> bool:
+        """Whether one of these exceptions would be caught."""
+        return not self.caught or bool(self.caught & names)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is known of a file."""
+
+    error: str = ""
+    """Why it does not compile; empty: it does."""
+    line: int = 0
+    """Of the error."""
+    is_syntax: bool = False
+    """The error is of syntax, which another version of Python may have."""
+    encoding: str = "utf-8"
+    imports: tuple[Import, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    stored: frozenset[str] = frozenset()
+    """Attributes that the file sets, and members of its classes."""
+    bound: frozenset[str] = frozenset()
+    uses: tuple[tuple[int, int, str], ...] = ()
+    """Line, column and dotted name as written; a parameter as `function(parameter)`."""
+    members: tuple[tuple[int, int, str, Place, Place], ...] = ()
+    """Attributes that are read: line, column, name, and the place of the object."""
+    calls: Mapping[Place, tuple[tuple[Place, Place], ...]] = field(default_factory=dict)
+    """Places of the values of the arguments of each call."""
+    hidden: tuple[int, ...] = ()
+    """Lines that no type checker reads."""
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Names that only imports bind, to what they stand for."""
+        return {
+            item.bound: item.target
+            for item in self.imports
+            if item.level == 0 and item.name != "*" and item.bound not in self.bound
+        }
+
+    def resolved_uses(self) -> Iterator[tuple[int, int, str]]:
+        """Uses of names that are imported, with the dotted name of what is imported."""
+        aliases = self.aliases
+        for line, column, name in self.uses:
+            head, dot, rest = name.partition(".")
+            bare, bracket, parameter = head.partition("(")
+            if bare in aliases:
+                yield line, column, f"{aliases[bare]}{bracket}{parameter}{dot}{rest}"
+
+    def is_guarded(self, line: int, *, is_import: bool) -> bool:
+        """Whether a missing symbol at this line is handled by the code itself."""
+        names = _IMPORT_ERRORS if is_import else _NAME_ERRORS
+        return any(guard.catches(names) and _within(line, guard.body) for guard in self.guards)
+
+    def is_fallback(self, line: int, failed: Sequence[int]) -> bool:
+        """Whether a line is in a handler of imports none of which fails at `failed` lines, and so never runs."""
+        return any(
+            guard.catches(_IMPORT_ERRORS)
+            and _within(line, guard.handlers)
+            and any(_within(item.line, guard.body) for item in self.imports)
+            and not any(_within(other, guard.body) for other in failed)
+            for guard in self.guards
+        )
+
+
+def _within(line: int, places: Sequence[Place]) -> bool:
+    return any(first <= line <= last for first, last in places)
+
+
+async def inspect_files(folder: Path, files: Sequence[str]) -> dict[str, FileFacts]:
+    """Compile files and list their names, in a process with limits.
+
+    Raises:
+        CheckerError: no file could be inspected.
+    """
+    found: dict[str, FileFacts] = {}
+    left = list(files)
+    while left:
+        output = await _inspect(folder, left)
+        rows = output.stdout.decode("utf-8", "replace").split("\n")[:-1]
+        found.update({name: _facts(json.loads(row)) for name, row in zip(left, rows, strict=False)})
+        left = left[len(rows) :]
+        if left:
+            if not rows and not await _inspects_anything(folder):
+                raise CheckerError(f"files cannot be compiled here: {output.describe()}")
+            found[left[0]] = FileFacts(error=f"the compiler reached its limits: {output.describe()}")
+            left = left[1:]
+    return found
+
+
+async def _inspect(folder: Path, files: Sequence[str]) -> Output:
+    script = Path(__file__).with_name("inspector.py")
+    argv = [sys.executable, "-I", "-S", str(script), str(folder), *files]
+    return await run_limited(argv, cwd=folder, seconds=_SECONDS, n_bytes=_BYTES)
+
+
+async def _inspects_anything(folder: Path) -> bool:
+    (folder.parent / "empty.py").touch()
+    return bool((await _inspect(folder.parent, ["empty.py"])).stdout)
+
+
+def _facts(row: Any) -> FileFacts:
+    if "error" in row:
+        return FileFacts(error=row["error"], line=row["line"], is_syntax=row["is_syntax"])
+    return FileFacts(
+        encoding=row["encoding"],
+        imports=tuple(Import(*item) for item in row["imports"]),
+        guards=tuple(
+            Guard(tuple(map(tuple, body)), tuple(map(tuple, handlers)), frozenset(caught))
+            for body, handlers, caught in row["guards"]
+        ),
+        stored=frozenset(row["stored"]),
+        bound=frozenset(row["bound"]),
+        uses=tuple(map(tuple, row["uses"])),
+        members=tuple(
+            (line, column, name, tuple(first), tuple(last)) for line, column, name, first, last in row["members"]
+        ),
+        calls={tuple(place): tuple((tuple(a), tuple(b)) for a, b in spans) for place, spans in row["calls"]},
+        hidden=tuple(row["hidden"]),
+    )

@@ -1,0 +1,71 @@
+"""Rewritten copies of a file that decide what a diagnostic leaves open.
+
+A call that matches no overload may have arguments of a wrong type, or arguments that the function does not have. The copy
+passes a value of unknown type in the place of each argument: what is still refused is refused for its arguments' names or number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cranfield.codecheck.python.facts import FileFacts, Place
+
+UNKNOWN = '__import__("unknown").value'
+"""An expression of which a type checker knows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Text that replaces what is between two places."""
+
+    first: Place
+    last: Place
+    text: str
+
+
+class Copy:
+    """A text with edits, and where its places have moved."""
+
+    def __init__(self, text: str, edits: Iterable[Edit]) -> None:
+        self._starts = [0]
+        for line in text.split("\n"):
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._moves: list[tuple[int, int]] = []
+        parts: list[str] = []
+        position = moved = 0
+        for edit in sorted(edits, key=lambda edit: edit.first):
+            first, last = self._offset(edit.first), self._offset(edit.last)
+            if first < position:
+                continue  # inside of what another edit has replaced
+            parts += [text[position:first], edit.text]
+            moved += len(edit.text) - (last - first)
+            self._moves.append((last, moved))
+            position = last
+        self.text = "".join([*parts, text[position:]])
+
+    def _offset(self, place: Place) -> int:
+        return self._starts[place[0] - 1] + place[1] - 1
+
+    def moved(self, place: Place) -> Place:
+        """Where a place that no edit replaced is in the copy."""
+        offset = self._offset(place)
+        offset += max(((end, move) for end, move in self._moves if end <= offset), default=(0, 0))[1]
+        before = self.text[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
+def with_unknown_arguments(text: str, facts: FileFacts, calls: Iterable[Place]) -> tuple[Copy, Mapping[Place, Place]]:
+    """A copy in which these calls have arguments of unknown type; where each call is in it.
+
+    An argument that holds another of the calls is left as it is: the result of a refused call is unknown.
+    """
+    wanted = [place for place in calls if place in facts.calls]
+    edits = [
+        Edit(first, last, UNKNOWN)
+        for place in wanted
+        for first, last in facts.calls[place]
+        if not any(first <= other < last for other in wanted)
+    ]
+    copy = Copy(text, edits)
+    return copy, {place: copy.moved(place) for place in wanted}

@@ -1,0 +1,114 @@
+"""Which diagnostics of the type checker are symbols that do not exist, and which of them exist elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cranfield.codecheck.python.facts import FileFacts
+from cranfield.codecheck.python.probes import with_unknown_arguments
+from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, OVERLOAD, SYMBOL_RULES, Diagnostic, Workplace
+from cranfield.codecheck.report import Check, Finding
+
+_SYMBOL_CHARS = 80
+_ANY_NAME = {"exec", "globals"}
+"""A file that uses one of these may bind names at run time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files of an answer: texts and facts, by path."""
+
+    texts: Mapping[str, str]
+    facts: Mapping[str, FileFacts]
+    packages: frozenset[str] = frozenset()
+    """Names that are imported from packages of which the type checker knows nothing."""
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """Attributes that some file sets."""
+        return frozenset().union(*(facts.stored for facts in self.facts.values()))
+
+    def symbol(self, found: Diagnostic) -> str:
+        """The text that a diagnostic is about, with the module where an import tells it."""
+        lines = self.texts[found.file].split("\n")[found.line - 1 : found.end[0]]
+        if not lines:
+            return ""
+        if found.line == found.end[0]:
+            lines[0] = lines[0][: found.end[1] - 1]
+        text = lines[0][found.column - 1 :].partition("(")[0].strip()
+        head, dot, rest = text.partition(".")
+        module = self.facts[found.file].aliases.get(head, head) if dot else head
+        return f"{module}{dot}{rest}"[:_SYMBOL_CHARS]
+
+    def finding(self, found: Diagnostic, check: Check, message: str = "") -> Finding:
+        """A diagnostic as a finding."""
+        return Finding(check, found.file, found.line, self.symbol(found), message or found.message, found.rule)
+
+
+async def missing_symbols(
+    place: Workplace, sources: Sources, version: str, platform: str, rows: tuple[Diagnostic, ...] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Diagnostics of symbols, of which `rows` are those of the type checker; a place once. Calls that are refused for the types of their arguments are not among them.
+
+    Raises:
+        CheckerError: the type checker could not run.
+    """
+    if rows is None:
+        rows = await place.run_types(version, platform, list(sources.texts))
+    found = {row.place: row for row in rows if row.rule in SYMBOL_RULES}
+    refused = {row.place for row in found.values() if row.rule == OVERLOAD}
+    for name in {file for file, _, _ in refused}:
+        calls = [(line, column) for file, line, column in refused if file == name]
+        copy, places = with_unknown_arguments(sources.texts[name], sources.facts[name], calls)
+        (place.code / name).write_text(copy.text, encoding="utf-8")
+        again = await place.run_types(version, platform, [name])
+        (place.code / name).write_text(sources.texts[name], encoding="utf-8")
+        still = {(row.line, row.column) for row in again if row.rule == OVERLOAD}
+        for call in calls:
+            if places.get(call) not in still:
+                del found[name, *call]
+    return tuple(found.values())
+
+
+def split_unknown(
+    found: Iterable[Diagnostic], sources: Sources
+) -> tuple[tuple[Diagnostic, ...], tuple[tuple[Diagnostic, str], ...]]:
+    """Diagnostics that stand, and those that nothing can be concluded from, with the reason."""
+    found = tuple(found)
+    standing: list[Diagnostic] = []
+    unknown: list[tuple[Diagnostic, str]] = []
+    for row in found:
+        facts = sources.facts[row.file]
+        failed = [other.line for other in found if other.file == row.file and _is_import(other)]
+        if facts.is_guarded(row.line, is_import=_is_import(row)) or facts.is_fallback(row.line, failed):
+            continue  # the code expects that it may be missing
+        reason = _why_unknown(row, facts, sources)
+        if reason is None:
+            standing.append(row)
+        elif reason:
+            unknown.append((row, reason))
+    return tuple(standing), tuple(unknown)
+
+
+def _is_import(row: Diagnostic) -> bool:
+    return row.rule in {NO_MODULE, "missing-module-member"}
+
+
+def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | None:
+    """None: the diagnostic stands; empty: it is about nothing that is read."""
+    if row.rule == NO_MODULE:
+        module = sources.symbol(row).partition(".")[0]
+        return "no types of this package are known" if module in sources.packages else None
+    if row.rule == "unresolved-reference":
+        stars = any(item.name == "*" and item.module.partition(".")[0] in sources.packages for item in facts.imports)
+        is_open = stars or any(name in _ANY_NAME for _, _, name in facts.uses)
+        return "the file binds names that are not known beforehand" if is_open else None
+    if row.rule != ATTRIBUTE:
+        return None
+    read = next((item for item in facts.members if (item[0], item[1] + len(item[2])) == row.end), None)
+    if read is None:
+        return None if not facts.members and facts.error else ""
+    line, column, name, _, _ = read
+    is_imported = any((line, column) == use[:2] for use in facts.resolved_uses())
+    return None if is_imported or name not in sources.stored else "the code itself sets an attribute of this name"

@@ -1,0 +1,175 @@
+"""The type checker: ty, in a version whose rules are known, run on a folder for a version of Python and a platform."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import sysconfig
+from asyncio import timeout
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
+
+TY_VERSION = "0.0.105"
+"""Names of rules change between versions, and a rule that is not known would find nothing: no other version is used."""
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+"""Versions of Python of whose standard library the checker knows what is in it."""
+PLATFORMS = {"": "all", "linux": "linux", "macos": "darwin", "darwin": "darwin", "windows": "win32", "win32": "win32"}
+
+SYNTAX = "invalid-syntax"
+DEPRECATED = "deprecated"
+OVERLOAD = "no-matching-overload"
+NO_MODULE = "import-not-found"
+ATTRIBUTE = "missing-attribute"
+SYMBOL_RULES = {
+    *(NO_MODULE, "missing-module-member", ATTRIBUTE, "unresolved-reference", "unknown-argument"),
+    *("missing-argument", "too-many-positional-arguments", "positional-only-parameter-as-kwarg", OVERLOAD),
+}
+"""Rules of symbols that do not exist, and of calls with arguments that a function does not have. Types are not checked."""
+
+_INSTALL = "pip install 'cranfield[benefit]'"
+_SETTINGS = '[rules]\ndeprecated = "warn"\n\n[analysis]\nrespect-type-ignore-comments = false\n'
+_SECONDS, _BYTES = 60, 8 << 30
+_MAX_OUTPUT = 32 << 20
+
+
+class CheckerError(Exception):
+    """The checker cannot run; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A finding of the type checker."""
+
+    rule: str
+    file: str
+    line: int
+    column: int
+    end: tuple[int, int]
+    message: str
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """File, line and column."""
+        return self.file, self.line, self.column
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Folders of a check: `code` with the files of an answer alone, and settings and packages outside of it."""
+
+    folder: Path
+    program: str
+
+    @property
+    def code(self) -> Path:
+        """Of the files."""
+        return self.folder / "code"
+
+    @property
+    def packages(self) -> Path:
+        """Packages that the code may import and that have types."""
+        return (
+            self.folder / "environment" / "lib" / f"python{'.'.join(map(str, sys.version_info[:2]))}" / "site-packages"
+        )
+
+    async def run_types(self, version: str, platform: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
+        """What the type checker finds.
+
+        Raises:
+            CheckerError: it could not run to its end.
+        """
+        argv = [self.program, "check", "--project", ".", "--config-file", "../ty.toml", "--python", "../environment"]
+        argv += ["--python-version", version, "--python-platform", platform, "--output-format", "gitlab", "--exit-zero"]
+        argv += ["--no-progress", "--color", "never", "--no-respect-ignore-files", *(f"./{name}" for name in files)]
+        output = await run_limited(argv, cwd=self.code, seconds=_SECONDS, n_bytes=_BYTES)
+        try:
+            rows = json.loads(output.stdout)
+            return tuple(_diagnostic(row) for row in rows)
+        except (ValueError, KeyError, TypeError):
+            raise CheckerError(f"the type checker failed: {output.describe()}") from None
+
+
+def _diagnostic(row: Any) -> Diagnostic:
+    rule, places = row["check_name"], row["location"]["positions"]
+    return Diagnostic(
+        rule=rule,
+        file=row["location"]["path"].removeprefix("./"),
+        line=places["begin"]["line"],
+        column=places["begin"]["column"],
+        end=(places["end"]["line"], places["end"]["column"]),
+        message=row["description"].removeprefix(f"{rule}: "),
+    )
+
+
+def open_workplace(folder: Path, program: str) -> Workplace:
+    """Write the settings into an empty folder."""
+    place = Workplace(folder, program)
+    place.code.mkdir()
+    place.packages.mkdir(parents=True)
+    (folder / "ty.toml").write_text(_SETTINGS, encoding="utf-8")
+    (folder / "environment" / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}\n", encoding="utf-8")
+    return place
+
+
+def find_type_checker() -> str:
+    """Path of the program, beside this Python first; empty: it is not there."""
+    return shutil.which("ty", path=sysconfig.get_path("scripts")) or shutil.which("ty") or ""
+
+
+async def require_type_checker(place: Workplace) -> str:
+    """The version of the type checker.
+
+    Raises:
+        CheckerError: it is not there in the version whose rules are known.
+    """
+    if not place.program:
+        raise CheckerError(f"the type checker ty is not installed: {_INSTALL}")
+    output = await run_limited([place.program, "--version"], cwd=place.code, seconds=_SECONDS, n_bytes=_BYTES)
+    name, _, version = output.stdout.decode("utf-8", "replace").strip().partition(" ")
+    if name != "ty" or not version:
+        raise CheckerError(f"the type checker ty does not tell its version: {output.describe()}")
+    if version.split()[0] != TY_VERSION:
+        raise CheckerError(f"the type checker ty is {version}; expected {TY_VERSION}: {_INSTALL}")
+    return TY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program wrote, and how it ended."""
+
+    stdout: bytes
+    stderr: str
+    status: int | None
+    """None: the time limit was reached."""
+
+    def describe(self) -> str:
+        """How it ended, with the last line that it wrote to stderr."""
+        last = self.stderr.strip().rpartition("\n")[2][:200]
+        return f"{'time limit' if self.status is None else exit_reason(self.status)}{': ' if last else ''}{last}"
+
+
+async def run_limited(argv: Sequence[str], *, cwd: Path, seconds: int, n_bytes: int) -> Output:
+    """Run a program with limits of time and memory, and no variables but those named here.
+
+    Raises:
+        CheckerError: it could not be started, or wrote too much.
+    """
+    launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("limited.py")), str(seconds), str(n_bytes)]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd.parent), "LANG": "C.UTF-8", "TY_MAX_PARALLELISM": "1"}
+    try:
+        async with child_process([*launcher, *argv], cwd=cwd, env=env, max_output_bytes=_MAX_OUTPUT) as child:
+            try:
+                async with timeout(2 * seconds):
+                    status: int | None = await child.run()
+            except TimeoutError:
+                status = None
+            return Output(bytes(child.stdout), child.stderr_from(0), status)
+    except NotStartedError as error:
+        raise CheckerError(f"{argv[0]} could not be started: {error}") from None
+    except TooMuchOutputError:
+        raise CheckerError(f"{Path(argv[0]).name} wrote more than {_MAX_OUTPUT >> 20} MB") from None
