@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
 from cranfield.agents.recording import is_lasting, open_whole_lines
 from cranfield.errors import InputError, ProblemList, shorten
@@ -76,6 +77,22 @@ class Kept:
         except (KeyError, TypeError, ValueError):
             got = shorten(line["digest"])
             raise InputError("an answer is damaged", path=str(self.path), got=got) from None
+
+
+def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
+    """Count what kept answers took.
+
+    An answer without a reported usage counts as a short request with the longest answer.
+    """
+    for model, usage in usages:
+        unknown = usage.unmeasured or usage.total is None
+        counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
+        cost = budget.prices.cost(model, counted)
+        spent = budget.spent
+        spent.requests += usage.requests
+        spent.unmeasured += usage.unmeasured
+        spent.tokens += counted.total or 0
+        spent.money = None if cost is None or spent.money is None else spent.money + cost
 
 
 def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:

@@ -68,7 +68,7 @@ class Redaction:
     """Removes names, and what the expressions of the plan find. The same for every answer and every label."""
 
     patterns: Mapping[str, re.Pattern[str]]
-    """Name to what finds it."""
+    """Name to what finds it, longer names first."""
     of_plan: Redact
 
     def __call__(self, text: str) -> str:
@@ -78,8 +78,12 @@ class Redaction:
         return self.of_plan(text)
 
     def found(self, text: str) -> frozenset[str]:
-        """The names that stand in a text."""
-        return frozenset(name for name, pattern in self.patterns.items() if pattern.search(text))
+        """The names that stand in a text; of a name within a longer one, the longer one."""
+        names = set()
+        for name, pattern in self.patterns.items():
+            text, n = pattern.subn(REDACTED, text)
+            names |= {name} if n else set()
+        return frozenset(names)
 
 
 def redaction_of(
@@ -98,8 +102,9 @@ def redaction_of(
         UsageError: with every expression of the plan that is none.
     """
     records = list(preflight)
-    products = {*plan.tools, *(record.server.split()[0] for record in records if record.server.strip())}
-    others = {name for arm in plan.arms.values() for name in [arm.name]}
+    servers = [record.server.split()[0] for record in records if record.server.strip()]
+    products = set({name.casefold(): name for name in (*servers, *plan.tools)}.values())
+    others = {arm.name for arm in plan.arms.values()}
     for server in plan.tools.values():
         others |= {*server.tools, *_words_of_command(server.command), *_words_of_host(server.url)}
     others |= {tool for record in records for tool in record.tools}

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget
+from cranfield.agents.budget import Budget
 from cranfield.agents.connect import connected
-from cranfield.agents.kept import Kept
+from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Answer, Backend, Request, Usage
 from cranfield.agents.settings import ModelSettings
 from cranfield.errors import Problem
@@ -52,22 +52,6 @@ def budget_of(plan: Plan, usages: Sequence[tuple[str, Usage]] = ()) -> Budget:
     budget = Budget(settings.tokens, settings.money, settings.prices)
     charge(budget, usages)
     return budget
-
-
-def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
-    """Count what kept answers took.
-
-    An answer without a reported usage counts as a short request with the longest answer.
-    """
-    for model, usage in usages:
-        unknown = usage.unmeasured or usage.total is None
-        counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
-        cost = budget.prices.cost(model, counted)
-        spent = budget.spent
-        spent.requests += usage.requests
-        spent.unmeasured += usage.unmeasured
-        spent.tokens += counted.total or 0
-        spent.money = None if cost is None or spent.money is None else spent.money + cost
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cranfield.agents.budget import Budget
 from cranfield.agents.connect import Connection, connected
-from cranfield.agents.kept import Kept
+from cranfield.agents.kept import Kept, charge
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import now
@@ -23,7 +23,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
 from cranfield.golden.folder import Step
-from cranfield.golden.models import ByModel, charge
+from cranfield.golden.models import ByModel
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.role_prompts import RolePrompts

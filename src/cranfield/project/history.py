@@ -194,7 +194,7 @@ def _last_report(local: Path, points: Mapping[tuple[str, str], HistoryPoint], ev
     return last.report if is_same and inside(local, last.report) else None
 
 
-def append(folder: Path, *records: Mapping[str, Any]) -> Path:
+def append(folder: Path, *records: Mapping[str, Any], file: str = FILE) -> Path:
     """Append a line for each record to the history next to a config.
 
     Several processes may append at the same time. A last line without its end, left by a crash, is ended first.
@@ -202,13 +202,14 @@ def append(folder: Path, *records: Mapping[str, Any]) -> Path:
     Args:
         folder: the config's.
         records: what `history_record` makes.
+        file: of the history, in `.cranfield/`.
 
     Raises:
         UsageError: it cannot be written.
     """
     import fcntl
 
-    path = local_folder(folder) / FILE
+    path = local_folder(folder) / file
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     lines = "".join(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n" for record in records).encode()
     try:

@@ -1,0 +1,210 @@
+"""The result of an experiment: arms are joined to scores, analysed, and checked for what makes the comparison invalid."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cranfield.answers.rows import AnswerCost
+from cranfield.benefit.analysis.analyse import analyse
+from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
+from cranfield.benefit.reading import CellReading, arm_reading
+from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord
+from cranfield.benefit.result import BenefitResult, CellRow, StratumKind, StratumResult, TaskRow, Validity
+from cranfield.benefit.score import reading_of
+from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.validity import Evidence, validity
+from cranfield.version import __version__
+
+_MECHANICAL = frozenset({"compiles"})
+_RATE: Mapping[SuccessBy, str] = {
+    SuccessBy.FACTS: "the rate of answers with correct facts",
+    SuccessBy.STRUCTURE: "the rate of complete answers",
+    SuccessBy.CODE: "the rate of code that passes every check",
+}
+
+
+def assemble(
+    evidence: Evidence, tasks: TaskSet, *, run: str, made_at: str, more: Iterable[Validity] = ()
+) -> BenefitResult:
+    """The result of an experiment whose cells are scored.
+
+    Args:
+        evidence: its records.
+        tasks: with their strata and labels.
+        run: name of its folder.
+        made_at: time of this result.
+        more: what was found of its validity elsewhere, such as a control arm that is not competent.
+    """
+    plan = evidence.plan
+    analysis = analyse(_observations(evidence, tasks), plan)
+    found = sorted([*more, *validity(evidence)], key=lambda each: not each.is_void)
+    return BenefitResult(
+        run=run,
+        made_at=made_at,
+        name=plan.name,
+        plan_digest=plan.digest,
+        labels_digest=tasks.labels_digest,
+        commit=evidence.read_commit or evidence.commit,
+        cranfield_version=__version__,
+        agent=_agent(evidence),
+        arms={role: arm.name for role, arm in plan.arms.items()},
+        tools=_tools(evidence),
+        rule={
+            **plan.rule.model_dump(mode="json"),
+            **{name: getattr(plan, name).model_dump(mode="json") for name in ("success", "weights", "competence")},
+        },
+        sentence=sentence(plan, analysis.strata, found),
+        validity=tuple(found),
+        strata=analysis.strata,
+        variance=analysis.variance,
+        reading={role: arm_reading(_readings(evidence, tasks, role)) for role in ArmRole},
+        losses=analysis.losses,
+        tasks=tuple(_task_row(task, evidence) for task in tasks.tasks),
+        errors=dict(sorted(Counter(each.error for each in evidence.runs if each.error).items())),
+    )
+
+
+def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence[Validity]) -> str:
+    """`knowcode raised the compile rate from 61.0 % to 78.0 % on 30 tasks, McNemar p = .041.`; a void comparison has none.
+
+    Rates are those of the one success a task that the test compares.
+    """
+    void = [each.message for each in found if each.is_void]
+    if void:
+        return f"No verdict: {'; '.join(void)}."
+    test = next((each.mcnemar for each in strata if each.kind is StratumKind.ALL), None)
+    if test is None or not test.n:
+        return "No verdict: no task has a decided success in both arms."
+    before, after = (100 * (test.both + only) / test.n for only in (test.only_control, test.only_treatment))
+    change = after - before
+    values = f"at {after:.1f} %" if not change else f"from {before:.1f} % to {after:.1f} %"
+    verb = "left" if not change else "raised" if change > 0 else "lowered"
+    name, rate = plan.arms[ArmRole.TREATMENT].name, _rate(plan)
+    p = "" if test.p is None else f", McNemar p {_p(test.p)}"
+    return f"{name} {verb} {rate} {values} on {test.n} task{'s' if test.n > 1 else ''}{p}."
+
+
+def _rate(plan: BenefitPlan) -> str:
+    is_compile = plan.success.by is SuccessBy.CODE and set(plan.success.checks) == _MECHANICAL
+    return "the compile rate" if is_compile else _RATE[plan.success.by]
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else f"= {value:.3f}".replace("0.", ".")
+
+
+def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:
+    """Every planned cell, with its scored run or its last one."""
+    last = {run.key: run for run in evidence.runs} | dict(evidence.cells)
+    found = []
+    for key in evidence.planned:
+        task, run, score = tasks.by_id[key.task_id], last.get(key), evidence.scores.get(key)
+        more: dict[str, Any] = {}
+        if run is not None:
+            more = {"end": run.end, "usage": run.usage, "delivery": run.delivery, "transcript": run.transcript}
+        success = score.success if score is not None else None
+        found.append(Observation(key, task.strata, task.baseline_answerable, success=success, **more))
+    return found
+
+
+def _readings(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Mapping[str, Sequence[CellReading]]:
+    found = defaultdict[str, list[CellReading]](list)
+    for cell in evidence.by_arm[role]:
+        found[cell.key.task_id].append(reading_of(cell, tasks))
+    return found
+
+
+def _task_row(task: Task, evidence: Evidence) -> TaskRow:
+    cells = sorted(
+        (cell for cell in evidence.cells.values() if cell.key.task_id == task.id), key=lambda each: each.key.seed
+    )
+    arms = {
+        role: tuple(
+            cell_row(cell, evidence.scores[cell.key])
+            for cell in cells
+            if cell.key.arm is role and cell.key in evidence.scores
+        )
+        for role in ArmRole
+    }
+    return TaskRow(task_id=task.id, strata=task.strata, baseline_answerable=task.baseline_answerable, arms=arms)
+
+
+def cost_of(cell: CellRecord) -> AnswerCost:
+    """What a cell cost, in the fields of a single-arm harness."""
+    usage = cell.usage
+    return AnswerCost(
+        total_tokens=usage.total,
+        tool_calls=usage.n_tool_calls,
+        turns=usage.turns,
+        wall_clock_s=usage.wall_s,
+        money=usage.money,
+    )
+
+
+def cell_row(cell: CellRecord, score: ScoreRecord) -> CellRow:
+    """The row of a scored cell."""
+    return CellRow(
+        query_id=cell.key.task_id,
+        answered=cell.end is CellEnd.ANSWERED,
+        **score.model_dump(include={"structure_correct", "structure_score", "facts_correct", "facts_score"}),
+        **cost_of(cell).model_dump(),
+        seed=cell.key.seed,
+        end=cell.end,
+        **score.model_dump(include={"success", "why", "checks", "findings", "gold_recall", "gold_used"}),
+        usage=cell.usage,
+        delivery=cell.delivery,
+        transcript=cell.transcript,
+    )
+
+
+def _agent(evidence: Evidence) -> dict[str, Any]:
+    """Kind and model as configured, what was reported, versions. Neither variables nor a base URL, which may hold secrets."""
+    agent = evidence.plan.agent
+    cells = evidence.by_arm
+    return {
+        "kind": agent.kind,
+        "model": None
+        if agent.model is None
+        else agent.model.model_dump(mode="json", exclude={"base_url", "api_key_env"}),
+        "system": agent.system,
+        "network": agent.network,
+        "limits": evidence.plan.limits.model_dump(mode="json"),
+        "seeds": evidence.plan.seeds,
+        "reported_models": {
+            role.value: sorted({name for cell in cells[role] for name in cell.models}) for role in ArmRole
+        },
+        "versions": {role.value: _versions(cells[role]) for role in ArmRole},
+    }
+
+
+def _versions(cells: Iterable[CellRecord]) -> dict[str, list[str]]:
+    found = defaultdict[str, set[str]](set)
+    for cell in cells:
+        for name, version in cell.versions.items():
+            found[name].add(version)
+    return {name: sorted(versions) for name, versions in sorted(found.items())}
+
+
+def _tools(evidence: Evidence) -> dict[str, Any]:
+    """What was under test: settings of the plan, and what each said of itself last."""
+    last = {record.tool: record for record in evidence.preflights}
+    return {
+        name: {
+            "arms": [role.value for role, arm in evidence.plan.arms.items() if name in arm.tools],
+            "settings": server.model_dump(
+                mode="json", include={"tools", "results", "result_tokens", "results_parameter"}
+            ),
+            "preflight": None
+            if name not in last
+            else last[name].model_dump(mode="json", exclude={"schema_version", "arm"}),
+        }
+        for name, server in evidence.plan.tools.items()
+    }
+
+
+def last_scores(scores: Iterable[ScoreRecord]) -> dict[CellKey, ScoreRecord]:
+    """The last score of each cell: one that was decided later replaces one that was not."""
+    return {score.key: score for score in scores}

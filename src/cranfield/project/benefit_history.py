@@ -1,0 +1,134 @@
+"""The history of experiments: a line for every result, in `.cranfield/benefit.jsonl` of the folder of results.
+
+Void results have their line too, and are never a baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from cranfield.agents.record_folder import now
+from cranfield.agents.settings import Filled, Strict
+from cranfield.benefit.result import BenefitResult, Estimate, StratumKind, Verdict
+from cranfield.errors import UsageError
+from cranfield.formats.io.files import refusal
+from cranfield.formats.io.own_folder import read_inside
+from cranfield.project.history import append
+from cranfield.project.history_files import FOLDER
+from cranfield.repo.git import standing
+
+FILE = "benefit.jsonl"
+
+
+class PastStratum(Strict):
+    """A stratum of a result."""
+
+    kind: StratumKind
+    stratum: Mapping[str, str]
+    n_tasks: int
+    verdict: Verdict
+    success_lift: Estimate
+    token_ratio: Estimate
+
+
+class PastResult(Strict):
+    """The line of a result."""
+
+    cranfield_benefit_history: Literal[1] = 1
+    time: Filled
+    git_commit: str | None = None
+    """Of the repository that the folder of results is in; None outside of one."""
+    dirty: bool = False
+    name: str
+    run: str
+    version: str
+    file: Filled
+    plan_digest: str
+    labels_digest: str = ""
+    commit: str = ""
+    """Of the repository that the tasks are about."""
+    arms: Mapping[str, str]
+    is_void: bool
+    sentence: str
+    strata: tuple[PastStratum, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BenefitHistory:
+    """The results of a history file, and its damaged lines."""
+
+    results: tuple[PastResult, ...]
+    """In the order of the file; of several lines of one run, the last."""
+    damaged: tuple[tuple[int, str], ...] = ()
+    """Number of each line that could not be read, and the reason."""
+
+    @property
+    def valid(self) -> tuple[PastResult, ...]:
+        """Those that are not void: what a result may be compared with."""
+        return tuple(each for each in self.results if not each.is_void)
+
+
+def remember_result(result: BenefitResult, path: Path) -> str | None:
+    """Append a result to the history of its folder.
+
+    Args:
+        result: as it was written.
+        path: of its file.
+
+    Returns:
+        Why it was not written; None where it was. The file of the result matters more.
+    """
+    try:
+        where = standing(path.parent)
+        past = PastResult(
+            time=now(),
+            git_commit=None if where is None else where.commit,
+            dirty=where is not None and where.dirty,
+            file=path.name,
+            strata=tuple(
+                PastStratum.model_validate(each.model_dump(include=set(PastStratum.model_fields)))
+                for each in result.strata
+            ),
+            is_void=result.is_void,
+            arms={role.value: name for role, name in result.arms.items()},
+            **result.model_dump(
+                include={"name", "run", "version", "plan_digest", "labels_digest", "commit", "sentence"}
+            ),
+        )
+        append(path.parent, past.model_dump(mode="json"), file=FILE)
+    except UsageError as error:
+        return f"the history was not written: {error}"
+    return None
+
+
+def read_results(folder: Path) -> BenefitHistory:
+    """Read the history of a folder of results; empty where there is none.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    path = folder / FOLDER / FILE
+    try:
+        text = read_inside(folder, path)
+    except FileNotFoundError:
+        return BenefitHistory(())
+    except OSError as error:
+        raise UsageError(refusal(path, error)) from error
+    found: dict[str, PastResult] = {}
+    damaged: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            past = PastResult.model_validate_json(line)
+            found.pop(past.run, None)
+            found[past.run] = past
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            damaged.append((number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")))
+    return BenefitHistory(tuple(found.values()), tuple(damaged))

@@ -1,0 +1,155 @@
+"""An experiment scored, and its result written: the steps after its cells are run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.agents.budget import Budget
+from cranfield.agents.connect import connected
+from cranfield.agents.kept import Kept, charge
+from cranfield.agents.protocol import Backend, Failure
+from cranfield.agents.record_folder import now
+from cranfield.answers.judge import Judge, JudgeSettings
+from cranfield.benefit.assemble import assemble, last_scores
+from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.plan import BenefitPlan, SuccessBy
+from cranfield.benefit.records import CellRecord
+from cranfield.benefit.redaction import LeakFinder, redaction_of
+from cranfield.benefit.result import BenefitResult
+from cranfield.benefit.result_file import read_result, write_result
+from cranfield.benefit.schedule import schedule
+from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
+from cranfield.benefit.validity import Evidence
+from cranfield.concurrency.loop import event_loop
+from cranfield.errors import UsageError
+from cranfield.formats.io.files import shown
+from cranfield.project.benefit_history import remember_result
+from cranfield.words import first_of, n_of
+
+JUDGE_CALLS = "judge.jsonl"
+"""Answers of the judge, by their requests: one file for both arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOutcome:
+    """What a call of the scorer did."""
+
+    n_cells: int
+    """Of the experiment, that have ended."""
+    n_scored: int
+    """By this call."""
+    n_undecided: int
+    """Of all."""
+    n_leaks: int
+    """Answers of all that name a tool or an arm, which was removed."""
+    stopped: Failure | None
+    """Why no more requests were sent to the judge."""
+
+
+def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Backend | None = None) -> ScoringOutcome:
+    """Score the cells that have ended and have no score, or one that may be decided now.
+
+    Args:
+        path: folder of the experiment.
+        checkers: target of code to its checker.
+        source: answers in the place of the judge, for tests.
+
+    Raises:
+        UsageError: there is no experiment, or another process writes in it.
+        InputError: a file of it is damaged.
+    """
+    with ExperimentFolder.writing(path) as folder:
+        return event_loop().run(_score(folder, checkers, source))
+
+
+async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Backend | None) -> ScoringOutcome:
+    plan, tasks, runs = folder.plan, folder.tasks(), folder.cells()
+    cells = {run.key: run for run in runs if run.end.is_scored}
+    redact = redaction_of(plan, runs, folder.preflights())
+    sealed = seal(unscored(list(cells.values()), last_scores(folder.scores()).values()), plan.seed)
+    leaks = LeakFinder(redact, tasks)
+    async with AsyncExitStack() as stack:
+        judge = await _judge(plan, folder.path, runs, stack, source)
+        scorer = Scorer(tasks, plan.success, redact=redact, judge=judge, checkers=checkers)
+
+        async def score(answer: SealedAnswer) -> None:
+            found = {answer.sealed_id: await scorer.score(answer)}
+            for record in unseal(sealed, found, cells, tasks, leaks):
+                folder.append(Step.SCORES, record)
+
+        async with asyncio.TaskGroup() as group:
+            for answer in sealed.answers:
+                group.create_task(score(answer))
+    scores = last_scores(folder.scores()).values()
+    return ScoringOutcome(
+        len(cells),
+        len(sealed.answers),
+        sum(score.success is None for score in scores),
+        sum(bool(score.redacted) for score in scores),
+        None if judge is None else judge.stopped,
+    )
+
+
+async def _judge(
+    plan: BenefitPlan, folder: Path, runs: Sequence[CellRecord], stack: AsyncExitStack, source: Backend | None
+) -> Judge | None:
+    """The judge of the plan, within what the cells left of its budget; None: it has none, or needs none."""
+    settings, success = plan.success.judge, plan.success
+    if settings is None or success.by is not SuccessBy.FACTS:
+        return None
+    budget = Budget(plan.budget.tokens, plan.budget.money, plan.budget.prices)
+    budget.spent.tokens = sum(run.usage.total or 0 for run in runs)
+    budget.spent.money = sum(run.usage.money or 0.0 for run in runs)
+    backend = await stack.enter_async_context(connected(settings.connection, budget, source))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend)))
+    charge(budget, kept.usages())
+    more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
+    asked = JudgeSettings(
+        settings.model,
+        success.judge_votes,
+        settings.temperature,
+        settings.seed or 0,
+        settings.output_mode,
+        settings.concurrency,
+        timeout_s=settings.timeout_s,
+        **more,
+    )
+    return Judge(kept, asked)
+
+
+def result_of(path: Path) -> BenefitResult:
+    """The result of an experiment, of the pairs that are complete.
+
+    Raises:
+        UsageError: there is no experiment, no cell of it ended, or cells are not scored.
+        InputError: a file of it is damaged.
+    """
+    folder = ExperimentFolder.open(path)
+    plan, tasks, runs = folder.plan, folder.tasks(), folder.cells()
+    scores = last_scores(folder.scores())
+    ended = [run.key for run in runs if run.end.is_scored]
+    if not ended:
+        raise UsageError("no cell of this experiment has ended", path=shown(path), hint="cranfield benefit run")
+    if missing := [str(key) for key in ended if key not in scores]:
+        hint = "score them first: cranfield benefit score"
+        raise UsageError(
+            f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
+        )
+    evidence = Evidence(
+        plan, schedule(plan, tasks.tasks), runs, scores, folder.preflights(), tasks.commit, folder.manifest.commit
+    )
+    return assemble(evidence, tasks, run=path.resolve().name, made_at=now())
+
+
+def publish(result: BenefitResult, folder: Path) -> tuple[Path, str | None]:
+    """Write a result under its version, and add it to the history of the folder.
+
+    Returns:
+        The file, and why the history was not written; None where it was.
+    """
+    path = write_result(result, folder)
+    return path, remember_result(read_result(path), path)

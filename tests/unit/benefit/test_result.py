@@ -1,0 +1,366 @@
+"""From the folder of an experiment to its result: scores, validity, sentence, versions of the file, history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.record_folder import PLAN
+from cranfield.agents.scripted import Scripted
+from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord
+from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind
+from cranfield.benefit.result_file import baseline_of, read_result, result_versions, write_result
+from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
+from cranfield.benefit.schedule import schedule
+from cranfield.benefit.validity import Evidence, validity
+from cranfield.errors import InputError, UsageError
+from cranfield.formats.io.published_schema import schema_text
+from cranfield.project.benefit_history import FILE, read_results
+from cranfield.project.benefit_score import publish, result_of, score_experiment
+
+T, C = ArmRole.TREATMENT, ArmRole.CONTROL
+N, SEEDS = 8, 2
+FACT = "The parser is `parse_{}`."
+PLAN_RECORD: dict[str, Any] = {
+    "cranfield_benefit": 1,
+    "name": "trial",
+    "tasks": {"testset": "tasks/set.json"},
+    "repo": ".",
+    "agent": {"model": {"model": "scripted:agent"}},
+    "tools": {"acme": {"command": ["acme-mcp"], "tools": ["acme_search"]}},
+    "arms": {"treatment": {"name": "acme", "tools": ["acme"]}, "control": {"name": "plain"}},
+    "seeds": SEEDS,
+    "success": {"by": "facts", "judge": {"model": "scripted:judge"}},
+}
+SET = [
+    {
+        "query_id": f"q{n}",
+        "query_text": f"How is format {n} parsed?",
+        "task_type": "locate" if n % 2 else "explain",
+        "difficulty": "easy",
+        "expected_files": [f"src/f{n}.py"],
+        "expected_line_ranges": [{"file": f"src/f{n}.py", "start": 1, "end": 10}],
+        "must_mention_facts": [FACT.format(n)],
+        "baseline_answerable": True,
+    }
+    for n in range(N)
+]
+
+
+def cell_record(key: CellKey, *, answer: str, **more: Any) -> dict[str, Any]:
+    is_treated = key.arm is T
+    delivery = {"offered": True, "called": 1, "answered": 1} if is_treated else None
+    reads = [
+        {
+            "path": f"src/f{key.task_id[1:]}.py",
+            "start": 1,
+            "end": 10 if is_treated else 5,
+            "turn": 2,
+            "tool": "read_file",
+        }
+    ]
+    usage = {"total": 1500 if is_treated else 1000, "turns": 3, "wall_s": 2.0, "tool_calls": {"read_file": {"ok": 2}}}
+    return {
+        "key": key.model_dump(),
+        "attempt": 1,
+        "position": 0,
+        "started_at": "2026-11-23T10:00:00Z",
+        "end": "answered",
+        "answer": answer,
+        "usage": usage,
+        "delivery": delivery,
+        "reads": reads,
+        "models": ["agent-1"],
+        **more,
+        "versions": {"agent": "1.0"},
+        "transcript": f"sha256-{key.task_id}-{key.arm}-{key.seed}.json",
+    }
+
+
+def right(n: str) -> str:
+    return f"- {FACT.format(n)}"
+
+
+def answer_of(key: CellKey) -> str:
+    """The treatment is right everywhere but on q0; the control on the first half."""
+    n = int(key.task_id[1:])
+    return right(str(n)) if (n > 0 if key.arm is T else n < N // 2) else "I do not know."
+
+
+def experiment(
+    tmp_path: Path,
+    name: str = "run",
+    change: Callable[[dict[str, Any]], Mapping[str, Any] | None] = lambda record: record,
+    preflight: tuple[Mapping[str, Any], ...] = ({},),
+    plan: Mapping[str, Any] | None = None,
+) -> Path:
+    """A folder with all cells; `change` edits a cell, or drops it."""
+    record = {**PLAN_RECORD, **(plan or {})}
+    parsed = BenefitPlan.model_validate(record)
+    manifest = ExperimentManifest(
+        name=name, created_at="2026-11-23T10:00:00Z", cranfield_version="0", plan_digest=parsed.digest
+    )
+    files = {PLAN: yaml.safe_dump(record).encode(), "tasks/set.json": json.dumps(SET).encode()}
+    path = ExperimentFolder.create(tmp_path / "runs", manifest, files)
+    with ExperimentFolder.writing(path) as folder:
+        for given in preflight:
+            found = {"arm": "treatment", "tool": "acme", "ok": True, "server": "Acme 1.0", **given}
+            folder.append(Step.PREFLIGHT, PreflightRecord.model_validate(found))
+        for key in schedule(parsed, folder.tasks().tasks):
+            changed = change(cell_record(key, answer=answer_of(key)))
+            if changed is not None:
+                folder.append(Step.CELLS, CellRecord.model_validate(changed))
+    return path
+
+
+def absent(_: Request) -> str:
+    return json.dumps({"quote": "", "verdict": "absent"})
+
+
+def result(path: Path, script: Callable[[Request], str | Answer] = absent) -> BenefitResult:
+    score_experiment(path, source=Scripted(script))
+    return result_of(path)
+
+
+def kinds(found: BenefitResult) -> set[tuple[ValidityKind, bool]]:
+    return {(each.kind, each.is_void) for each in found.validity}
+
+
+def test_a_result_from_a_folder(tmp_path: Path) -> None:
+    found = result(experiment(tmp_path))
+    everything = found.strata[-1]
+    assert everything.kind is StratumKind.ALL
+    assert (everything.n_tasks, everything.n_seeds) == (N, SEEDS)
+    assert everything.success_lift.value == pytest.approx((N - 1) / N - 1 / 2)
+    assert everything.token_ratio.value == pytest.approx(1.5)
+    assert found.losses[0].task_id == "q0"
+    # Right in both: q1 to q3; in the treatment only: q4 to q7; in the control only: q0. p = 2 * (1 + 5) / 32
+    assert found.sentence == (
+        "acme raised the rate of answers with correct facts from 50.0 % to 87.5 % on 8 tasks, McNemar p = .375."
+    )
+    assert not found.is_void
+    assert found.reading[T].gold_recall == 1.0
+    assert found.reading[C].recall_by_turn == (0.0, 0.5, 0.5)
+    (row, *_) = found.tasks[1].arms[T]
+    assert (row.query_id, row.success, row.total_tokens, row.tool_calls, row.turns, row.wall_clock_s, row.money) == (
+        *("q1", True, 1500, 2, 3, 2.0, None),
+    )
+    text = found.model_dump_json()
+    assert BenefitResult.model_validate_json(text) == found
+    jsonschema.Draft202012Validator(result_schema()).validate(json.loads(text))
+
+
+def test_the_published_schema_is_that_of_the_model() -> None:
+    hint = "run: python -m cranfield.benefit.result_schema"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(result_schema()), hint
+
+
+def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -> None:
+    path = experiment(
+        tmp_path, change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"}
+    )
+    down = Answer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
+    first = score_experiment(path, source=Scripted(lambda _: down))
+    assert (first.n_scored, first.n_undecided) == (2 * N * SEEDS, 2 * N * SEEDS)
+    assert first.stopped is not None
+    source = Scripted(absent)
+    second = score_experiment(path, source=source)
+    assert (second.n_scored, second.n_undecided, second.stopped) == (2 * N * SEEDS, 0, None)
+    assert len(source.requests) == 2 * N  # the same answer in every cell of a task: two equal votes
+    third = score_experiment(path, source=source)
+    assert (third.n_scored, len(source.requests)) == (0, 2 * N)
+    assert len((path / Step.SCORES).read_text().splitlines()) == 4 * N * SEEDS
+    assert result_of(path).strata[-1].arms[T].success == 0.0
+
+
+def test_a_result_needs_cells_and_their_scores(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no cell of this experiment has ended"):
+        result_of(experiment(tmp_path, change=lambda _: None))
+    with pytest.raises(UsageError, match="32 cells without a score"):
+        result_of(experiment(tmp_path))
+
+
+def test_an_answer_that_names_the_tool_is_a_caveat(tmp_path: Path) -> None:
+    def leak(record: dict[str, Any]) -> dict[str, Any]:
+        name = "By acme_search: " if record["key"]["arm"] == "treatment" else ""
+        return {**record, "answer": f"{name}\n{record['answer']}"}
+
+    found = result(experiment(tmp_path, change=leak))
+    (leaked,) = (each for each in found.validity if each.kind is ValidityKind.LEAK)
+    assert not leaked.is_void
+    assert "16 of treatment (acme) and 0 of control (plain) (acme_search)" in leaked.message
+    assert found.strata[-1].success_lift.value == pytest.approx((N - 1) / N - 1 / 2)
+
+
+# What makes a comparison invalid
+
+
+@dataclass
+class Case:
+    """An experiment with something wrong, and how it is reported."""
+
+    kind: ValidityKind
+    is_void: bool
+    change: Callable[[dict[str, Any]], Mapping[str, Any] | None] = lambda record: record
+    preflight: tuple[Mapping[str, Any], ...] = ({},)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    read_commit: str = ""
+
+
+def of_arm(arm: str, most: int = 99, **values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Values for the cells of tasks under a number in an arm."""
+
+    def change(record: dict[str, Any]) -> dict[str, Any]:
+        key = record["key"]
+        return {**record, **values} if key["arm"] == arm and int(key["task_id"][1:]) < most else record
+
+    return change
+
+
+def lost(arm: str, most: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return of_arm(arm, most, end="infrastructure", error="server_down", answer="")
+
+
+_NO_TOOL = {"offered": False, "missing": ["acme_search"]}
+_NATIVE = PLAN_RECORD["arms"]["treatment"]
+CASES = [
+    Case(
+        ValidityKind.CONTROL_WITHOUT_NATIVE,
+        False,
+        plan={"arms": {"treatment": _NATIVE, "control": {"name": "c", "native": []}}},
+    ),
+    Case(
+        ValidityKind.NATIVE_TOOLS_DIFFER,
+        True,
+        plan={"arms": {"treatment": _NATIVE, "control": {"name": "c", "native": ["search"]}}},
+    ),
+    Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=({"ok": False, "message": "index old, expected new"},)),
+    Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=()),
+    Case(ValidityKind.TOOL_CHANGED, True, preflight=({}, {"server": "Acme 1.1"})),
+    Case(ValidityKind.TOOL_CHANGED, True, preflight=({"found": {"index": "a"}}, {"found": {"index": "b"}})),
+    Case(ValidityKind.COMMIT_DIFFERS, True, read_commit="b" * 40),
+    Case(ValidityKind.COMMIT_DIFFERS, True, preflight=({"found": {"commit": "bbbbbbb"}},)),
+    Case(ValidityKind.TOOL_NOT_DELIVERED, True, of_arm("treatment", 1, delivery=_NO_TOOL)),  # 2 of 16 cells
+    Case(ValidityKind.TOOL_NOT_DELIVERED, True, of_arm("treatment", delivery=None)),
+    Case(ValidityKind.TOOL_NEVER_CALLED, False, of_arm("treatment", delivery={"offered": True})),
+    Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery={"offered": True, "called": 2})),
+    Case(ValidityKind.TOOL_NOT_ANSWERED, False, of_arm("treatment", 2, delivery={"offered": True, "called": 2})),
+    Case(ValidityKind.INCOMPLETE, False, lambda record: None if record["key"]["task_id"] == "q1" else record),
+    Case(ValidityKind.INCOMPLETE, True, lambda record: None if int(record["key"]["task_id"][1:]) > 2 else record),
+    Case(ValidityKind.INFRASTRUCTURE_DIFFERS, True, lost("treatment", 2)),
+    Case(ValidityKind.MODEL_DIFFERS, True, of_arm("control", models=["agent-2"])),
+    Case(ValidityKind.MODEL_DIFFERS, False, lambda r: {**r, "models": ["agent-1" if r["key"]["seed"] else "agent-0"]}),
+    Case(ValidityKind.MODEL_UNKNOWN, False, of_arm("control", models=[])),
+    Case(ValidityKind.AGENT_DIFFERS, True, lambda r: {**r, "versions": {"agent": r["key"]["arm"]}}),
+    Case(ValidityKind.UNDECIDED, True, of_arm("treatment", 2, answer="parse_0 or parse_1, I am unsure.")),
+    Case(ValidityKind.SAME_ANSWERS, False, lambda record: {**record, "answer": "I do not know."}),
+    Case(ValidityKind.UNMEASURED_TOKENS, False, of_arm("control", 1, usage={"wall_s": 1.0})),
+    Case(ValidityKind.JUDGE_IS_AGENT, False, plan={"success": {"by": "facts", "judge": {"model": "scripted:agent"}}}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{'void' if case.is_void else 'caveat'}")
+def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
+    def unsure(request: Request) -> str:
+        is_unsure = "unsure" in request.messages[0].text
+        return json.dumps({"quote": "", "verdict": "unclear" if is_unsure else "absent"})
+
+    path = experiment(tmp_path, change=case.change, preflight=case.preflight, plan=case.plan)
+    score_experiment(path, source=Scripted(unsure))
+    folder = ExperimentFolder.open(path)
+    scores = {score.key: score for score in folder.scores()}
+    evidence = Evidence(
+        folder.plan,
+        schedule(folder.plan, folder.tasks().tasks),
+        folder.cells(),
+        scores,
+        folder.preflights(),
+        "a" * 40,
+        case.read_commit,
+    )
+    assert (case.kind, case.is_void) in {(each.kind, each.is_void) for each in validity(evidence)}
+
+
+def test_every_kind_of_validity_is_tested() -> None:
+    elsewhere = {ValidityKind.LEAK, ValidityKind.CONTROL_INCOMPETENT}
+    assert {case.kind for case in CASES} | elsewhere == set(ValidityKind)
+
+
+def test_a_sound_experiment_has_no_caveat(tmp_path: Path) -> None:
+    assert kinds(result(experiment(tmp_path))) == set()
+
+
+def test_a_void_comparison_has_no_sentence_on_its_rates(tmp_path: Path) -> None:
+    found = result(experiment(tmp_path, change=of_arm("treatment", delivery=_NO_TOOL)))
+    assert found.is_void
+    assert found.sentence == "No verdict: 16 of 16 cells of treatment (acme) ran without the tool."
+
+
+# Files and history
+
+
+def test_versions_of_results(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    base = result(experiment(tmp_path, "first"))
+    again, other = (
+        base.model_copy(update={"run": "second"}),
+        base.model_copy(update={"run": "x", "plan_digest": "sha256:0"}),
+    )
+    names = [
+        publish(each, out)[0].name for each in (base, again, other, base.model_copy(update={"run": "third"}), again)
+    ]
+    assert names == [
+        "benefit_v1.0.json",
+        "benefit_v1.1.json",
+        "benefit_v2.0.json",
+        "benefit_v1.2.json",
+        "benefit_v1.1.json",
+    ]
+    assert [str(version) for version in result_versions(out)] == ["1.0", "1.1", "1.2", "2.0"]
+    assert read_result(out / "benefit_v1.2.json") == base.model_copy(update={"run": "third", "version": "1.2"})
+    history = read_results(out)
+    assert [(past.run, past.version) for past in history.results] == [
+        (base.run, "1.0"), ("x", "2.0"), ("third", "1.2"), ("second", "1.1"),
+    ]  # fmt: skip
+    assert history.results[0].strata[-1].success_lift == base.strata[-1].success_lift
+
+
+def test_a_void_result_is_in_the_history_and_never_a_baseline(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    void = result(experiment(tmp_path, "void", change=of_arm("treatment", delivery=_NO_TOOL)))
+    good = result(experiment(tmp_path, "good"))
+    publish(void, out)
+    assert baseline_of(good, out) is None
+    publish(good, out)
+    later = good.model_copy(update={"run": "later"})
+    assert baseline_of(later, out) == out / "benefit_v1.1.json"
+    history = read_results(out)
+    assert [past.is_void for past in history.results] == [True, False]
+    assert [past.run for past in history.valid] == [good.run]
+
+
+def test_damaged_files_are_reported(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    path, _ = publish(result(experiment(tmp_path)), out)
+    with (out / ".cranfield" / FILE).open("a") as file:
+        file.write('{"cranfield_benefit_history": 1}\n?\n')
+    history = read_results(out)
+    assert len(history.results) == 1
+    assert [number for number, _ in history.damaged] == [2, 3]
+    path.write_text(path.read_text().replace('"sentence"', '"sentense"'))
+    with pytest.raises(InputError, match="sentence") as caught:
+        read_result(path)
+    assert "benefit_v1.0.json" in str(caught.value)
+    with pytest.raises(InputError):
+        write_result(BenefitResult.model_construct(run="z", plan_digest=""), out)
+    assert read_results(tmp_path / "nowhere").results == ()
