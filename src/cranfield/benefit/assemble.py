@@ -189,7 +189,7 @@ def _versions(cells: Iterable[CellRecord]) -> dict[str, list[str]]:
 
 
 def _tools(evidence: Evidence) -> dict[str, Any]:
-    """What was under test: settings of the plan, and what each said of itself last."""
+    """What was under test: settings of the plan, and what each reported of itself last."""
     last = {record.tool: record for record in evidence.preflights}
     return {
         name: {

@@ -108,7 +108,7 @@ async def _judge(
     kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
-    asked = JudgeSettings(
+    judge_settings = JudgeSettings(
         settings.model,
         success.judge_votes,
         settings.temperature,
@@ -118,7 +118,7 @@ async def _judge(
         timeout_s=settings.timeout_s,
         **more,
     )
-    return Judge(kept, asked)
+    return Judge(kept, judge_settings)
 
 
 def result_of(path: Path) -> BenefitResult:
