@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from cranfield.agents.settings import BudgetSettings, Filled, LimitSettings, ModelSettings, Strict
+from cranfield.codecheck.settings import CheckerSettings
 from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import load_model
 
@@ -138,6 +139,8 @@ class Success(Strict):
     checks: tuple[Literal["compiles", "symbols", "available", "not_deprecated", "tests"], ...] = (
         *("compiles", "symbols", "available", "not_deprecated"),
     )
+    checkers: Mapping[str, CheckerSettings] = {}
+    """Of code, by language, that are commands; they come before those of the package."""
     judge: ModelSettings | None = None
     """Of facts that rules do not decide."""
     judge_votes: Annotated[int, Field(ge=1, le=9)] = 3

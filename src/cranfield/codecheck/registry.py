@@ -1,0 +1,51 @@
+"""Which checker reads a language: one that is configured, or one of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from cranfield.codecheck.external import PRESETS, ExternalChecker
+from cranfield.codecheck.report import Checker, Target
+from cranfield.codecheck.settings import CheckerSettings
+from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.formats.io.validation import load_model
+
+BY_PRESET: Mapping[str, CheckerSettings] = {
+    "typescript": CheckerSettings(preset="tsc"),
+    "swift": CheckerSettings(preset="swiftc"),
+}
+"""Languages whose checker is a preset when nothing else is configured."""
+
+
+def checker_for(target: Target, configured: Mapping[str, CheckerSettings]) -> Checker:
+    """The checker of a language.
+
+    Args:
+        target: of the code.
+        configured: checkers that are commands, by language; they come before those of the package.
+
+    Raises:
+        UnknownNameError: the language has no checker.
+    """
+    language = target.language
+    if language not in configured and language not in BY_PRESET:
+        raise UnknownNameError.among("language of a checker", language, {*configured, *BY_PRESET})
+    settings = configured.get(language) or BY_PRESET[language]
+    return ExternalChecker(with_preset(settings), lambda _symbol, _target: "")
+
+
+def with_preset(settings: CheckerSettings) -> CheckerSettings:
+    """Settings with the fields that they leave to their preset; `values` and `targets` are merged."""
+    if not settings.preset:
+        return settings
+    preset = _preset(settings.preset)
+    own = {name: getattr(settings, name) for name in settings.model_fields_set}
+    merged = {name: {**getattr(preset, name), **own.get(name, {})} for name in ("values", "targets", "env")}
+    return preset.model_copy(update={**own, **merged})
+
+
+@cache
+def _preset(name: str) -> CheckerSettings:
+    return load_model(Path(PRESETS / f"{name}.yaml"), CheckerSettings, ConfigError)
