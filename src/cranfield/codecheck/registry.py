@@ -7,11 +7,13 @@ from functools import cache
 from pathlib import Path
 
 from cranfield.codecheck.external import PRESETS, ExternalChecker
+from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.report import Checker, Target
 from cranfield.codecheck.settings import CheckerSettings
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.formats.io.validation import load_model
 
+PYTHON = "python"
 BY_PRESET: Mapping[str, CheckerSettings] = {
     "typescript": CheckerSettings(preset="tsc"),
     "swift": CheckerSettings(preset="swiftc"),
@@ -30,8 +32,10 @@ def checker_for(target: Target, configured: Mapping[str, CheckerSettings]) -> Ch
         UnknownNameError: the language has no checker.
     """
     language = target.language
+    if language == PYTHON and language not in configured:
+        return PythonChecker()
     if language not in configured and language not in BY_PRESET:
-        raise UnknownNameError.among("language of a checker", language, {*configured, *BY_PRESET})
+        raise UnknownNameError.among("language of a checker", language, {*configured, *BY_PRESET, PYTHON})
     settings = configured.get(language) or BY_PRESET[language]
     return ExternalChecker(with_preset(settings), lambda _symbol, _target: "")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.codecheck.external import ExternalChecker, arguments
+from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.registry import checker_for, with_preset
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.codecheck.settings import CheckerSettings
@@ -198,7 +199,12 @@ def test_settings_of_a_preset_are_replaced_one_by_one():
     )
     assert settings.values == {"sdk": "/sdk", "swift": "", "module_cache": ""}
     assert (settings.timeout_s, settings.command[0]) == (5, "swiftc")
+
+
+def test_every_language_has_its_checker_and_a_configured_one_comes_first():
     assert isinstance(checker_for(Target("typescript"), {}), ExternalChecker)
+    assert isinstance(checker_for(Target("python"), {}), PythonChecker)
+    assert isinstance(checker_for(Target("python"), {"python": CheckerSettings(preset="tsc")}), ExternalChecker)
 
 
 @pytest.mark.parametrize(
