@@ -36,7 +36,8 @@ class Diagnostic:
     file: str
     line: int
     severity: str
-    message: str
+    text: str
+    """What the compiler says."""
     code: str = ""
     symbol: str = ""
     """Empty: a rule takes it from the message."""
@@ -93,7 +94,7 @@ class ExternalChecker:
         found = list(_read_json(output, settings) if settings.json_list else _read_lines(output, settings))
         errors = [each for each in found if each.severity in settings.error_severities]
         if outside := next((each for each in errors if each.file not in names), None):
-            raise CheckerFailedError(f"{self._name}: {outside.file}: {outside.message}")
+            raise CheckerFailedError(f"{self._name}: {outside.file}: {outside.text}")
         if status and not errors:
             raise CheckerFailedError(f"{self._name}: {exit_reason(status)}: {_first_lines(output)}")
         return found
@@ -179,7 +180,7 @@ def judge(
         findings.append(finding)
     if has_error and not any(finding.check is Check.COMPILES for finding in findings):
         first = next(each for each in diagnostics if each.severity in settings.error_severities)
-        findings.append(Finding(Check.COMPILES, first.file, first.line, "", f"not compiled: {first.message}"))
+        findings.append(Finding(Check.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
     ruled = {rule.check for rule in settings.rules}
     failed = {finding.check for finding in findings}
     states = {check: CheckState.FAILED if check in failed else CheckState.PASSED for check in _BY_COMPILER}
@@ -193,10 +194,10 @@ def judge(
 
 def _matching(diagnostic: Diagnostic, rules: Sequence[DiagnosticRule]) -> tuple[DiagnosticRule | None, dict[str, str]]:
     for rule in rules:
-        message = re.search(rule.message, diagnostic.message)
+        said = re.search(rule.text, diagnostic.text)
         has_code = not rule.code or re.fullmatch(rule.code, diagnostic.code)
-        if message and has_code and (not rule.severity or diagnostic.severity in rule.severity):
-            return rule, {name: text for name, text in message.groupdict().items() if text}
+        if said and has_code and (not rule.severity or diagnostic.severity in rule.severity):
+            return rule, {name: text for name, text in said.groupdict().items() if text}
     return None, {}
 
 
@@ -207,7 +208,7 @@ def _finding(diagnostic: Diagnostic, rule: DiagnosticRule | None, found: Mapping
         diagnostic.file,
         diagnostic.line,
         found.get("symbol", diagnostic.symbol),
-        diagnostic.message,
+        diagnostic.text,
         diagnostic.code,
         found.get("current", ""),
     )

@@ -35,8 +35,8 @@ class DiagnosticRule(_Strict):
     """`unknown`: it is reported, and no check fails by it."""
     code: _Regex = ""
     """Of the whole code of the diagnostic; empty: any."""
-    message: _Regex = ""
-    """Found in the message; its groups `symbol` and `current` are those of the finding. Empty: any."""
+    text: _Regex = ""
+    """Found in its message; its groups `symbol` and `current` are those of the finding. Empty: any."""
     severity: tuple[_Filled, ...] = ()
     """Empty: any."""
 

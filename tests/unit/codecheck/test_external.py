@@ -155,7 +155,7 @@ def test_a_checker_of_another_language_is_a_command_that_writes_json():
         "preset": "",
         "command": [sys.executable, "-S", "-c", f"print({json.dumps(json.dumps({'found': rows}))})", "{files}"],
         "json_list": "found",
-        "rules": [{"check": "symbols", "code": "E113", "message": "'(?P<symbol>\\w+)'"}],
+        "rules": [{"check": "symbols", "code": "E113", "text": "'(?P<symbol>\\w+)'"}],
     }
     report = check({"main.lua": "prnt('x')"}, Target("lua", "", "5.4"), **settings)
     assert [(each.check, each.line, each.symbol, each.rule) for each in report.findings] == [
