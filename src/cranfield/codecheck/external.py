@@ -194,10 +194,10 @@ def judge(
 
 def _matching(diagnostic: Diagnostic, rules: Sequence[DiagnosticRule]) -> tuple[DiagnosticRule | None, dict[str, str]]:
     for rule in rules:
-        said = re.search(rule.text, diagnostic.text)
+        match = re.search(rule.text, diagnostic.text)
         has_code = not rule.code or re.fullmatch(rule.code, diagnostic.code)
-        if said and has_code and (not rule.severity or diagnostic.severity in rule.severity):
-            return rule, {name: text for name, text in said.groupdict().items() if text}
+        if match and has_code and (not rule.severity or diagnostic.severity in rule.severity):
+            return rule, {name: text for name, text in match.groupdict().items() if text}
     return None, {}
 
 
