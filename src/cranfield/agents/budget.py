@@ -101,6 +101,13 @@ class Spent:
     """None from the first request on whose cost is not known."""
     unmeasured: int = 0
 
+    def add(self, other: Spent) -> None:
+        """Count what something else used."""
+        self.requests += other.requests
+        self.tokens += other.tokens
+        self.unmeasured += other.unmeasured
+        self.money = None if other.money is None or self.money is None else self.money + other.money
+
 
 Limit = Literal["tokens", "money"]
 
@@ -122,16 +129,19 @@ class Budget:
         self._changed = asyncio.Event()
 
     async def reserve(self, request: Request) -> tuple[int, float] | None:
-        """Reserve the most that the request can cost; None where that, with all others, exceeds a limit.
-
-        Waits where it would fit if requests under way turned out cheaper.
-        """
+        """Reserve the most that the request can cost; see `reserve_amount`."""
         upper = estimate(request)
         cost = self.prices.cost(request.model, upper.usage)
         if cost is None and self.money is not None:
             self.reached = "money"
             return None
-        amount = upper.input + upper.output, cost or 0.0
+        return await self.reserve_amount((upper.input + upper.output, cost or 0.0))
+
+    async def reserve_amount(self, amount: tuple[int, float]) -> tuple[int, float] | None:
+        """Reserve tokens and money; None where they, with all others, exceed a limit.
+
+        Waits where they would fit if what is under way turned out cheaper.
+        """
         while (limit := self._exceeded(amount)) is not None:
             if not self._in_flight:
                 self.reached = limit
@@ -143,17 +153,17 @@ class Budget:
 
     def charge(self, amount: tuple[int, float], request: Request, answer: Answer | None) -> None:
         """Replace a reservation by what was used. Where that is not known (also: interrupted), the reservation counts."""
-        self._in_flight.remove(amount)
-        spent, usage = self.spent, answer.usage if answer is not None else Usage(unmeasured=1)
-        spent.requests += usage.requests
-        spent.unmeasured += usage.unmeasured
+        usage = answer.usage if answer is not None else Usage(unmeasured=1)
         if not usage.unmeasured and usage.total is not None:
-            cost = self.prices.cost(request.model, usage)
-            spent.tokens += usage.total
+            tokens, cost = usage.total, self.prices.cost(request.model, usage)
         else:
-            known = request.model in self.prices.models
-            spent.tokens, cost = spent.tokens + amount[0], amount[1] if known else None
-        spent.money = None if cost is None or spent.money is None else spent.money + cost
+            tokens, cost = amount[0], amount[1] if request.model in self.prices.models else None
+        self.settle(amount, Spent(usage.requests, tokens, cost, usage.unmeasured))
+
+    def settle(self, amount: tuple[int, float], used: Spent) -> None:
+        """Replace a reservation by what was used."""
+        self._in_flight.remove(amount)
+        self.spent.add(used)
         self._changed.set()
 
     def _exceeded(self, amount: tuple[int, float]) -> Limit | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -95,6 +96,12 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
     def scored_cells(self) -> dict[CellKey, CellRecord]:
         """Of every cell that ended, the run that is scored."""
         return {cell.key: cell for cell in self.cells() if cell.end.is_scored}
+
+    def n_interrupted(self) -> int:
+        """Runs that were begun and did not end."""
+        begun = Counter((each.key, each.attempt) for each in self.read(Step.BEGUN, BegunRecord))
+        begun.subtract((each.key, each.attempt) for each in self.cells())
+        return sum(begun.values())
 
     def preflights(self) -> list[PreflightRecord]:
         """Of every time the experiment was run."""

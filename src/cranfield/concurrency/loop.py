@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYetDone
 from contextlib import contextmanager, suppress
@@ -295,3 +295,18 @@ def sigterm_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+async def run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do several things at the same time. Where one raises an error, the others are cancelled."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except BaseExceptionGroup as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+    else:
+        return
+    raise first

@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cranfield.concurrency.loop import run_all
 from cranfield.golden.index import RecordStatus
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.golden.steps.answer import answer, check_answer
 from cranfield.golden.steps.author import author_all, reserve_rest, screen
-from cranfield.golden.steps.context import StepContext, Waiting, WaitingError, run_all
+from cranfield.golden.steps.context import StepContext, Waiting, WaitingError
 from cranfield.golden.steps.review import conclude, queue, review
 
 PLANNED = "plan"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from cranfield.agents.record_folder import now
+from cranfield.concurrency.loop import run_all
 from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import Finding
 from cranfield.golden.plan import Cell
@@ -15,7 +16,7 @@ from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, Role, author_task
 from cranfield.golden.screen import Screener, ScreenReason
 from cranfield.golden.states import State
-from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError, run_all
+from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError
 
 NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
 """Reasons that end where another candidate fails: until then it is a reserve."""

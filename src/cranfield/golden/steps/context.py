@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,21 +176,6 @@ class StepContext:
     def report(self, query_id: str) -> None:
         """Pass on the state of a record."""
         self.on_status(self.index.status(query_id))
-
-
-async def run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do several things at the same time. Where one raises an error, the others are cancelled."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for work in works:
-                group.create_task(work)
-    except BaseExceptionGroup as errors:
-        first: BaseException = errors
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-    else:
-        return
-    raise first
 
 
 def _sum(values: Sequence[Any]) -> Any:

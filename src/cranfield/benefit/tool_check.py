@@ -1,0 +1,45 @@
+"""The preflight of an experiment: every tool under test serves what the plan wants, and the same as before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cranfield.benefit.agent import ArmAgent
+from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import PreflightRecord
+from cranfield.errors import PreflightError, Problem
+
+_SAME = ("server", "found", "tools", "schema_digest", "instructions_digest")
+"""Fields of a preflight that may not change within an experiment."""
+
+
+async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]) -> None:
+    """Ask the tools of both arms what they serve, and write down the answers.
+
+    Raises:
+        PreflightError: with every tool that is not as the plan wants it, or other than when the experiment began.
+    """
+    plan = folder.plan
+    first = {(record.arm, record.tool): record for record in reversed(folder.preflights()) if record.ok}
+    problems = []
+    for role in ArmRole:
+        records = await agents[role].preflight()
+        for record in records:
+            folder.append(Step.PREFLIGHT, record)
+            problems += _problems(record, first.get((role, record.tool)))
+        missing = sorted(set(plan.servers(role)) - {record.tool for record in records})
+        problems += [Problem("no preflight of a tool", path=f"{role}.{name}") for name in missing]
+    if problems:
+        raise PreflightError(problems)
+
+
+def _problems(record: PreflightRecord, first: PreflightRecord | None) -> list[Problem]:
+    where = f"{record.arm}.{record.tool}"
+    if not record.ok:
+        return [Problem(record.message or "the tool is not ready", path=where)]
+    changed = [name for name in _SAME if first is not None and getattr(record, name) != getattr(first, name)]
+    if not changed:
+        return []
+    hint = "begin another experiment: cells of two versions of a tool cannot be compared"
+    return [Problem(f"the tool is another than when the experiment began: {', '.join(changed)}", path=where, hint=hint)]
