@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
@@ -208,9 +209,18 @@ class BenefitPlan(Strict):
     """Of the order of cells, of sealed ids and of resampling."""
 
     @property
+    def content(self) -> dict[str, Any]:
+        """What cells depend on, by key: not budget and attempts, and not addresses and pace of the model."""
+        content = self.model_dump(mode="json", exclude={"budget", "attempts"})
+        if self.agent.model is not None:
+            content["agent"]["model"] = self.agent.model.content
+        return content
+
+    @property
     def digest(self) -> str:
-        """SHA-256 of what it says, however it is written."""
-        return "sha256:" + sha256(self.model_dump_json().encode()).hexdigest()
+        """SHA-256 of its content but for the place and the commit of the repository, however it is written."""
+        content = {name: value for name, value in self.content.items() if name not in {"repo", "at"}}
+        return "sha256:" + sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def servers(self, role: ArmRole) -> Mapping[str, ToolServer]:
         """The tools under test of an arm."""

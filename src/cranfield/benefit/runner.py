@@ -161,17 +161,7 @@ class _Runner:
             attempt=attempt,
             position=self._positions[key],
             started_at=started_at,
-            end=run.end,
-            error=run.error,
-            message=run.message,
-            answer=run.answer,
-            files=run.files,
-            usage=run.usage,
-            delivery=run.delivery,
-            reads=run.reads,
-            models=run.models,
-            versions=run.versions,
-            transcript=self.folder.keep_transcript(run.transcript),
+            **{**vars(run), "transcript": self.folder.keep_transcript(run.transcript)},
         )
         self.folder.append(Step.CELLS, record)
         self._note(record)

@@ -1,0 +1,274 @@
+"""A plan against its tasks, its repository and itself, before anything is asked of a model or a tool."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
+from cranfield.benefit.records import CellKey
+from cranfield.benefit.runner import reservation
+from cranfield.benefit.schedule import schedule
+from cranfield.benefit.tasks import Task, TaskSet, load_tasks
+from cranfield.codecheck.report import Check
+from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
+from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.words import and_list, n_of
+
+ASSUMED_SPREAD = 0.5
+"""Standard deviation of the differences of success between arms, over tasks, before any is known: that of tasks of medium
+difficulty whose two results agree as often as a correlation of .5 makes them."""
+INSTRUCTIONS = "file:"
+"""Begins instructions that stand in a file."""
+_ENV = re.compile(r"\{env\.([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """A plan that can be run."""
+
+    plan: BenefitPlan
+    tasks: TaskSet
+    snapshot: Snapshot | None
+    """Of the repository; None: the tasks need none."""
+    notes: tuple[str, ...]
+    """What is allowed, and worth knowing before the run."""
+
+    @property
+    def commit(self) -> str:
+        """Of the repository; empty without one."""
+        return "" if self.snapshot is None else self.snapshot.commit
+
+    @property
+    def cells(self) -> tuple[CellKey, ...]:
+        """In their order."""
+        return schedule(self.plan, self.tasks.tasks)
+
+    @property
+    def most(self) -> tuple[int | None, float | None]:
+        """Tokens and money of all cells, by the limits of a cell; None: there is no limit, or no price."""
+        tokens, money = reservation(self.plan)
+        n = len(self.cells)
+        return tokens * n or None, money * n or None
+
+
+@dataclass(frozen=True, slots=True)
+class StratumPower:
+    """What the tasks of a stratum can show."""
+
+    stratum: str
+    """`task_type=locate, difficulty=easy`; `all`."""
+    n_tasks: int
+    detectable: float | None
+    """Lift of success that is found four times of five; None: too few tasks for a verdict."""
+
+
+def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
+    """Read the tasks of a plan, and compare them with its repository.
+
+    Args:
+        plan: to check.
+        folder: that its paths are relative to.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    problems = [
+        *_arm_problems(plan),
+        *_agent_problems(plan.agent),
+        *_tool_problems(plan, folder),
+        *_budget_problems(plan),
+    ]
+    tasks, snapshot = None, None
+    try:
+        tasks = load_tasks(plan, folder)
+    except CranfieldError as error:
+        problems += error.problems
+    if tasks is not None:
+        problems += _success_problems(plan, tasks.tasks)
+        problems += _commit_problems(plan, tasks)
+        try:
+            snapshot = _snapshot(plan, tasks, folder)
+        except CranfieldError as error:
+            problems += error.problems
+        else:
+            problems += _source_problems(tasks, snapshot)
+    if problems or tasks is None:
+        raise ConfigError(problems)
+    return CheckedPlan(plan, tasks, snapshot, tuple(_notes(plan, tasks)))
+
+
+def detectable_lifts(plan: BenefitPlan, tasks: Sequence[Task]) -> list[StratumPower]:
+    """The smallest lift of success that each stratum can show, under `ASSUMED_SPREAD`: cells, margins, all tasks."""
+    from cranfield.stats.power import minimal_detectable_effect
+
+    def label(task: Task, names: Iterable[str]) -> str:
+        return ", ".join(f"{name}={task.strata.get(name, '')}" for name in names)
+
+    kinds = [plan.strata, *((name,) for name in plan.strata if len(plan.strata) > 1)]
+    counts = [Counter(label(task, names) for task in tasks) for names in kinds if names]
+    rows = [(stratum, n) for counter in counts for stratum, n in sorted(counter.items())]
+    return [
+        StratumPower(
+            stratum,
+            n,
+            minimal_detectable_effect(ASSUMED_SPREAD, n, plan.rule.alpha) if n >= plan.rule.min_tasks else None,
+        )
+        for stratum, n in [*rows, ("all", len(tasks))]
+    ]
+
+
+def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:
+    missing = [role for role in ArmRole if role not in plan.arms]
+    if missing:
+        yield Problem(f"no {and_list(missing)} arm", path="arms", expected="treatment and control")
+        return
+    for role, arm in plan.arms.items():
+        for name in arm.tools:
+            if name not in plan.tools:
+                hint = did_you_mean(name, list(plan.tools))
+                yield Problem("unknown tool", path=f"arms.{role}.tools", got=shorten(name), hint=hint)
+    treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
+    if (set(treatment.tools), set(treatment.native)) == (set(control.tools), set(control.native)):
+        yield Problem("both arms have the same tools", path="arms", expected="arms that differ in `tools`")
+    if treatment.name == control.name:
+        yield Problem("both arms have one name", path="arms", got=shorten(treatment.name))
+    has_native = bool(treatment.native or control.native)
+    if plan.agent.kind == "reference" and has_native and not plan.repo:
+        hint = "name the repository, or write `native: []` in both arms"
+        yield Problem("native tools read a repository, and there is none", path="repo", hint=hint)
+
+
+def _agent_problems(agent: Agent) -> Iterator[Problem]:
+    if agent.kind == "reference" and agent.model is None:
+        yield Problem("the reference agent needs a model", path="agent.model")
+    if agent.kind == "reference" and (agent.command or agent.usage):
+        yield Problem("the reference agent has no command", path="agent.command", expected="kind: command")
+    if agent.kind == "command" and not agent.command:
+        yield Problem("an agent of the kind `command` needs one", path="agent.command")
+    yield from _missing_variables("agent.env", agent.env.values())
+
+
+def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
+    for name, server in plan.tools.items():
+        where = f"tools.{name}"
+        yield from _missing_variables(where, [*server.env.values(), *server.command, server.url])
+        if server.instructions.startswith(INSTRUCTIONS):
+            path = folder / server.instructions.removeprefix(INSTRUCTIONS)
+            if not path.is_file():
+                yield Problem("no such file of instructions", path=f"{where}.instructions", got=shorten(str(path)))
+        if (server.results is None) != (not server.results_parameter):
+            message = "`results` and `results_parameter` go together"
+            yield Problem(message, path=where, hint="the parameter is the one by which a call says how many it wants")
+
+
+def _missing_variables(where: str, texts: Iterable[str]) -> Iterator[Problem]:
+    names = {name for text in texts for name in _ENV.findall(text)}
+    for name in sorted(names - set(os.environ)):
+        yield Problem("an environment variable is not set", path=where, expected=name)
+
+
+def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
+    budget = plan.budget
+    if (budget.tokens, budget.money) == (None, None):
+        return
+    if plan.limits.tokens is None:
+        hint = "a cell is begun only where the most that it can use is within the budget"
+        yield Problem("a budget needs a limit of tokens for each cell", path="limits.tokens", hint=hint)
+    model = "" if plan.agent.model is None else plan.agent.model.model
+    if budget.money is not None and model not in budget.prices.models:
+        yield Problem("a budget of money needs the price of the model", path="budget.prices.models", expected=model)
+    tokens, money = reservation(plan)
+    if (budget.tokens or tokens) < tokens or (budget.money or money) < money:
+        got = f"{tokens:,} tokens" if (budget.tokens or tokens) < tokens else f"{money:g} of money"
+        yield Problem("the budget does not allow a single cell", path="budget", got=f"{got} for a cell")
+
+
+def _success_problems(plan: BenefitPlan, tasks: Sequence[Task]) -> Iterator[Problem]:
+    is_coding = plan.tasks.coding is not None
+    if is_coding != (plan.success.by is SuccessBy.CODE):
+        expected = "code" if is_coding else "facts or structure"
+        yield Problem("success is decided by what the tasks do not have", path="success.by", expected=expected)
+    without = [task.id for task in tasks if task.coding is not None and not task.coding.tests.strip()]
+    if Check.TESTS in plan.success.checks and without:
+        message = f"{n_of(len(without), 'tasks')} without the tests that success needs"
+        yield Problem(message, path="success.checks", got=and_list(without[:5]))
+
+
+def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
+    """Commits that differ from that of the golden set."""
+    if not tasks.commit:
+        return
+    for name, server in plan.tools.items():
+        served = "" if server.preflight is None else server.preflight.expect.get("commit", "")
+        if served and not _same_commit(served, tasks.commit):
+            where = f"tools.{name}.preflight.expect.commit"
+            yield Problem("not the commit of the golden set", path=where, expected=tasks.commit, got=shorten(served))
+    others = [
+        query_id
+        for query_id, label in (tasks.testset.labels if tasks.testset else {}).items()
+        if query_id in tasks.by_id
+        and not _same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
+    ]
+    if others:
+        message = f"{n_of(len(others), 'records')} of the golden set name another commit than the set"
+        yield Problem(
+            message, expected=tasks.commit, got=and_list(others[:5]), hint="`cranfield testset drift` shows why"
+        )
+
+
+def _same_commit(one: str, other: str) -> bool:
+    """Whether two ids, of which one may be short, are those of one commit."""
+    return bool(one) and bool(other) and (one.startswith(other) or other.startswith(one))
+
+
+def _snapshot(plan: BenefitPlan, tasks: TaskSet, folder: Path) -> Snapshot | None:
+    """The repository at the commit of the plan, which must be that of the golden set."""
+    if not plan.repo:
+        return None
+    snapshot = source_snapshot(folder / plan.repo, plan.at or tasks.commit or None)
+    if tasks.commit and not _same_commit(snapshot.commit, tasks.commit):
+        hint = "leave `at` out, or make the golden set true of that commit"
+        message = "the code is not that of the golden set"
+        raise ConfigError(message, path="at", expected=tasks.commit, got=snapshot.commit or "no commit", hint=hint)
+    return snapshot
+
+
+def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Problem]:
+    """Files of the golden set that are other files in the repository."""
+    if snapshot is None or tasks.testset is None:
+        return
+    stored = tasks.testset.meta.source_files
+    differing = [path for path, digest in stored.items() if snapshot.sha256(path) != digest.removeprefix("sha256:")]
+    if differing:
+        message = f"{n_of(len(differing), 'files')} are not as the golden set was verified against"
+        yield Problem(message, got=and_list(differing[:5]), hint="`cranfield testset drift` shows what moved")
+
+
+def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
+    model = plan.agent.model
+    if model is not None and model.temperature is None:
+        yield "No temperature is set: that of the provider applies."
+    unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
+    if unlimited:
+        yield f"A cell has no limit of {and_list(unlimited)}."
+    treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
+    if set(treatment.native) != set(control.native):
+        yield "The native tools of the arms differ: the difference is part of the treatment."
+    unused = sorted(set(plan.tools) - {name for arm in plan.arms.values() for name in arm.tools})
+    if unused:
+        yield f"No arm has {and_list(unused)}."
+    silent = [name for name, server in plan.tools.items() if name not in unused and server.preflight is None]
+    if silent:
+        yield f"The index that {and_list(silent)} serves is not checked: there is no preflight."
+    if plan.success.by is SuccessBy.FACTS and plan.success.judge is None:
+        yield "There is no judge: facts that rules do not decide leave a task undecided."
+    if tasks.left_out:
+        reasons = Counter(tasks.left_out.values())
+        yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
+    if plan.repo and not tasks.commit:
+        yield "The tasks name no commit: whether the code is theirs is not checked."
