@@ -62,7 +62,7 @@ def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path) -> Pat
         notes=checked.notes,
     )
     path = ExperimentFolder.create(experiments, manifest, {PLAN: _text(whole).encode(), **files})
-    if ExperimentFolder.open(path).tasks().labels_digest != checked.tasks.labels_digest:
+    if ExperimentFolder.open(path).tasks().tasks != checked.tasks.tasks:
         hint = "keep all of it in one file, and its metadata beside it"
         raise ConfigError("the copy of the tasks is not the same", path=shown(path / TASKS), hint=hint)
     return path
@@ -75,10 +75,11 @@ def replace_plan(path: Path, plan: BenefitPlan, folder: Path) -> None:
         ConfigError: with every problem of the plan.
         UsageError: the plan differs in something that the cells depend on.
     """
-    whole, _ = _self_contained(check_plan(plan, folder), folder)
+    whole, files = _self_contained(check_plan(plan, folder), folder)
     with ExperimentFolder.writing(path) as opened:
         before = opened.plan.content
         differing = [name for name, value in whole.content.items() if value != before[name]]
+        differing += [name for name, data in files.items() if not _is_content(path / name, data)]
         if differing:
             expected = "the plan of the experiment; only budget, attempts, and addresses and pace of models may differ"
             got, hint = f"other {', '.join(differing)}", "begin another experiment"
@@ -136,6 +137,10 @@ def _self_contained(checked: CheckedPlan, folder: Path) -> tuple[BenefitPlan, di
     tools = {name: _with_text(server, folder) for name, server in plan.tools.items()}
     where = {"repo": str((folder / plan.repo).resolve()), "at": checked.commit} if plan.repo else {}
     return plan.model_copy(update={"tasks": source, "tools": tools, **where}), files
+
+
+def _is_content(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == data
 
 
 def _with_text(server: ToolServer, folder: Path) -> ToolServer:

@@ -1,0 +1,234 @@
+"""Plans of experiments: their problems, their tasks, the order of their cells, and what they can show."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.benefit.scripted_cells import LIMIT, experiment, plan_of, write_tasks
+
+from cranfield.benefit.experiment import create_experiment, execute, replace_plan
+from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.plan_check import check_plan, detectable_lifts
+from cranfield.benefit.schedule import order_digest, schedule
+from cranfield.benefit.tasks import Task, load_tasks
+from cranfield.errors import ConfigError, UsageError
+from cranfield.model.label import Lines
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs"]), min_size=1, max_size=8)
+MODEL = {"model": "test:one", "temperature": 0, "base_url": "http://127.0.0.1:1/v1"}
+
+
+def plan(**changes: Any) -> BenefitPlan:
+    return BenefitPlan.model_validate(plan_of(**changes))
+
+
+@given(st.sets(names, min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 9))
+def test_the_order_has_every_cell_once_in_balanced_blocks(ids: set[str], seeds: int, seed: int) -> None:
+    tasks = [Task(task_id, "do") for task_id in ids]
+    drawn = plan(seeds=seeds, seed=seed)
+    cells = schedule(drawn, tasks)
+    assert len(set(cells)) == len(cells) == 2 * seeds * len(ids)
+    blocks = list(zip(cells[::2], cells[1::2], strict=True))
+    assert all((a.task_id, a.seed) == (b.task_id, b.seed) and a.arm is not b.arm for a, b in blocks)
+    n_first = sum(first.arm is ArmRole.TREATMENT for first, _ in blocks)
+    assert n_first == len(blocks) // 2
+    assert schedule(drawn, tasks[::-1]) == cells
+
+
+def test_another_seed_is_another_order() -> None:
+    tasks = [Task(f"t{i}", "do") for i in range(20)]
+    digests = {order_digest(schedule(plan(seed=seed), tasks)) for seed in range(5)}
+    assert len(digests) == 5
+
+
+Repo = Callable[[], tuple[Path, str]]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> tuple[Path, str]:
+    """A repository with one commit, and a golden set that is true of it."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "a.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+        done = subprocess.run(["git", "-C", folder, *identity, *arguments], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    commit = git("rev-parse", "HEAD")
+    write_golden(tmp_path, commit)
+    return folder, commit
+
+
+def write_golden(folder: Path, commit: str, **first: Any) -> None:
+    """A golden set of three records: the last has no facts."""
+    records = [
+        {
+            "query_id": f"q{i}",
+            "query_text": f"Where is {name}?",
+            "task_type": "locate",
+            "difficulty": difficulty,
+            "expected_entities": [{"entity_id": f"a.py::{name}", "role": "primary"}],
+            "expected_files": ["a.py"],
+            "expected_line_ranges": [{"file": "a.py", "start": start, "end": start + 1}],
+            "must_mention_facts": [f"`{name}` returns a number."] if name != "three" else [],
+            "must_not_mention_facts": [],
+            "baseline_answerable": i == 1,
+        }
+        for i, (name, difficulty, start) in enumerate([("one", "easy", 1), ("two", "hard", 5), ("three", "easy", 1)], 1)
+    ]
+    records[0] |= first
+    (folder / "golden.json").write_text(json.dumps(records))
+    (folder / "golden.meta.json").write_text(json.dumps({"source_sha": commit}))
+
+
+def golden_plan(**changes: Any) -> BenefitPlan:
+    about: dict[str, Any] = {
+        "tasks": {"testset": "golden.json"},
+        "repo": "repo",
+        "success": {"by": "facts"},
+        "strata": ["task_type", "difficulty"],
+        "agent": {"kind": "reference", "model": MODEL},
+        "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
+    }
+    return plan(**about | changes)
+
+
+def test_tasks_of_a_golden_set(tmp_path: Path, repo: tuple[Path, str]) -> None:
+    checked = check_plan(golden_plan(), tmp_path)
+    first = checked.tasks.tasks[0]
+    assert (first.id, first.prompt, first.baseline_answerable) == ("q1", "Where is one?", True)
+    assert dict(first.strata) == {"task_type": "locate", "difficulty": "easy"}
+    assert first.gold == (Lines("a.py", 1, 2),)
+    assert [task.id for task in checked.tasks.tasks] == ["q1", "q2"]
+    assert checked.tasks.left_out == {"q3": "it has no facts"}
+    assert checked.commit == checked.tasks.commit == repo[1]
+    assert checked.most == (LIMIT * 8, None)
+    assert "Not in the experiment: 1 query, it has no facts." in checked.notes
+
+
+def test_only_some_tasks(tmp_path: Path, repo: tuple[Path, str]) -> None:
+    del repo
+    hard = golden_plan(tasks={"testset": "golden.json", "only": {"difficulty": ["hard"]}})
+    assert [task.id for task in load_tasks(hard, tmp_path).tasks] == ["q2"]
+    wrong = {"testset": "golden.json", "only": {"difficulty": ["hadr"], "zzz": ["x"], "id": ["q1", "q9"]}}
+    with pytest.raises(ConfigError) as caught:
+        load_tasks(golden_plan(tasks=wrong, strata=["task_tipe"]), tmp_path)
+    wanted = ["difficulty 'hadr'", "stratum 'zzz'", "id 'q9'", "stratum 'task_tipe'"]
+    assert [problem.message for problem in caught.value.problems] == [f"unknown {each}" for each in wanted]
+
+
+def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str]) -> None:
+    folder, commit = repo
+    (folder / "a.py").write_text("# changed\n")
+    subprocess.run(
+        ["git", "-C", folder, "-c", "user.name=n", "-c", "user.email=n@e", "commit", "-qam", "two"], check=True
+    )
+    assert check_plan(golden_plan(), tmp_path).commit == commit  # that of the golden set, whatever HEAD is
+    with pytest.raises(ConfigError, match="the code is not that of the golden set") as caught:
+        check_plan(golden_plan(at="HEAD"), tmp_path)
+    assert caught.value.problems[0].expected == commit
+    served = {"find": {"command": ["x"], "preflight": {"tool": "s", "expect": {"commit": "abc1234"}}}}
+    with pytest.raises(ConfigError, match=r"tools\.find\.preflight\.expect\.commit"):
+        check_plan(golden_plan(tools=served), tmp_path)
+    write_golden(tmp_path, commit, provenance={"commit": "f" * 40})
+    with pytest.raises(ConfigError, match="1 record of the golden set name another commit"):
+        check_plan(golden_plan(), tmp_path)
+
+
+def test_a_run_of_changed_code_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a.py").write_text("1\n")
+    path = experiment(tmp_path, repo="code")
+    (tmp_path / "code" / "a.py").write_text("2\n")
+    with pytest.raises(UsageError, match="another source"):
+        execute(path)
+
+
+def test_all_problems_of_a_plan_at_once(tmp_path: Path) -> None:
+    write_tasks(tmp_path)
+    wrong = plan(
+        agent={"kind": "reference"},
+        tools={
+            "find": {
+                "command": ["x"],
+                "env": {"KEY": "{env.NOT_SET_ANYWHERE}"},
+                "instructions": "file:none.md",
+                "results": 3,
+            }
+        },
+        arms={"treatment": {"name": "same", "tools": ["fond"]}, "control": {"name": "same"}},
+        success={"by": "facts"},
+        limits={},
+        budget={"tokens": 10, "money": 1},
+        strata=["dificulty"],
+    )
+    with pytest.raises(ConfigError) as caught:
+        check_plan(wrong, tmp_path)
+    assert sorted(problem.path or problem.message for problem in caught.value.problems) == [
+        "agent.model",
+        "arms",
+        "arms.treatment.tools",
+        "budget.prices.models",
+        "limits.tokens",
+        "repo",
+        "tools.find",
+        "tools.find",
+        "tools.find.instructions",
+        "unknown stratum 'dificulty'",
+    ]
+
+
+def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
+    write_tasks(tmp_path)
+    with pytest.raises(ConfigError, match="does not allow a single cell"):
+        check_plan(plan(budget={"tokens": LIMIT - 1}), tmp_path)
+    assert check_plan(plan(budget={"tokens": LIMIT}), tmp_path)
+
+
+def test_strata_with_too_few_tasks_show_nothing(tmp_path: Path) -> None:
+    tasks = [Task(f"t{i}", "do", {"a": "x" if i < 4 else "y", "b": "z"}) for i in range(30)]
+    rows = {row.stratum: row for row in detectable_lifts(plan(strata=["a", "b"]), tasks)}
+    assert list(rows) == ["a=x, b=z", "a=y, b=z", "a=x", "a=y", "b=z", "all"]
+    assert (rows["a=x"].n_tasks, rows["a=x"].detectable) == (4, None)
+    assert rows["all"].detectable == pytest.approx(
+        0.2646, abs=1e-4
+    )  # half of statsmodels' TTestPower().solve_power(nobs=30)
+
+
+def test_only_what_no_cell_depends_on_may_change(tmp_path: Path) -> None:
+    path = experiment(tmp_path)
+    before = ExperimentFolder.open(path).plan.digest
+    agent = {
+        "kind": "command",
+        "command": ["agent"],
+        "model": {"model": "test:one", "temperature": 0, "concurrency": 2},
+    }
+    replace_plan(path, plan(budget={"tokens": 9_000}, attempts=5, agent=agent), tmp_path)
+    changed = ExperimentFolder.open(path).plan
+    assert (changed.budget.tokens, changed.attempts, changed.digest) == (9_000, 5, before)
+    with pytest.raises(UsageError, match="another plan") as caught:
+        replace_plan(path, plan(seeds=3, rule={"alpha": 0.1}), tmp_path)
+    assert caught.value.problems[0].got == "other seeds, rule"
+    write_tasks(tmp_path, 4)
+    with pytest.raises(UsageError, match=r"other tasks/coding\.json"):
+        replace_plan(path, plan(), tmp_path)
+
+
+def test_nothing_is_written_for_a_plan_that_cannot_be_run(tmp_path: Path) -> None:
+    write_tasks(tmp_path)
+    with pytest.raises(ConfigError):
+        create_experiment(plan(strata=["none"]), tmp_path, tmp_path / "experiments")
+    assert not (tmp_path / "experiments").exists()
