@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget
+from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget, Spent
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
 from cranfield.agents.recording import is_lasting, open_whole_lines
 from cranfield.errors import InputError, ProblemList, shorten
@@ -88,11 +88,7 @@ def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
         unknown = usage.unmeasured or usage.total is None
         counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
         cost = budget.prices.cost(model, counted)
-        spent = budget.spent
-        spent.requests += usage.requests
-        spent.unmeasured += usage.unmeasured
-        spent.tokens += counted.total or 0
-        spent.money = None if cost is None or spent.money is None else spent.money + cost
+        budget.spent.add(Spent(usage.requests, counted.total or 0, cost, usage.unmeasured))
 
 
 def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:
