@@ -158,9 +158,9 @@ class Budget:
             tokens, cost = usage.total, self.prices.cost(request.model, usage)
         else:
             tokens, cost = amount[0], amount[1] if request.model in self.prices.models else None
-        self.settle(amount, Spent(usage.requests, tokens, cost, usage.unmeasured))
+        self.release(amount, Spent(usage.requests, tokens, cost, usage.unmeasured))
 
-    def settle(self, amount: tuple[int, float], used: Spent) -> None:
+    def release(self, amount: tuple[int, float], used: Spent) -> None:
         """Replace a reservation by what was used."""
         self._in_flight.remove(amount)
         self.spent.add(used)

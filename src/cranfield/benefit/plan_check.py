@@ -221,9 +221,9 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         )
 
 
-def _same_commit(one: str, other: str) -> bool:
+def _same_commit(first: str, second: str) -> bool:
     """Whether two ids, of which one may be short, are those of one commit."""
-    return bool(one) and bool(other) and (one.startswith(other) or other.startswith(one))
+    return bool(first) and bool(second) and (first.startswith(second) or second.startswith(first))
 
 
 def _snapshot(plan: BenefitPlan, tasks: TaskSet, folder: Path) -> Snapshot | None:

@@ -155,7 +155,7 @@ class _Runner:
             run = self._checked(key, await self._ended(key, attempt))
             used = self._used(run.usage)
         finally:
-            self.budget.settle(self._amount, used)
+            self.budget.release(self._amount, used)
         record = CellRecord(
             key=key,
             attempt=attempt,
