@@ -54,6 +54,7 @@ class ArmMeans(Strict):
     n_failed: int
     """By a limit or without an answer: scored as failures."""
     n_unscored: int
+    """Scored runs whose success is not decided."""
     n_infrastructure: int
     """Cells without a scored run."""
     offered: float | None = None

@@ -3,7 +3,7 @@
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.stats.unseen import largest_unseen_share, turning_difference
+from cranfield.stats.unseen import largest_unseen_share, turning_difference, unanimous_interval, unanimous_p
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,28 @@ def test_the_turning_difference_moves_the_mean_of_all_queries_to_the_threshold()
 def test_no_query_and_no_level_are_refused(n, alpha):
     with pytest.raises(UsageError):
         largest_unseen_share(n, alpha)
+
+
+@pytest.mark.parametrize("value", [-0.5, 0.0, 1 / 3, 1.0])
+@pytest.mark.parametrize("n", [1, 5, 30])
+def test_the_interval_of_equal_values_excludes_a_threshold_where_its_p_value_is_under_half_of_alpha(n, value):
+    low, high = unanimous_interval(value, n, alpha=0.1)
+    assert -1 <= low <= value <= high <= 1
+    for threshold in (-0.9, -0.05, 0.0, 0.2):
+        assert (unanimous_p(value, n, threshold=threshold) < 0.05) is (threshold < low)
+
+
+def test_the_interval_of_equal_values_holds_the_mean_of_every_population_often_enough():
+    # A share of the population is at one bound, the rest at 0: the sample shows one value with (1 - share)^n or share^n.
+    for n in (5, 10, 30):
+        for share in (place / 200 for place in range(1, 200)):
+            missed = 0.0
+            for value, chance in ((0.0, (1 - share) ** n), (1.0, share**n)):
+                low, high = unanimous_interval(value, n)
+                missed += 0.0 if low <= share <= high else chance
+            assert missed <= 0.025 + 1e-12
+
+
+def test_tasks_that_are_all_won_are_a_sign_test():
+    assert 2 * unanimous_p(1.0, 6) == pytest.approx(0.03125)  # 2 / 2^6
+    assert unanimous_p(-0.2, 6) == 1.0

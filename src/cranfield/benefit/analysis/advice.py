@@ -83,7 +83,7 @@ def _more(between: float, noise: float, n_tasks: int, n_seeds: float) -> str:
     kind = "seeds" if by_seeds >= SEEDS_WHILE * by_tasks else "tasks"
     return (
         f"More {kind}: twice the tasks ({2 * n_tasks}) narrow the interval by {format_percent(by_tasks)}, "
-        f"twice the seeds ({2 * n_seeds:.3g}) by {format_percent(by_seeds)}."
+        f"twice the seeds ({2 * n_seeds:.0f}) by {format_percent(by_seeds)}."
     )
 
 

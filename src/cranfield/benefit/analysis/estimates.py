@@ -79,19 +79,19 @@ class Estimator:
         return [t - c for t, c in both if t is not None and c is not None]
 
     def _mean(self, deltas: Sequence[float], bound: float | None = None) -> Estimate:
-        return mean_estimate(deltas, len(self.tasks) - len(deltas), self.alpha, seed=self.seed, bound=bound)
+        found = mean_estimate(deltas, len(self.tasks) - len(deltas), self.alpha, bound)
+        if found.n < RESAMPLED_FROM or found.note:
+            return found
+        return found.model_copy(update={"bootstrap": _resampled(deltas, self.alpha, self.seed)})
 
 
-def mean_estimate(
-    deltas: Sequence[float], n_missing: int, alpha: float, *, seed: int, bound: float | None = None
-) -> Estimate:
-    """Mean of the differences of tasks, with Student's t, and the bootstrap of tasks beside it.
+def mean_estimate(deltas: Sequence[float], n_missing: int, alpha: float, bound: float | None = None) -> Estimate:
+    """Mean of the differences of tasks, with Student's t.
 
     Args:
         deltas: one per task.
         n_missing: tasks without.
         alpha: intervals cover 1 - alpha.
-        seed: of the bootstrap.
         bound: the differences lie between -bound and bound. Where all are equal there is an exact interval then; without a
             bound there is none.
     """
@@ -108,7 +108,6 @@ def mean_estimate(
         value=about.mean,
         low=low,
         high=high,
-        bootstrap=_resampled(deltas, alpha, seed) if n >= RESAMPLED_FROM else None,
         p=test.p_two_sided,
         n=n,
         n_missing=n_missing,

@@ -130,7 +130,11 @@ class _Claims:
                 f"Even a lift of 100 points would be missed more often than 1 time in 5: {self.evidence.lift.n} tasks, {self.n_tests} tests.",
             )
         power = format_percent(USUAL_POWER)
-        least = "" if self.detectable is None else f"; a lift of {_points(self.detectable)} is found with {power} power"
+        least = (
+            ""
+            if self.detectable is None
+            else f"; a lift of {_points(self.detectable)} points is found with {power} power"
+        )
         return Verdict.NO_DIFFERENCE, f"Success: {self._lift()}; {self._tokens()}{least}."
 
     def _sign(self, estimate: Estimate, p: float | None) -> int:
