@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import Validity, ValidityKind
@@ -128,16 +129,17 @@ def _commits(evidence: Evidence) -> Iterator[Validity]:
 
 def _delivery(evidence: Evidence) -> Iterator[Validity]:
     for role, cells in evidence.by_arm.items():
-        if not evidence.plan.arms[role].tools or not cells:
+        if not evidence.plan.arms[role].tools:
             continue
-        arm, n = evidence.name(role), len(cells)
-        without = sum(cell.delivery is None or not cell.delivery.offered for cell in cells)
+        arm, never_up = evidence.name(role), _lost(evidence, role, CellError.TOOL_NOT_STARTED)
+        n = len(cells) + len(never_up)
+        without = sum(cell.delivery is None or not cell.delivery.offered for cell in cells) + len(never_up)
         if without:
-            message = f"{without} of {n_of(n, 'cells')} of {arm} ran without the tool"
+            message = f"the tool never came up in {without} of {n_of(n, 'cells')} of {arm}"
             is_void = without > MOST_UNDELIVERED * n
             yield Validity(kind=ValidityKind.TOOL_NOT_DELIVERED, is_void=is_void, message=message)
         calling = [cell.delivery for cell in cells if cell.delivery is not None and cell.delivery.called]
-        if not calling and without < n:
+        if not calling and without < len(cells):
             message = f"no agent of {arm} called the tool: the lift is that of offering it"
             yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
         silent = sum(not delivery.answered for delivery in calling)
@@ -150,7 +152,7 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
 def _complete(evidence: Evidence) -> Iterator[Validity]:
     n_pairs = len({(key.task_id, key.seed) for key in evidence.planned})
     n = len(evidence.pairs)
-    lost = {role: _n_lost(evidence, role) for role in ArmRole}
+    lost = {role: len(_lost(evidence, role)) for role in ArmRole}
     if n < n_pairs:
         failed = f"; infrastructure failed in {n_of(sum(lost.values()), 'cells')}" if any(lost.values()) else ""
         message = f"partial: {n} of {n_of(n_pairs, 'pairs')} of cells are scored{failed}"
@@ -163,9 +165,10 @@ def _complete(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.INFRASTRUCTURE_DIFFERS, is_void=True, message=message)
 
 
-def _n_lost(evidence: Evidence, role: ArmRole) -> int:
-    """Cells that were run and have no scored run."""
-    return len({run.key for run in evidence.runs if run.key.arm is role} - evidence.cells.keys())
+def _lost(evidence: Evidence, role: ArmRole, error: CellError | None = None) -> set[CellKey]:
+    """Cells that were run and have no scored run: all, or those whose last run ended with an error."""
+    last = {run.key: run.error for run in evidence.runs if run.key.arm is role and run.key not in evidence.cells}
+    return {key for key, name in last.items() if error is None or name == error}
 
 
 def _models(evidence: Evidence) -> Iterator[Validity]:

@@ -17,7 +17,7 @@ from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan, SuccessBy
-from cranfield.benefit.records import CellRecord
+from cranfield.benefit.records import CellRecord, ScoreReason
 from cranfield.benefit.redaction import LeakFinder, redaction_of
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import read_result, write_result
@@ -46,6 +46,8 @@ class ScoringOutcome:
     """Of all."""
     n_leaks: int
     """Answers of all that name a tool or an arm, which was removed."""
+    n_failed: int
+    """Of the undecided, those whose judge failed."""
     stopped: Failure | None
     """Why no more requests were sent to the judge."""
 
@@ -90,6 +92,7 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         len(sealed.answers),
         sum(score.success is None for score in scores),
         sum(bool(score.redacted) for score in scores),
+        sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
     )
 

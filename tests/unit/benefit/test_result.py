@@ -232,6 +232,7 @@ def lost(arm: str, most: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 _NO_TOOL = {"offered": False, "missing": ["acme_search"]}
+_ONE = {"task_id": "q1", "arm": "treatment", "seed": 0}
 _NATIVE = PLAN_RECORD["arms"]["treatment"]
 CASES = [
     Case(
@@ -252,6 +253,8 @@ CASES = [
     Case(ValidityKind.COMMIT_DIFFERS, True, preflight=({"found": {"commit": "bbbbbbb"}},)),
     Case(ValidityKind.TOOL_NOT_DELIVERED, True, of_arm("treatment", 1, delivery=_NO_TOOL)),  # 2 of 16 cells
     Case(ValidityKind.TOOL_NOT_DELIVERED, True, of_arm("treatment", delivery=None)),
+    Case(ValidityKind.TOOL_NOT_DELIVERED, True, lambda r: {**lost("treatment", 2)(r), "error": "tool_not_started"}),
+    Case(ValidityKind.TOOL_NOT_DELIVERED, False, lambda r: {**r, "delivery": _NO_TOOL} if r["key"] == _ONE else r),
     Case(ValidityKind.TOOL_NEVER_CALLED, False, of_arm("treatment", delivery={"offered": True})),
     Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery={"offered": True, "called": 2})),
     Case(ValidityKind.TOOL_NOT_ANSWERED, False, of_arm("treatment", 2, delivery={"offered": True, "called": 2})),
@@ -303,7 +306,7 @@ def test_a_sound_experiment_has_no_caveat(tmp_path: Path) -> None:
 def test_a_void_comparison_has_no_sentence_on_its_rates(tmp_path: Path) -> None:
     found = result(experiment(tmp_path, change=of_arm("treatment", delivery=_NO_TOOL)))
     assert found.is_void
-    assert found.sentence == "No verdict: 16 of 16 cells of treatment (acme) ran without the tool."
+    assert found.sentence == "No verdict: the tool never came up in 16 of 16 cells of treatment (acme)."
 
 
 # Files and history

@@ -1,0 +1,40 @@
+"""`cranfield benefit score`: the cells of an experiment, scored blind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+
+ExperimentArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder of an experiment, which `benefit run` printed.")
+]
+
+
+def score_command(run: ExperimentArgument) -> None:
+    """Score the cells of an experiment that have ended, by facts, structure or code; the scorer does not know the arms.
+
+    What has a score is not scored again, but for what failed calls of the judge or missing checkers left undecided. Exit
+    codes: 0 scored; 3 calls of the judge failed; 4 its budget was reached.
+    """
+    from cranfield.agents.protocol import FailureKind
+    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.project.benefit_score import score_experiment
+    from cranfield.words import n_of
+
+    with sigterm_interrupts():
+        outcome = score_experiment(run)
+    parts = [f"scored {n_of(outcome.n_scored, 'cells')}; {outcome.n_cells} have ended"]
+    parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
+    parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers')}"] if outcome.n_leaks else []
+    typer.echo("; ".join(parts))
+    if outcome.stopped is not None:
+        typer.echo(f"stopped: {outcome.stopped.message}", err=True)
+        is_budget = outcome.stopped.kind is FailureKind.BUDGET
+        raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
+    if outcome.n_failed:
+        typer.echo(f"calls of the judge failed in {n_of(outcome.n_failed, 'cells')}: call it again", err=True)
+        raise typer.Exit(EXIT_SYSTEM)
