@@ -545,6 +545,11 @@ def golden_run_page() -> str:
     return schema_page("Records of a golden run", intro, published_schema("golden_run"))
 
 
+def benefit_result_page() -> str:
+    intro = "What `cranfield benefit result` writes. [How to read it](../../how-to/benefit-results.md#the-file)."
+    return schema_page("Result of an experiment", intro, published_schema("benefit_result"))
+
+
 def config_page() -> str:
     intro = (
         "`cranfield.yaml` says what is compared, how the systems are called, and what decides. "
@@ -608,6 +613,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "testset": testset_page,
     "golden": golden_page,
     "golden_run": golden_run_page,
+    "benefit_result": benefit_result_page,
     "config": config_page,
     "workbench": workbench_page,
     "presets": presets_page,

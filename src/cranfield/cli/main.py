@@ -40,6 +40,7 @@ COMMANDS = (
     "answers",
     "judge",
     "golden",
+    "benefit",
     "explain",
     "convert",
     "measures",
@@ -55,7 +56,7 @@ COMMANDS = (
 )
 """In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
 GROUPS = frozenset(
-    {"answers", "baseline", "book", "db", "golden", "pool", "testset", "system", "ci", "people", "intake"}
+    {"answers", "baseline", "benefit", "book", "ci", "db", "golden", "intake", "people", "pool", "system", "testset"}
 )
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 WHOLE_SENTENCE = 300

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cranfield.agents.budget import Budget
@@ -24,6 +25,7 @@ from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.validity import Evidence
+from cranfield.codecheck.registry import checker_for
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import shown
@@ -57,7 +59,7 @@ def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Ba
 
     Args:
         path: folder of the experiment.
-        checkers: target of code to its checker.
+        checkers: target of code to its checker; default: those of the plan and of the package.
         source: answers in the place of the judge, for tests.
 
     Raises:
@@ -68,6 +70,11 @@ def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Ba
         return event_loop().run(_score(folder, checkers, source))
 
 
+def configured_checkers(plan: BenefitPlan) -> Checkers:
+    """The checkers of the plan and of the package."""
+    return partial(checker_for, configured=plan.success.checkers)
+
+
 async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Backend | None) -> ScoringOutcome:
     plan, tasks, runs = folder.plan, folder.tasks(), folder.cells()
     cells = {run.key: run for run in runs if run.end.is_scored}
@@ -76,7 +83,8 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
     leaks = LeakFinder(redact, tasks)
     async with AsyncExitStack() as stack:
         judge = await _judge(plan, folder.path, runs, stack, source)
-        scorer = Scorer(tasks, plan.success, redact=redact, judge=judge, checkers=checkers)
+        checks = checkers or configured_checkers(plan)
+        scorer = Scorer(tasks, plan.success, redact=redact, judge=judge, checkers=checks)
 
         async def score(answer: SealedAnswer) -> None:
             found = {answer.sealed_id: await scorer.score(answer)}

@@ -367,3 +367,37 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         write_result(BenefitResult.model_construct(run="z", plan_digest=""), out)
     assert read_results(tmp_path / "nowhere").results == ()
+
+
+# Commands
+
+
+def test_the_commands_score_and_write(tmp_path: Path, call: Any) -> None:
+    plan = {"success": {"by": "structure"}}
+    path, out = experiment(tmp_path, plan=plan), tmp_path / "out"
+    early = call("benefit", "result", path, "--out", out)
+    assert (early.returncode, "cranfield benefit score" in early.stderr) == (2, True)
+    scored = call("benefit", "score", path)
+    assert (scored.returncode, scored.stdout) == (0, "scored 32 cells; 32 have ended\n")
+    written = call("benefit", "result", path, "--out", out)
+    assert written.returncode == 0
+    assert "left the rate of complete answers at 0.0 % on 8 tasks" in written.stdout
+    assert (out / "benefit_v1.0.json").is_file()
+    void = experiment(tmp_path, plan=plan, preflight=())
+    assert call("benefit", "score", void).returncode == 0
+    invalid = call("benefit", "result", void, "--out", out)
+    assert (invalid.returncode, invalid.stdout.startswith("No verdict: ")) == (4, True)
+    assert call("benefit", "score", tmp_path).returncode == 2
+
+
+@pytest.mark.slow  # the libraries that call models take seconds to import
+def test_a_judge_that_fails_has_an_exit_code_of_its_own(tmp_path: Path, call: Any) -> None:
+    unsure = experiment(
+        tmp_path,
+        change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
+        plan={"success": {"by": "facts", "judge": {"model": "openai:judge", "base_url": "http://127.0.0.1:9"}},
+              "budget": {"tokens": 1}},
+    )  # fmt: skip
+    scored = call("benefit", "score", unsure)
+    assert scored.returncode == 4
+    assert "stopped: the budget of tokens" in scored.stderr
