@@ -84,12 +84,13 @@ def test_what_another_version_has_is_not_available_and_exists():
     code += "try:\n    import tomllib\nexcept ImportError:\n    import no_such_package\n"
     report = check(code, "3.10")
     assert findings(report) == [
+        ("not_deprecated", 1, "distutils"),
         ("available", 1, "tomllib"),
         ("available", 2, "TaskGroup"),
         ("available", 3, "itertools.batched"),
         ("symbols", 7, "no_such_package"),
     ]
-    assert report.findings[2].message.endswith("It exists in Python 3.12, 3.13, 3.14, 3.15")
+    assert report.findings[3].message.endswith("It exists in Python 3.12, 3.13, 3.14, 3.15")
     assert findings(check(code, "3.12")) == [("available", 1, "distutils")]
 
 
@@ -152,7 +153,7 @@ def test_without_the_type_checker_nothing_passes(tmp_path):
 
 
 def test_packages_of_which_nothing_is_known_are_unknown():
-    code = "import requests, no_such_package\nfrom requests.adapters import X\nrequests.nope()\n"
-    report = check(code, requests="2.32")
+    code = "import requests, no_such_package\nfrom requests.adapters import X\nrequests.nope()\nimport yaml\n"
+    report = check(code, requests="2.32", PyYAML="6.0")
     assert findings(report) == [("symbols", 1, "no_such_package")]
-    assert [finding.line for finding in report.unknown] == [1, 2]
+    assert [finding.line for finding in report.unknown] == [1, 2, 4]

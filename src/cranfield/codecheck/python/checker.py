@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from cranfield.codecheck.deprecations import DeprecationMap, packaged_deprecations
+from cranfield.codecheck.python.deprecated import Use, find_uses
 from cranfield.codecheck.python.facts import FileFacts, inspect_files
-from cranfield.codecheck.python.symbols import Sources, missing_symbols, split_unknown
+from cranfield.codecheck.python.symbols import Sources, missing_symbols, modules_of, split_unknown
 from cranfield.codecheck.python.ty import (
+    DEPRECATED,
     PLATFORMS,
     SYNTAX,
     VERSIONS,
@@ -34,7 +38,8 @@ _TYPED = (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
 class PythonChecker:
     """Checks Python files without executing them."""
 
-    def __init__(self, *, program: str = "") -> None:
+    def __init__(self, *, program: str = "", deprecations: DeprecationMap | None = None) -> None:
+        self._deprecations = deprecations or packaged_deprecations("python")
         self._program = program or find_type_checker()
         self._program_version = ""
 
@@ -42,7 +47,7 @@ class PythonChecker:
         """Check files by path; see `Checker`."""
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
             place = open_workplace(Path(folder), self._program)
-            work = _Work(place, files, target)
+            work = _Work(place, files, target, self._deprecations)
             try:
                 self._program_version = self._program_version or await require_type_checker(place)
                 await work.check_files(self._program_version)
@@ -54,10 +59,13 @@ class PythonChecker:
 class _Work:
     """One check, and what it has found so far."""
 
-    def __init__(self, place: Workplace, files: Mapping[str, str], target: Target) -> None:
+    def __init__(
+        self, place: Workplace, files: Mapping[str, str], target: Target, deprecations: DeprecationMap
+    ) -> None:
         self._place = place
-        self._target = target
         self._version = ".".join((target.version or _RUNNING).split(".")[:2])
+        self._target = replace(target, version=self._version)
+        self._deprecations = deprecations
         self._platform = PLATFORMS.get(target.platform, "all")
         self._findings: list[Finding] = []
         self._unknown: list[Finding] = []
@@ -65,7 +73,7 @@ class _Work:
         self._undecided: set[Check] = set()
         self._versions = {"python": _RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
-        self._packages = frozenset(re.sub(r"[-.]", "_", name).lower() for name in target.packages)
+        self._packages = frozenset(module for name in target.packages for module in modules_of(name))
         for name, text in sorted(files.items()):
             self._take(name, text)
 
@@ -94,7 +102,6 @@ class _Work:
 
     def report(self, tests: str) -> CheckReport:
         """What was found."""
-        self.leave("deprecated symbols are not looked for", Check.NOT_DEPRECATED)
         if tests:
             self.leave("tests are not run", Check.TESTS)
         return CheckReport(
@@ -132,7 +139,32 @@ class _Work:
             (self._place.code / name).unlink()
         sources = Sources({name: self._texts[name] for name in typed}, facts, self._packages)
         self._note_hidden(sources)
-        await self._check_symbols(sources, rows if len(typed) == len(self._texts) else None)
+        if len(typed) < len(self._texts):
+            rows = await self._place.run_types(self._version, self._platform, typed)
+        uses = await find_uses(self._place, sources, self._deprecations.by_name, self._version, self._platform)
+        removed = [use for use in uses if self._check_use(use) is Check.AVAILABLE]
+        await self._check_symbols(sources, rows, removed)
+        for row in rows:
+            if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses):
+                self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
+
+    def _check_use(self, use: Use) -> Check | None:
+        """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
+        entry = use.entry
+        if entry.is_removed(self._target):
+            failed, message = Check.AVAILABLE, f"removed in {entry.package or 'Python'} {entry.removed}"
+        elif entry.is_deprecated(self._target):
+            failed, message = Check.NOT_DEPRECATED, f"deprecated since {entry.package or 'Python'} {entry.since}"
+        else:
+            return None
+        finding = Finding(failed, use.file, use.line, entry.name, message, entry.source, entry.current)
+        if use.is_sure:
+            self._findings.append(finding)
+            return failed
+        self._unknown.append(
+            replace(finding, message=f"{message}, if the object, whose type is not known, is of that class")
+        )
+        return None
 
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
         """All diagnostics, and the files that compile on the target."""
@@ -177,8 +209,9 @@ class _Work:
             if known.encoding not in {"utf-8", "utf-8-sig"}:
                 self.leave(f"{name}: its encoding is {known.encoding}; expected utf-8")
 
-    async def _check_symbols(self, sources: Sources, rows: tuple[Diagnostic, ...] | None) -> None:
+    async def _check_symbols(self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use]) -> None:
         found = await missing_symbols(self._place, sources, self._version, self._platform, rows)
+        found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
         missing, unknown = split_unknown(found, sources)
         self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
         elsewhere = await self._find_elsewhere(sources, {row.place for row in missing})

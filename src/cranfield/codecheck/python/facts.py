@@ -13,8 +13,8 @@ from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
 
 Place = tuple[int, int]
 _SECONDS, _BYTES = 20, 2 << 30
-_IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
-_NAME_ERRORS = {"AttributeError", "NameError", "Exception", "BaseException"}
+_IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError"}
+_NAME_ERRORS = {"AttributeError", "NameError"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Import:
     """A name that is imported."""
 
     line: int
+    column: int
     level: int
     """Of a relative import; 0: absolute."""
     module: str
@@ -44,11 +45,7 @@ class Guard:
     body: tuple[Place, ...]
     handlers: tuple[Place, ...]
     caught: frozenset[str]
-    """Names of exceptions; empty: all."""
-
-    def catches(self, names: set[str]) -> bool:
-        """Whether one of these exceptions would be caught."""
-        return not self.caught or bool(self.caught & names)
+    """Names of exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,8 @@ class FileFacts:
     """Attributes that are read: line, column, name, and the place of the object."""
     calls: Mapping[Place, tuple[tuple[Place, Place], ...]] = field(default_factory=dict)
     """Places of the values of the arguments of each call."""
+    versions: tuple[Place, ...] = ()
+    """First and last lines of what depends on the version of Python."""
     hidden: tuple[int, ...] = ()
     """Lines that no type checker reads."""
 
@@ -94,15 +93,19 @@ class FileFacts:
             if bare in aliases:
                 yield line, column, f"{aliases[bare]}{bracket}{parameter}{dot}{rest}"
 
+    def depends_on_version(self, line: int) -> bool:
+        """Whether the code asks for the version of Python before this line runs."""
+        return _within(line, self.versions)
+
     def is_guarded(self, line: int, *, is_import: bool) -> bool:
-        """Whether a missing symbol at this line is handled by the code itself."""
+        """Whether the code itself handles a missing symbol at this line; a handler of every exception does not do so."""
         names = _IMPORT_ERRORS if is_import else _NAME_ERRORS
-        return any(guard.catches(names) and _within(line, guard.body) for guard in self.guards)
+        return any(bool(guard.caught & names) and _within(line, guard.body) for guard in self.guards)
 
     def is_fallback(self, line: int, failed: Sequence[int]) -> bool:
         """Whether a line is in a handler of imports none of which fails at `failed` lines, and so never runs."""
         return any(
-            guard.catches(_IMPORT_ERRORS)
+            bool(guard.caught & _IMPORT_ERRORS)
             and _within(line, guard.handlers)
             and any(_within(item.line, guard.body) for item in self.imports)
             and not any(_within(other, guard.body) for other in failed)
@@ -163,5 +166,6 @@ def _facts(row: Any) -> FileFacts:
             (line, column, name, tuple(first), tuple(last)) for line, column, name, first, last in row["members"]
         ),
         calls={tuple(place): tuple((tuple(a), tuple(b)) for a, b in spans) for place, spans in row["calls"]},
+        versions=tuple(map(tuple, row["versions"])),
         hidden=tuple(row["hidden"]),
     )

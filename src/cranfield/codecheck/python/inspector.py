@@ -23,10 +23,10 @@ class Names(ast.NodeVisitor):
 
     def __init__(self, text: str) -> None:
         self._lines = [line.encode() for line in text.split("\n")]
-        self.imports: list[tuple[int, int, str, str, str]] = []
-        """Line, relative level, module, imported name (empty: the module), name that is bound."""
+        self.imports: list[tuple[int, int, int, str, str, str]] = []
+        """Line and column, relative level, module, imported name (empty: the module), name that is bound."""
         self.guards: list[tuple[list[Place], list[Place], list[str]]] = []
-        """Lines of the body of a `try`, lines of its handlers, names of the exceptions they catch (none: all)."""
+        """Lines of the body of a `try`, lines of its handlers, names of the exceptions that they catch."""
         self.stored: set[str] = set()
         """Attributes that are set, and members of classes."""
         self.bound: set[str] = set()
@@ -37,6 +37,8 @@ class Names(ast.NodeVisitor):
         """Attributes that are read: line, column, name; first and last place of the object."""
         self.calls: list[tuple[Place, list[tuple[Place, Place]]]] = []
         """Place of a call, and spans of the values of its arguments."""
+        self.versions: list[Place] = []
+        """First and last lines of what depends on the version of Python."""
         self.hidden: list[int] = []
         """Lines that a type checker does not look at."""
 
@@ -44,8 +46,8 @@ class Names(ast.NodeVisitor):
         """Column in characters of an offset in bytes."""
         return len(self._lines[line - 1][:offset].decode("utf-8", "replace")) + 1
 
-    def start(self, node: ast.expr) -> Place:
-        """Where an expression begins."""
+    def start(self, node: ast.expr | ast.alias) -> Place:
+        """Where an expression or an imported name begins."""
         return node.lineno, self.column(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr) -> Place:
@@ -57,12 +59,13 @@ class Names(ast.NodeVisitor):
         """`import a.b as c`."""
         for alias in node.names:
             name = alias.name if alias.asname else alias.name.split(".")[0]
-            self.imports.append((node.lineno, 0, alias.name, "", alias.asname or name))
+            self.imports.append((*self.start(alias), 0, alias.name, "", alias.asname or name))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """`from a.b import c as d`."""
         for alias in node.names:
-            self.imports.append((alias.lineno, node.level, node.module or "", alias.name, alias.asname or alias.name))
+            bound = alias.asname or alias.name
+            self.imports.append((*self.start(alias), node.level, node.module or "", alias.name, bound))
 
     def visit_Try(self, node: ast.Try) -> None:
         """A body that may fail."""
@@ -74,8 +77,6 @@ class Names(ast.NodeVisitor):
 
     def _add_guard(self, node: ast.Try | ast.TryStar) -> None:
         caught = [dotted(part) for handler in node.handlers for part in exception_types(handler.type)]
-        if not all(handler.type for handler in node.handlers):
-            caught = []
         if node.handlers:
             self.guards.append(
                 (lines(node.body), [line for part in node.handlers for line in lines(part.body)], caught)
@@ -105,7 +106,9 @@ class Names(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        """Code that runs, and that no type checker reads."""
+        """Code for some versions of Python, or code that runs and that no type checker reads."""
+        if any(isinstance(part, ast.Attribute) and part.attr == "version_info" for part in ast.walk(node.test)):
+            self.versions += lines([node])
         test, negated = node.test, False
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, negated = test.operand, not negated

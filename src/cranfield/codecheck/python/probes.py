@@ -1,18 +1,25 @@
 """Rewritten copies of a file that decide what a diagnostic leaves open.
 
+The type of an object is compared with a class by passing the object to a function that takes the class, and to one that
+takes a class of which there is no object: what both take is of unknown type.
+
 A call that matches no overload may have arguments of a wrong type, or arguments that the function does not have. The copy
 passes a value of unknown type in the place of each argument: what is still refused is refused for its arguments' names or number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cranfield.codecheck.python.facts import FileFacts, Place
 
 UNKNOWN = '__import__("unknown").value'
 """An expression of which a type checker knows nothing."""
+
+
+PROBE_MODULE = "cranfield_probe"
+"""Name of the module of `type_stub`, which stands beside the copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Copy:
     """A text with edits, and where its places have moved."""
 
     def __init__(self, text: str, edits: Iterable[Edit]) -> None:
+        self._text = text
         self._starts = [0]
         for line in text.split("\n"):
             self._starts.append(self._starts[-1] + len(line) + 1)
@@ -46,6 +54,10 @@ class Copy:
 
     def _offset(self, place: Place) -> int:
         return self._starts[place[0] - 1] + place[1] - 1
+
+    def between(self, first: Place, last: Place) -> str:
+        """The text between two places, before any edit."""
+        return self._text[self._offset(first) : self._offset(last)]
 
     def moved(self, place: Place) -> Place:
         """Where a place that no edit replaced is in the copy."""
@@ -69,3 +81,29 @@ def with_unknown_arguments(text: str, facts: FileFacts, calls: Iterable[Place]) 
     ]
     copy = Copy(text, edits)
     return copy, {place: copy.moved(place) for place in wanted}
+
+
+def with_typed_objects(text: str, objects: Sequence[tuple[Place, Place]], numbers: Sequence[int]) -> str:
+    """A copy in which each object, given by its places, is passed to the two functions of a number of `type_stub`."""
+    copy = Copy(text, ())
+    edits = [
+        Edit(
+            first,
+            last,
+            f"(__import__({PROBE_MODULE!r}).is_{number}({part}), __import__({PROBE_MODULE!r}).any_{number}({part}))[0]",
+        )
+        for (first, last), number in zip(objects, numbers, strict=True)
+        for part in [copy.between(first, last)]
+    ]
+    return Copy(text, edits).text
+
+
+def type_stub(classes: Sequence[tuple[str, str]]) -> str:
+    """Functions `is_0`, `is_1`, ... that take an object of a class, given by module and name, or None, and `any_0`, ... that take none."""
+    rows = ["from typing import Any", "class Nothing: ..."]
+    for number, (module, name) in enumerate(classes):
+        outer, _, _ = name.partition(".")
+        rows += [f"from {module} import {outer} as class_{number}"]
+        rows += [f"def is_{number}(x: class_{number}{name.removeprefix(outer)} | None, /) -> Any: ..."]
+        rows += [f"def any_{number}(x: Nothing, /) -> Any: ..."]
+    return "\n".join([*rows, ""])

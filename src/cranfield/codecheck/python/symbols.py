@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,27 @@ from cranfield.codecheck.report import Check, Finding
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
 """A file that uses one of these may bind names at run time."""
+_MODULES = {
+    "attrs": ("attr", "attrs"),
+    "beautifulsoup4": ("bs4",),
+    "opencv_python": ("cv2",),
+    "pillow": ("PIL",),
+    "protobuf": ("google",),
+    "pyjwt": ("jwt",),
+    "python_dateutil": ("dateutil",),
+    "python_dotenv": ("dotenv",),
+    "pyyaml": ("yaml",),
+    "scikit_image": ("skimage",),
+    "scikit_learn": ("sklearn",),
+    "setuptools": ("setuptools", "pkg_resources"),
+}
+"""Modules of packages that are not named like them."""
+
+
+def modules_of(package: str) -> tuple[str, ...]:
+    """The modules that a package is imported by."""
+    name = re.sub(r"[-_.]+", "_", package)
+    return _MODULES.get(name.lower(), (name, name.lower()))
 
 
 @dataclass(frozen=True, slots=True)
