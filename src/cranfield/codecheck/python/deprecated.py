@@ -12,7 +12,8 @@ from cranfield.codecheck.python.probes import PROBE_MODULE, type_stub, with_type
 from cranfield.codecheck.python.symbols import Sources
 from cranfield.codecheck.python.ty import NO_MODULE, Diagnostic, Workplace
 
-_REFUSED = re.compile(r"`(is|any)_(\d+)`")
+_CALL = re.compile(r"\.(is|any)_(\d+)\($")
+"""What stands before the argument of a function of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +127,19 @@ async def _refused(
     ]
     probe = place.code / f"{PROBE_MODULE}.pyi"
     probe.write_text(type_stub(classes), encoding="utf-8")
+    copies: dict[str, list[str]] = {}
     for file in files:
         numbers = [number for number, row in enumerate(members) if row.file == file]
         objects = [(members[number].first, members[number].last) for number in numbers]
-        (place.code / file).write_text(with_typed_objects(sources.texts[file], objects, numbers), encoding="utf-8")
+        copy = with_typed_objects(sources.texts[file], objects, numbers)
+        copies[file] = copy.split("\n")
+        (place.code / file).write_text(copy, encoding="utf-8")
     rows = await place.run_types(version, platform, files)
     for file in files:
         (place.code / file).write_text(sources.texts[file], encoding="utf-8")
     probe.unlink()
-    matches = (_REFUSED.search(row.message) for row in rows if row.rule == "invalid-argument-type")
+    wrong = [row for row in rows if row.rule == "invalid-argument-type"]
+    matches = (_CALL.search(copies[row.file][row.line - 1][: row.column - 1]) for row in wrong)
     return {(match[1], int(match[2])) for match in matches if match}
 
 
