@@ -211,9 +211,9 @@ def _verbatim(statement: str) -> re.Pattern[str]:
 def _holds_more(text: str, statements: Iterable[str]) -> bool:
     """Whether words are left of an answer without some statements, the longest taken away first."""
     rest = _folded(text)
-    for statement in sorted(map(_folded, statements), key=len, reverse=True):
+    for statement in sorted((_folded(statement).rstrip(".!") for statement in statements), key=len, reverse=True):
         if statement:
-            rest = rest.replace(statement.rstrip(".!"), " ")
+            rest = rest.replace(statement, " ")
     return any(letter.isalpha() for letter in rest)
 
 

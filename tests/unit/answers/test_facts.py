@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cranfield.agents.kept import Kept
@@ -62,6 +62,8 @@ def test_the_gold_answer_scores_1_and_the_empty_one_0_without_a_model() -> None:
 WORDS = st.lists(st.text("abX_`().,", min_size=1, max_size=4), min_size=1, max_size=4).map(" ".join)
 
 
+@example(["X_"], ["X"], "_..")  # longer than the fact, until its full stops are taken away
+@example(["X"], ["a"], "...")
 @settings(max_examples=60)
 @given(
     st.lists(WORDS.filter(lambda text: any(map(str.isalpha, text))), min_size=1, max_size=4, unique=True),

@@ -174,7 +174,7 @@ LINES: dict[State, list[tuple[Step, Any]]] = {
         (Step.GATE_FAILURES, GateFailure(query_id="q1", at=AT, failures=[Finding(kind="files", message="no a.py")])),
     ],
     **{state: [(Step.AGREEMENTS, agreement(state))] for state in (State.PASSED, State.QUEUED, State.BLOCKED)},
-    **{state: [(Step.REJECTED, Rejection(query_id="q1", at=AT, state=state))] for state in REJECTIONS},
+    **{state: [(Step.REJECTED, Rejection(query_id="q1", at=AT, state=state))] for state in sorted(REJECTIONS)},
     State.KEPT: [(Step.AGREEMENTS, agreement("queued")), (Step.HUMAN_REVIEWS, review("keep"))],
 }
 
