@@ -384,7 +384,7 @@ def lift(value, half, p, n=MANY):
 NOTHING, MORE, LESS = lift(0.01, 0.1, 0.8), lift(0.2, 0.1, 0.001), lift(-0.2, 0.1, 0.001)
 SAVES, COSTS, SAME = lift(500, 300, 0.001), lift(-500, 300, 0.001), lift(10, 300, 0.9)
 UNKNOWN = Estimate(value=None, n=0, n_missing=MANY, note="no task has a value in both arms")
-CONSTANT = Estimate(value=-500, n=MANY, note=NO_SPREAD)
+CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ CONSTANT = Estimate(value=-500, n=MANY, note=NO_SPREAD)
         (NOTHING, COSTS, 0.001, Verdict.NET_COST, "More tokens are used: net tokens a task −500"),
         (NOTHING, SAME, 0.001, Verdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
         (NOTHING, UNKNOWN, 0.001, Verdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
-        (NOTHING, CONSTANT, 0.001, Verdict.INSUFFICIENT, "no spread"),
+        (NOTHING, CONSTANT, 0.001, Verdict.NET_COST, "net tokens a task −500, adjusted p .0156;"),
         (FEW, SAVES, 0.0, Verdict.INSUFFICIENT, "Tasks with a success in both arms: 4; the rule asks for 5."),
     ],
 )
@@ -459,6 +459,12 @@ def test_tasks_that_always_succeed_can_show_a_cost_and_few_of_them_no_saving(n):
     saves = pairs(*((True, 1000, True, 1500 + 9 * place) for place in range(n)))
     # 1 - .025^(1/n) is under .05 from 72 tasks
     assert all_tasks(saves).verdict is (Verdict.PAYS_OFF if n == 100 else Verdict.NO_DIFFERENCE)
+
+
+def test_a_difference_that_is_the_same_in_every_task_has_the_p_value_of_the_sign_test():
+    found = mean_estimate([7.0] * 9, 0, 0.05)
+    assert (found.low, found.high, found.note) == (None, None, NO_SPREAD)
+    assert found.p == pytest.approx(scipy.stats.binomtest(9, 9).pvalue)
 
 
 def test_arms_that_are_the_same_show_no_difference():

@@ -20,7 +20,7 @@ RESAMPLED_FROM = 30
 
 NO_PAIR = "no task has a value in both arms"
 ONE_TASK = "one task has no spread"
-NO_SPREAD = "all tasks differ by the same amount: no spread, no interval"
+NO_SPREAD = "all tasks differ by the same amount: no interval, p of the sign test"
 UNANIMOUS = "all tasks differ by the same amount: exact bound of the share of other tasks"
 NO_SUCCESS = "an arm has no success"
 
@@ -93,7 +93,7 @@ def mean_estimate(deltas: Sequence[float], n_missing: int, alpha: float, bound: 
         n_missing: tasks without.
         alpha: intervals cover 1 - alpha.
         bound: the differences lie between -bound and bound. Where all are equal there is an exact interval then; without a
-            bound there is none.
+            bound there is none, and the p-value is that of the sign test.
     """
     n, about = len(deltas), describe(deltas)
     if about.mean is None or about.std is None:
@@ -116,7 +116,8 @@ def mean_estimate(deltas: Sequence[float], n_missing: int, alpha: float, bound: 
 
 def _unanimous(value: float, n: int, n_missing: int, alpha: float, bound: float | None) -> Estimate:
     if bound is None:
-        return Estimate(value=value, p=None if value else 1.0, n=n, n_missing=n_missing, note=NO_SPREAD)
+        p = min(1.0, 2 * unanimous_p(1.0, n)) if value else 1.0
+        return Estimate(value=value, p=p, n=n, n_missing=n_missing, note=NO_SPREAD)
     low, high = unanimous_interval(value, n, alpha=alpha, bound=bound)
     p = min(1.0, 2 * unanimous_p(abs(value), n, bound=bound))
     return Estimate(value=value, low=low, high=high, p=p, n=n, n_missing=n_missing, note=UNANIMOUS)

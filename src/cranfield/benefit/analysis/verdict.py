@@ -121,9 +121,11 @@ class _Claims:
                 f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points is not excluded: {self._lift()}.",
             )
         if self.p_saved is None:
-            saved = self.evidence.saved
-            why = saved.note if _is_enough(saved, self.rule) else f"tokens are known in both arms of {saved.n} tasks"
-            return Verdict.INSUFFICIENT, f"No lift of success is shown: {self._lift()}; {why}."
+            n_known = self.evidence.saved.n
+            return (
+                Verdict.INSUFFICIENT,
+                f"No lift of success is shown: {self._lift()}; tokens are known in both arms of {n_known} tasks.",
+            )
         if self.detectable is not None and self.detectable > 1:
             return (
                 Verdict.INSUFFICIENT,
