@@ -97,10 +97,11 @@ def _p(value: float) -> str:
 
 
 def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:
-    """Every planned cell, with its scored run or its last one."""
+    """Every planned cell in the order of the tasks, with its scored run or its last one."""
     last = {run.key: run for run in evidence.runs} | dict(evidence.cells)
+    place = {task.id: number for number, task in enumerate(tasks.tasks)}
     found = []
-    for key in evidence.planned:
+    for key in sorted(evidence.planned, key=lambda each: place[each.task_id]):
         task, run, score = tasks.by_id[key.task_id], last.get(key), evidence.scores.get(key)
         more: dict[str, Any] = {}
         if run is not None:

@@ -141,6 +141,7 @@ def test_a_result_from_a_folder(tmp_path: Path) -> None:
     everything = found.strata[-1]
     assert everything.kind is StratumKind.ALL
     assert (everything.n_tasks, everything.n_seeds) == (N, SEEDS)
+    assert [each.stratum["task_type"] for each in found.strata[:2]] == ["explain", "locate"]  # as the tasks are ordered
     assert everything.success_lift.value == pytest.approx((N - 1) / N - 1 / 2)
     assert everything.token_ratio.value == pytest.approx(1.5)
     assert found.losses[0].task_id == "q0"
