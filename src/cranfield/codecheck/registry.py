@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
+from cranfield.codecheck.deprecations import Deprecation, packaged_deprecations, read_deprecations
 from cranfield.codecheck.external import PRESETS, ExternalChecker
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.report import Checker, Target
@@ -21,15 +22,17 @@ BY_PRESET: Mapping[str, CheckerSettings] = {
 """Languages whose checker is a preset when nothing else is configured."""
 
 
-def checker_for(target: Target, configured: Mapping[str, CheckerSettings]) -> Checker:
+def checker_for(target: Target, configured: Mapping[str, CheckerSettings], folder: Path = Path()) -> Checker:
     """The checker of a language.
 
     Args:
         target: of the code.
         configured: checkers that are commands, by language; they come before those of the package.
+        folder: of the plan, to which paths of maps are relative.
 
     Raises:
         UnknownNameError: the language has no checker.
+        ConfigError: a configured map of deprecated symbols cannot be read.
     """
     language = target.language
     if language == PYTHON and language not in configured:
@@ -37,7 +40,31 @@ def checker_for(target: Target, configured: Mapping[str, CheckerSettings]) -> Ch
     if language not in configured and language not in BY_PRESET:
         raise UnknownNameError.among("language of a checker", language, {*configured, *BY_PRESET, PYTHON})
     settings = configured.get(language) or BY_PRESET[language]
-    return ExternalChecker(with_preset(settings), lambda _symbol, _target: "")
+    return ExternalChecker(with_preset(settings), partial(current_symbol, _deprecations(language, settings, folder)))
+
+
+def current_symbol(entries: Sequence[Deprecation], symbol: str, target: Target) -> str:
+    """What replaces a symbol by a map; empty: it has no entry that holds on the target.
+
+    A compiler may name a symbol without its type, and with the labels of its arguments: `launch()` is `Process.launch`.
+    """
+    name = _base(symbol)
+    for entry in entries:
+        known = _base(entry.symbol)
+        is_same = name == known or ("." not in name and name == known.rpartition(".")[2])
+        if is_same and (entry.is_deprecated(target) or not target.version):
+            return entry.current
+    return ""
+
+
+def _base(symbol: str) -> str:
+    return symbol.partition("(")[0].strip("`")
+
+
+def _deprecations(language: str, settings: CheckerSettings, folder: Path) -> Sequence[Deprecation]:
+    if settings.deprecations is not None:
+        return read_deprecations(folder / settings.deprecations).entries
+    return packaged_deprecations(language).entries if language in BY_PRESET else ()
 
 
 def with_preset(settings: CheckerSettings) -> CheckerSettings:

@@ -72,7 +72,7 @@ class CheckerSettings(_Strict):
     memory_mb: Annotated[int, Field(ge=64)] | None = None
     """Of the address space of each process, where the operating system has such a limit; None: none."""
     deprecations: Path | None = None
-    """Map of deprecated symbols, in the place of that of the package."""
+    """Map of deprecated symbols, relative to the plan, in the place of that of the package."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

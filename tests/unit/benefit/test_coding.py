@@ -1,9 +1,16 @@
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from cranfield.benefit.coding import load_coding_tasks
-from cranfield.codecheck.report import Check, Target
+from cranfield.benefit.coding import CodingTask, load_coding_tasks, shipped_names
+from cranfield.codecheck.deprecations import packaged_deprecations
+from cranfield.codecheck.registry import checker_for, current_symbol
+from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.errors import ConfigError, UnknownNameError
 
 TASKS = """
@@ -89,3 +96,54 @@ def test_a_file_of_an_answer_lies_in_its_folder(tmp_path: Path, path: str):
 def test_an_unknown_file_of_the_package_is_refused(tmp_path: Path):
     with pytest.raises(UnknownNameError, match="unknown file of coding tasks 'cobol'"):
         load_coding_tasks("package:cobol", tmp_path)
+
+
+PYTHON = load_coding_tasks("package:python", Path()).tasks
+
+
+def test_thirty_tasks_of_python_ship_each_with_a_reference_and_a_trap():
+    assert shipped_names() == ["python", "swift"]
+    assert len(PYTHON) == 30
+    assert all(task.reference and task.traps and task.source for task in PYTHON)
+    assert Counter(task.strata["task_type"] for task in PYTHON) == {"migrate": 12, "version": 11, "write": 7}
+    assert {trap.fails for task in PYTHON for trap in task.traps} == set(Check)
+
+
+def test_no_prompt_names_what_the_reference_calls_or_the_trap_invents():
+    named = [task.id for task in PYTHON for trap in task.traps if trap.symbol and f"`{trap.symbol}`" in task.prompt]
+    assert named == []
+
+
+def test_five_tasks_of_swift_ship_and_say_that_no_compiler_has_checked_them():
+    read = load_coding_tasks("package:swift", Path())
+    assert (len(read.tasks), read.verified) == (5, False)
+    assert "No Swift compiler" in read.unverified_reason
+    entries = packaged_deprecations("swift").entries
+    for task in read.tasks:
+        for trap in task.traps:
+            is_in_map = bool(current_symbol(entries, trap.symbol, task.runs_on))
+            assert is_in_map == (trap.fails is Check.NOT_DEPRECATED), task.id
+
+
+def check(task: CodingTask, files: Mapping[str, str]) -> CheckReport:
+    return asyncio.run(checker_for(task.runs_on, {}).check(files, task.runs_on))
+
+
+def run_tests(task: CodingTask, files: Mapping[str, str], folder: Path) -> int:
+    for name, text in {**files, "run_tests.py": task.tests}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return subprocess.run([sys.executable, "run_tests.py"], cwd=folder, capture_output=True, timeout=60).returncode
+
+
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in PYTHON])
+@pytest.mark.slow  # 60 runs of the type checker, and 28 of the interpreter
+def test_a_reference_passes_every_check_and_a_trap_fails_the_one_that_it_names(task: CodingTask, tmp_path: Path):
+    reference = check(task, task.reference)
+    assert set(reference.states.values()) == {CheckState.PASSED}, (reference.findings, reference.notes)
+    assert run_tests(task, task.reference, tmp_path) == 0
+    for trap in task.traps:
+        if trap.fails is Check.TESTS:
+            assert run_tests(task, trap.files, tmp_path) != 0
+        else:
+            found = check(task, trap.files).findings
+            assert any(each.check is trap.fails and trap.symbol in each.symbol for each in found), found

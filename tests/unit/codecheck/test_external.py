@@ -43,6 +43,7 @@ let g = [1].toSortedTwice()
 let h: UIWebView
 let n: Int = "x"
 var unused = 1
+let c = NSURLConnection()
 """
 
 
@@ -60,12 +61,14 @@ def test_planted_errors_of_swift_are_found_by_line_and_symbol():
         (8, Check.AVAILABLE, "toSortedTwice()"),
         (9, Check.AVAILABLE, "UIWebView"),
         (10, Check.COMPILES, ""),
+        (12, Check.NOT_DEPRECATED, "NSURLConnection"),
     ]
+    assert report.findings[-1].current == "URLSession"
     assert report.states == {
         Check.COMPILES: CheckState.FAILED,
         Check.SYMBOLS: CheckState.FAILED,
         Check.AVAILABLE: CheckState.FAILED,
-        Check.NOT_DEPRECATED: CheckState.PASSED,
+        Check.NOT_DEPRECATED: CheckState.FAILED,
     }
     assert {finding.file for finding in report.findings} == {"main.swift"}
     assert report.versions["swiftc"].startswith("swift-driver version: 1.115 Apple Swift version 6.0.3")
@@ -100,6 +103,25 @@ def test_what_is_deprecated_and_not_in_the_map_is_a_note():
     report = check({"main.swift": "obscure()\n"})
     assert report.states[Check.NOT_DEPRECATED] is CheckState.PASSED
     assert report.notes == ("main.swift:1: obscure() is deprecated, and not in the map",)
+
+
+@pytest.mark.usefixtures("swiftc")
+def test_a_map_of_a_plan_takes_the_place_of_that_of_the_package(tmp_path: Path):
+    entry = {
+        "symbol": "Old.obscure()",
+        "since": "12.0",
+        "platform": "macos",
+        "current": "clear()",
+        "source": "the manual",
+    }
+    written = {"cranfield_deprecations": 1, "language": "swift", "entries": [entry]}
+    (tmp_path / "map.json").write_text(json.dumps(written), encoding="utf-8")
+    settings = CheckerSettings(preset="swiftc", deprecations=Path("map.json"))
+    checker = checker_for(MACOS_14, {"swift": settings}, tmp_path)
+    files = {"main.swift": "obscure()\nlet c = NSURLConnection()\n"}
+    found = asyncio.run(checker.check(files, MACOS_14)).findings
+    assert [(each.line, each.symbol, each.current) for each in found] == [(1, "obscure()", "clear()")]
+    assert asyncio.run(checker.check(files, Target("swift", "macos", "11.0"))).findings == ()
 
 
 @pytest.mark.usefixtures("swiftc")

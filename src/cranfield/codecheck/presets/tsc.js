@@ -8,6 +8,11 @@
 const fs = require("fs");
 const path = require("path");
 
+process.on("uncaughtException", (error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(2);
+});
+
 const settings = {};
 const files = process.argv.slice(2);
 while (files.length && files[0].startsWith("--")) {

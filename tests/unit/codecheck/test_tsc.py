@@ -1,0 +1,160 @@
+"""TypeScript by the library of its compiler, installed from npm in one pinned version."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from cranfield.codecheck.deprecations import packaged_deprecations
+from cranfield.codecheck.registry import checker_for
+from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.settings import CheckerSettings
+
+pytestmark = pytest.mark.slow  # a compiler is installed from npm, and started some ten times
+
+PACKAGE = Path(__file__).with_name("typescript")
+CACHE = Path(__file__).parents[3] / ".venv" / "npm-typescript"
+MODERN = Target("typescript", "", "es2022")
+
+
+@pytest.fixture(scope="module")
+def typescript() -> str:
+    """Folder of the package, installed once by its lock file: version and digest are pinned."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    lock, done = (PACKAGE / "package-lock.json").read_bytes(), CACHE / "installed.json"
+    if not done.exists() or done.read_bytes() != lock:
+        CACHE.mkdir(exist_ok=True)
+        shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
+        if npm.returncode:
+            lines = [line for line in npm.stderr.splitlines() if "error" in line]
+            pytest.skip(f"npm does not install TypeScript here: {' '.join(lines[:2])}")
+        done.write_bytes(lock)
+    return str(CACHE / "node_modules" / "typescript")
+
+
+def check(typescript: str, files: Mapping[str, str], target: Target = MODERN, **values: str) -> CheckReport:
+    settings = {"typescript": CheckerSettings(preset="tsc", values={"typescript": typescript, **values})}
+    return asyncio.run(checker_for(target, settings).check(files, target))
+
+
+PLANTED = {
+    'import { pad } from "left-pad-9";': (Check.SYMBOLS, "left-pad-9"),
+    'import { nothing } from "./other";': (Check.SYMBOLS, "nothing"),
+    'const a = "x".replaceEvery("a", "b");': (Check.SYMBOLS, "replaceEvery"),
+    "const b = new Date().toTimeZone(1);": (Check.SYMBOLS, "toTimeZone"),
+    "structuredCloned(1);": (Check.SYMBOLS, "structuredCloned"),
+    'parseInt("1", 2, 3);': (Check.SYMBOLS, "3"),
+    'fetch("x", { methods: "GET" });': (Check.SYMBOLS, "methods"),
+    "let c: Itl.DateTimeFormat;": (Check.SYMBOLS, "Itl"),
+    "const d = [2, 1].toSorted();": (Check.AVAILABLE, "toSorted"),
+    "const e = Object.groupBy([1], () => 1);": (Check.AVAILABLE, "groupBy"),
+    "const f = new Set([1]).union(new Set([2]));": (Check.AVAILABLE, "union"),
+    'const g = "x".substr(1);': (Check.NOT_DEPRECATED, "String.substr"),
+    'escape("x");': (Check.NOT_DEPRECATED, "escape"),
+    'document.execCommand("copy");': (Check.NOT_DEPRECATED, "Document.execCommand"),
+    "addEventListener('keydown', (x) => x.keyCode);": (Check.NOT_DEPRECATED, "KeyboardEvent.keyCode"),
+    "// @ts-ignore\n[1].findBest();": (Check.SYMBOLS, "findBest"),
+    "// @ts-expect-error\n[1].findWorst();": (Check.SYMBOLS, "findWorst"),
+    "Math.max(true);": (Check.COMPILES, "true"),
+    "const h: number = 'x';": (Check.COMPILES, "h"),
+}
+RIGHT = """
+export function words(text: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const [word] of text.matchAll(/\\p{L}+/gu)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
+export const last = <T>(items: readonly T[]): T | undefined => items.at(-1);
+export async function getJson(url: string): Promise<unknown> {
+  const reply = await fetch(url, { headers: { accept: "application/json" } });
+  if (!reply.ok) throw new Error(`${reply.status}`, { cause: reply });
+  return structuredClone(await reply.json());
+}
+export class Counter {
+  #n = 0;
+  increment(by = 1): this { this.#n += by; return this; }
+  get value(): number { return this.#n; }
+}
+export const parts = new Intl.DateTimeFormat("de", { month: "long" }).formatToParts(new Date(0));
+export const safe = encodeURIComponent("a b").replaceAll("%20", "+");
+export const has = Object.hasOwn({ a: 1 }, "a") && "abc".slice(-2).trimStart().includes("b");
+"""
+
+
+def test_planted_errors_are_found_and_nothing_else_is(typescript: str, capsys: pytest.CaptureFixture[str]):
+    lines, expected = ["/// <reference lib='esnext' />"], set()
+    for text, (kind, symbol) in PLANTED.items():
+        lines += text.split("\n")
+        expected.add((len(lines), kind, symbol))
+    report = check(typescript, {"main.ts": "\n".join(lines), "other.ts": RIGHT})
+    found = {(each.line, each.check, each.symbol) for each in report.findings if each.file == "main.ts"}
+    with capsys.disabled():
+        hits = len(found & expected)
+        print(
+            f"\ntsc: precision {hits / len(found):.3f}, recall {hits / len(expected):.3f} on {len(expected)} planted errors"
+        )
+    assert found == expected
+    assert [each for each in report.findings if each.file == "other.ts"] == []
+    assert report.versions == {"tsc": "Version 5.9.3"}
+
+
+def test_right_code_passes_every_check(typescript: str):
+    report = check(typescript, {"main.ts": RIGHT})
+    assert set(report.states.values()) == {CheckState.PASSED}
+    assert (report.findings, report.unknown, report.notes) == ((), (), ())
+
+
+def test_a_later_edition_has_what_an_earlier_one_lacks(typescript: str):
+    files = {"main.ts": "export const d = [2, 1].toSorted();"}
+    assert check(typescript, files).states[Check.AVAILABLE] is CheckState.FAILED
+    assert set(check(typescript, files, Target("typescript", "", "es2023")).states.values()) == {CheckState.PASSED}
+    notes = check(typescript, files, Target("typescript", "", "es1999")).notes
+    assert "unknown edition es1999" in notes[0]
+
+
+def test_a_syntax_error_leaves_the_other_checks_open(typescript: str):
+    report = check(typescript, {"main.ts": "const = 1;"})
+    assert report.states.pop(Check.COMPILES) is CheckState.FAILED
+    assert set(report.states.values()) == {CheckState.MISSING}
+
+
+def test_what_is_declared_and_not_defined_is_unknown(typescript: str):
+    report = check(typescript, {"main.ts": "declare function ghost(): void;\nghost();", "ghost.d.ts": "export {};"})
+    assert set(report.states.values()) == {CheckState.PASSED}
+    assert [(each.line, each.rule) for each in report.unknown] == [(1, "ambient")]
+    assert report.notes == ("ghost.d.ts: not checked: not a source file of the language",)
+
+
+def test_a_platform_without_a_browser_has_no_document(typescript: str):
+    report = check(typescript, {"main.ts": "document.title;"}, Target("typescript", "node", "es2022"))
+    assert next((each.check, each.symbol) for each in report.findings) == (Check.AVAILABLE, "document")
+
+
+def test_packages_of_a_folder_may_be_imported(typescript: str, tmp_path: Path):
+    package = tmp_path / "small"
+    package.mkdir()
+    (package / "package.json").write_text('{"name": "small", "types": "index.d.ts"}')
+    (package / "index.d.ts").write_text("export function there(): number;")
+    code = 'import { there, gone } from "small";\nthere();'
+    found = check(typescript, {"main.ts": code}, modules=str(tmp_path)).findings
+    assert next((each.check, each.symbol) for each in found) == (Check.SYMBOLS, "gone")
+
+
+def test_the_compiler_knows_every_deprecated_symbol_of_the_map(typescript: str):
+    uses = {
+        "String": '"x".NAME', "Document": "document.NAME", "Event": "(null! as Event).NAME", "UIEvent": "(null! as UIEvent).NAME",
+        "KeyboardEvent": "(null! as KeyboardEvent).NAME", "Performance": "performance.NAME", "": "NAME",
+    }  # fmt: skip
+    entries = packaged_deprecations("typescript").entries
+    names = [entry.symbol.rpartition(".")[::2] for entry in entries]
+    code = "\n".join(f"void {uses[owner].replace('NAME', name)};" for owner, name in names)
+    report = check(typescript, {"main.ts": code})
+    assert [(each.symbol, each.current) for each in report.findings] == [
+        (each.symbol, each.current) for each in entries
+    ]
