@@ -39,7 +39,10 @@ SEPARATOR = "__"
 """Between the names of a server and of its tool: `knowcode__search`, as command-line agents write it."""
 NAME_CHARS = 64
 """Longest name of a tool that providers accept."""
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM", "SYSTEMROOT")
+INHERITED = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
 """Variables that a server gets from the environment, besides those of the plan."""
 _ATTEMPTS, _BACKOFF_S = 4, 0.5
 _SHOWN_NAMES = 20

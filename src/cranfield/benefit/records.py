@@ -175,6 +175,8 @@ class PreflightRecord(Strict):
     """That it lists."""
     instructions_digest: str = ""
     schema_digest: str = ""
+    usage: CellUsage | None = None
+    """Of the requests that measured its schema, where some were sent."""
 
 
 class ScoreReason(StrEnum):

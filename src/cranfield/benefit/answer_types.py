@@ -1,0 +1,76 @@
+"""What the reference agent is asked, and the typed answer that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranfield.agents.prompt import Prompt
+from cranfield.benefit.records import LineRange, NamedPlaces
+from cranfield.errors import ConfigError
+from cranfield.formats.io.validation import load_model
+
+QUESTION, CODE = "question-1", "code-1"
+_Line = Annotated[int, Field(ge=1, le=999_999_999)]
+
+
+class _Typed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NamedLines(_Typed):
+    """Lines of a file."""
+
+    file: str
+    start: _Line
+    end: _Line
+
+
+class QuestionAnswer(_Typed):
+    """The answer to a question."""
+
+    text: str
+    entities: list[str] = []
+    files: list[str] = []
+    lines: list[NamedLines] = []
+
+    @property
+    def named(self) -> NamedPlaces:
+        """Its places; a name that is blank is none."""
+        return NamedPlaces(
+            entities=tuple(each for each in self.entities if each.strip()),
+            files=tuple(each for each in self.files if each.strip()),
+            lines=tuple(
+                LineRange(path=each.file, start=each.start, end=each.end) for each in self.lines if each.file.strip()
+            ),
+        )
+
+
+class CodeFile(_Typed):
+    """A file."""
+
+    path: Annotated[str, Field(min_length=1)]
+    content: str
+
+
+class CodeAnswer(_Typed):
+    """Code."""
+
+    text: str = ""
+    files: Annotated[list[CodeFile], Field(min_length=1)]
+
+    @property
+    def by_path(self) -> Mapping[str, str]:
+        """Content by path; of a path that stands twice, the last."""
+        return {file.path: file.content for file in self.files}
+
+
+@cache
+def shipped_prompt(name: str) -> Prompt:
+    """A prompt of this package, by its name and version."""
+    with as_file(files(__package__) / "prompts" / f"{name}.yaml") as path:
+        return load_model(path, Prompt, ConfigError)

@@ -1,0 +1,173 @@
+"""Whether the tools under test reach the agent: what they serve before the run, and what became of them in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+from cranfield.agents.loop import total_usage
+from cranfield.agents.protocol import Backend, Message, Request, Tool, Usage
+from cranfield.benefit.mcp_tools import McpTools, ToolServerError
+from cranfield.benefit.plan import ArmRole, Preflight
+from cranfield.benefit.records import Delivery, PreflightRecord
+from cranfield.benefit.usage import estimated_tokens
+from cranfield.config.reading import ExpressionError, compile_path
+from cranfield.errors import shorten
+
+SHORTEST_COMMIT = 7
+"""Digits of an abbreviated id of a commit that are compared."""
+_PROBE = "Reply with one word."
+_Part = Literal["index", "version", "commit"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPreflight:
+    """Asks a server under test what it serves, whichever agent uses it later."""
+
+    role: ArmRole
+    """Of the arm whose agent is given the tools."""
+    tools: McpTools
+    commit: str = ""
+    """Of the repository that the tasks are about; empty: not compared."""
+
+    async def run(self) -> PreflightRecord:
+        """Start the server, list its tools, and ask it."""
+        tools, asked = self.tools, self.tools.server.preflight
+        found: dict[str, Any] = {}
+        problems = []
+        try:
+            await tools.open()
+            if asked is not None:
+                found, problems = served(asked, await tools.ask(asked.tool, asked.arguments), self.commit)
+        except ToolServerError as error:
+            problems = [str(error)]
+        used = tools.instructions
+        return PreflightRecord(
+            arm=self.role,
+            tool=tools.name,
+            ok=not problems,
+            message="; ".join(problems),
+            found=found,
+            server=tools.version,
+            tools=tools.listed,
+            instructions_digest="sha256:" + sha256(used.encode()).hexdigest() if used else "",
+            schema_digest=tools.schema_digest,
+        )
+
+    async def aclose(self) -> None:
+        """End the server that was started."""
+        await self.tools.aclose()
+
+
+def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, Any], list[str]]:
+    """What a result says of index, version and commit, and how that differs from what is expected."""
+    found: dict[str, Any] = {}
+    problems = []
+    paths: Mapping[_Part, str] = {"index": preflight.index, "version": preflight.version, "commit": preflight.commit}
+    for name, path in paths.items():
+        if not path:
+            if name in preflight.expect:
+                problems.append(f"`expect` has {name}, and `preflight.{name}` does not say where it stands")
+            continue
+        try:
+            found[name] = _value_at(path, value)
+        except ExpressionError as error:
+            problems.append(f"`preflight.{name}` {error}")
+            continue
+        wanted = {preflight.expect.get(name, ""), commit if name == "commit" else ""} - {""}
+        got = found[name]
+        if got is None:
+            problems.append(f"its result has no {name} at {path}")
+        problems += [
+            f"it serves the {name} {shorten(got)}, and not {shorten(each)}"
+            for each in sorted(wanted)
+            if got is not None and not _is_same(name, str(got), each)
+        ]
+    return found, problems
+
+
+def _value_at(path: str, value: object) -> Any:
+    from jmespath.exceptions import JMESPathError
+
+    compiled = compile_path(path)
+    try:
+        return compiled.search(value)
+    except (JMESPathError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _is_same(name: str, got: str, wanted: str) -> bool:
+    """Whether two values are the same; commits also where one is an abbreviation."""
+    if name != "commit":
+        return got == wanted
+    short, long = sorted((got.lower(), wanted.lower()), key=len)
+    return long.startswith(short) and len(short) >= min(SHORTEST_COMMIT, len(long))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTax:
+    """Tokens that the schemas of the tools under test take in every request."""
+
+    measured: int | None
+    """Input of a request with them less that of one without; None: the provider does not report tokens."""
+    estimated: int
+    usage: Usage
+    """Of both requests."""
+
+
+async def measure_schema(backend: Backend, request: Request, under_test: Sequence[Tool]) -> SchemaTax:
+    """Send a request of an agent with and without the tools under test, each answered by one token.
+
+    Args:
+        backend: answers are kept, so that a run that is resumed does not pay again.
+        request: the first one of an agent, with all of its tools; its message is replaced.
+        under_test: tools that are left out of the second request.
+    """
+    names = {tool.name for tool in under_test}
+    short = replace(
+        request, messages=(Message("user", _PROBE),), output=None, sampling=replace(request.sampling, max_tokens=1)
+    )
+    without = replace(short, tools=tuple(tool for tool in short.tools if tool.name not in names))
+    usages = [(await backend.ask(each)).usage for each in (short, without)]
+    full, bare = (None if usage.unmeasured else usage.input for usage in usages)
+    measured = full - bare if full and bare and full >= bare else None
+    return SchemaTax(measured, schema_estimate(under_test), total_usage(usages))
+
+
+def schema_estimate(tools: Sequence[Tool]) -> int:
+    """Tokens of the schemas of tools, by their length as a request has them."""
+    return sum(estimated_tokens(json.dumps([tool.name, tool.description, tool.parameters])) for tool in tools)
+
+
+def run_delivery(
+    expected: Collection[str],
+    offered: Collection[str],
+    calls: Sequence[tuple[str, bool, str]],
+    *,
+    instructions: str = "",
+    tax: SchemaTax | None = None,
+) -> Delivery:
+    """What became of the tools under test in a run.
+
+    Args:
+        expected: names of the tools under test, as the agent has them.
+        offered: names of all tools of the first request; none: no request was sent.
+        calls: of all tools: name, whether the result is an error, and its text.
+        instructions: how to use the tools, as the agent has them.
+        tax: of the schemas.
+    """
+    missing = sorted(set(expected) - set(offered))
+    own = [(is_error, text) for name, is_error, text in calls if name in set(expected)]
+    return Delivery(
+        offered=not missing,
+        missing=tuple(missing),
+        called=len(own),
+        answered=sum(not is_error for is_error, _ in own),
+        instructions_tokens=estimated_tokens(instructions),
+        schema_tokens=None if tax is None else tax.measured,
+        schema_tokens_estimated=None if tax is None else tax.estimated,
+        payload_tokens=sum(estimated_tokens(text) for _, text in own),
+    )
