@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,13 @@ class Kept:
         found = (line for lines in self._answers.values() for line in lines)
         return [(str(line["model"]), Usage(**line["answer"]["usage"])) for line in found]
 
-    async def ask(self, request: Request) -> Answer:
+    def salted(self, salt: str) -> Backend:
+        """A backend over the same file whose answers no other salt gets, also where the requests are the same."""
+        return _Salted(self, salt)
+
+    async def ask(self, request: Request, salt: str = "") -> Answer:
         """The next answer of the file to this request; or ask, and keep the answer."""
-        digest = request.digest
+        digest = request.digest if not salt else "sha256:" + sha256(f"{salt}\0{request.digest}".encode()).hexdigest()
         if lines := self._answers.get(digest):
             self.n_kept += 1
             return self._answer(lines.pop(0), request)
@@ -89,6 +94,15 @@ def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
         counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
         cost = budget.prices.cost(model, counted)
         budget.spent.add(Spent(usage.requests, counted.total or 0, cost, usage.unmeasured))
+
+
+class _Salted:
+    def __init__(self, kept: Kept, salt: str) -> None:
+        self._kept = kept
+        self._salt = salt
+
+    async def ask(self, request: Request) -> Answer:
+        return await self._kept.ask(request, self._salt)
 
 
 def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:

@@ -37,7 +37,7 @@ class ToolPreflight:
         """Start the server, list its tools, and ask it."""
         tools, asked = self.tools, self.tools.server.preflight
         found: dict[str, Any] = {}
-        problems = []
+        problems: list[str] = []
         try:
             await tools.open()
             if asked is not None:
@@ -112,7 +112,7 @@ class SchemaTax:
     """Tokens that the schemas of the tools under test take in every request."""
 
     measured: int | None
-    """Input of a request with them less that of one without; None: the provider does not report tokens."""
+    """Input of a request with them less that of one without; None: the provider does not report tokens, or the same ones."""
     estimated: int
     usage: Usage
     """Of both requests."""
@@ -133,7 +133,7 @@ async def measure_schema(backend: Backend, request: Request, under_test: Sequenc
     without = replace(short, tools=tuple(tool for tool in short.tools if tool.name not in names))
     usages = [(await backend.ask(each)).usage for each in (short, without)]
     full, bare = (None if usage.unmeasured else usage.input for usage in usages)
-    measured = full - bare if full and bare and full >= bare else None
+    measured = full - bare if full and bare and full > bare else None
     return SchemaTax(measured, schema_estimate(under_test), total_usage(usages))
 
 

@@ -127,6 +127,15 @@ class McpTools:
         self._opening = asyncio.Lock()
 
     @property
+    def prefix(self) -> str:
+        """Of the names of its tools."""
+        return _NOT_IN_A_NAME.sub("_", self.name) + SEPARATOR
+
+    def offered_name(self, tool: str) -> str:
+        """Name of a tool as the model has it."""
+        return self.prefix + _NOT_IN_A_NAME.sub("_", tool)
+
+    @property
     def schema_digest(self) -> str:
         """SHA-256 of the tools as the model receives them; empty before `open`."""
         if not self.tools:
@@ -179,10 +188,9 @@ class McpTools:
             lists = first_of(sorted(listed), _SHOWN_NAMES) or "none"
             lacks = f"has no tool {first_of(missing, _SHOWN_NAMES)}" if missing else "has no tools"
             raise self._fault(CellError.TOOL_CHANGED, f"{lacks}; it lists: {lists}")
-        names = {f"{self.name}{SEPARATOR}{name}": name for name in wanted}
-        own = {_NOT_IN_A_NAME.sub("_", name): listed[tool] for name, tool in names.items()}
+        own = {self.offered_name(name): listed[name] for name in wanted}
         long = [name for name in own if len(name) > NAME_CHARS]
-        if long or len(own) < len(names):
+        if long or len(own) < len(set(wanted)):
             why = f"over {NAME_CHARS} characters: {first_of(long, 3)}" if long else "two of them are the same"
             raise self._fault(CellError.TOOL_CHANGED, f"names of its tools cannot be sent to a model: {why}")
         limit = self.server.results_parameter

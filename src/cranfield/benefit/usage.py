@@ -22,17 +22,28 @@ def cell_usage(transcript: Transcript, prices: PriceList) -> CellUsage:
     Where an answer was kept from an earlier call of the run, its time is that of the request that was sent then: the time of
     the run is at least that of its requests and tools.
     """
-    usage = transcript.usage
     in_tools = sum(use.wall_s for use in transcript.uses)
+    plain = plain_usage(transcript.usage, transcript.task.model, prices)
+    more = {
+        "turns": transcript.turns,
+        "tool_calls": tool_counts(transcript),
+        "wall_s": max(transcript.wall_s, transcript.model_s + in_tools),
+        "model_s": transcript.model_s,
+    }
+    return plain.model_copy(update=more)
+
+
+def plain_usage(usage: Usage, model: str, prices: PriceList) -> CellUsage:
+    """The usage of requests, without the times and tools around them."""
     return CellUsage(
         **token_fields(usage),
         requests=usage.requests,
         unmeasured=usage.unmeasured,
-        turns=transcript.turns,
-        tool_calls=tool_counts(transcript),
-        wall_s=max(transcript.wall_s, transcript.model_s + in_tools),
-        model_s=transcript.model_s,
-        money=None if usage.unmeasured else prices.cost(transcript.task.model, usage),
+        turns=None,
+        tool_calls={},
+        wall_s=0.0,
+        model_s=None,
+        money=None if usage.unmeasured else prices.cost(model, usage),
     )
 
 

@@ -49,9 +49,10 @@ def call(name: str, arguments: dict) -> tuple[str, bool]:
         os._exit(3)
     hits = []
     for path in sorted(FOLDER.rglob("*.py")):
-        for number, line in enumerate(path.read_text().splitlines(), start=1):
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
             if query in line:
-                hits.append({"path": path.name, "start": number, "text": line})
+                hits.append({"path": path.name, "text": "\n".join(lines[max(0, number - 1) : number + 1])})
     return json.dumps(hits[: arguments.get("limit", 99)]), False
 
 
