@@ -35,13 +35,13 @@ class ToolPreflight:
 
     async def run(self) -> PreflightRecord:
         """Start the server, list its tools, and ask it."""
-        tools, asked = self.tools, self.tools.server.preflight
+        tools, preflight = self.tools, self.tools.server.preflight
         found: dict[str, Any] = {}
         problems: list[str] = []
         try:
             await tools.open()
-            if asked is not None:
-                found, problems = served(asked, await tools.ask(asked.tool, asked.arguments), self.commit)
+            if preflight is not None:
+                found, problems = served(preflight, await tools.ask(preflight.tool, preflight.arguments), self.commit)
         except ToolServerError as error:
             problems = [str(error)]
         used = tools.instructions

@@ -73,7 +73,7 @@ class ToolServer(Strict):
     tools: tuple[Filled, ...] = ()
     """Tools of the server that the agent is offered; empty: all."""
     instructions: str = ""
-    """How to use it; empty: what the server sends. They are part of the treatment, and their tokens count."""
+    """How to use it: text, or `file:PATH`; empty: what the server sends. They are part of the treatment, and their tokens count."""
     results_parameter: str = ""
     """Argument that sets the number of results of a call; the run sets it, whatever the model writes."""
     results: Annotated[int, Field(ge=1, le=100)] | None = None

@@ -147,6 +147,7 @@ class ValidityKind(StrEnum):
     """What can be wrong with a comparison."""
 
     CONTROL_INCOMPETENT = "control_incompetent"
+    COMPETENCE_UNKNOWN = "control_competence_unknown"
     CONTROL_WITHOUT_NATIVE = "control_without_native_tools"
     NATIVE_TOOLS_DIFFER = "native_tools_differ"
     PREFLIGHT_FAILED = "preflight_failed"

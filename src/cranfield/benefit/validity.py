@@ -3,6 +3,7 @@
 | kind | void |
 |---|---|
 | `control_incompetent` | yes: see `competence` |
+| `control_competence_unknown` | no: see `competence` |
 | `control_without_native_tools` | no: it was planned |
 | `native_tools_differ` | yes |
 | `preflight_failed`, `tool_changed`, `commit_differs` | yes |

@@ -16,6 +16,7 @@ from cranfield.agents.protocol import Backend, Failure
 from cranfield.agents.record_folder import now
 from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
+from cranfield.benefit.competence import competence
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellRecord, ScoreReason
@@ -153,7 +154,8 @@ def result_of(path: Path) -> BenefitResult:
     evidence = Evidence(
         plan, schedule(plan, tasks.tasks), runs, scores, folder.preflights(), tasks.commit, folder.manifest.commit
     )
-    return assemble(evidence, tasks, run=path.resolve().name, made_at=now())
+    more = competence(evidence, tasks)
+    return assemble(evidence, tasks, run=path.resolve().name, made_at=now(), more=more)
 
 
 def publish(result: BenefitResult, folder: Path) -> tuple[Path, str | None]:

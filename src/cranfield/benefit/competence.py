@@ -1,0 +1,57 @@
+"""Whether the control arm is a competent agent: a weak one makes every tool look good."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean
+
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import CellRecord
+from cranfield.benefit.result import Validity, ValidityKind
+from cranfield.benefit.tasks import TaskSet
+from cranfield.benefit.validity import Evidence
+from cranfield.words import n_of
+
+
+def competence(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
+    """What the control arm lacks of what the plan demands; none where it is competent.
+
+    Its success counts on tasks whose label says that they can be done without the tool: the mean over tasks of the mean over
+    their decided cells. Where there is no such task, nothing shows that it is competent, and that is a caveat.
+    """
+    cells = evidence.by_arm[ArmRole.CONTROL]
+    if not cells:
+        return ()
+    return (*_success(evidence, tasks, cells), *_search_use(evidence, cells))
+
+
+def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
+    by_task = defaultdict[str, list[bool]](list)
+    for cell in cells:
+        score = evidence.scores.get(cell.key)
+        if tasks.by_id[cell.key.task_id].baseline_answerable and score is not None and score.success is not None:
+            by_task[cell.key.task_id].append(score.success)
+    floor, arm = evidence.plan.competence.success, evidence.name(ArmRole.CONTROL)
+    if not by_task:
+        message = f"no scored task is labelled as answerable without the tool: nothing shows that {arm} is competent"
+        return (Validity(kind=ValidityKind.COMPETENCE_UNKNOWN, is_void=False, message=message),)
+    success = fmean(fmean(found) for found in by_task.values())
+    if success >= floor:
+        return ()
+    where = f"{n_of(len(by_task), 'tasks')} that can be done without the tool"
+    message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}"
+    return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)
+
+
+def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
+    """Share of the cells that called a tool of their own, whatever an external agent calls it."""
+    plan, arm = evidence.plan, evidence.name(ArmRole.CONTROL)
+    if not plan.repo or not plan.arms[ArmRole.CONTROL].native:
+        return ()
+    own = [cell.usage.n_tool_calls - (cell.delivery.called if cell.delivery is not None else 0) for cell in cells]
+    share, floor = sum(n > 0 for n in own) / len(own), plan.competence.search_use
+    if share >= floor:
+        return ()
+    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(own), 'cells')}; the plan demands {floor:.0%}"
+    return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)

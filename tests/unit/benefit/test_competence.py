@@ -1,0 +1,106 @@
+"""A control arm that is no competent agent makes a comparison invalid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cranfield.benefit.competence import competence
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage, Delivery, ScoreRecord, ToolCount
+from cranfield.benefit.result import ValidityKind
+from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.validity import Evidence
+
+UNKNOWN, INCOMPETENT = ValidityKind.COMPETENCE_UNKNOWN, ValidityKind.CONTROL_INCOMPETENT
+
+
+def found(
+    successes: list[list[bool | None]],
+    *,
+    answerable: Any = True,
+    calls: tuple[int, ...] = (1,),
+    called: int | None = None,
+    **plan: Any,
+) -> list[tuple[ValidityKind, bool, str]]:
+    """Of a control arm whose tasks had these successes by seed, and whose cells called so many tools, in turn."""
+    fields: dict[str, Any] = {
+        "cranfield_benefit": 1,
+        "name": "t",
+        "tasks": {"testset": "golden.json"},
+        "repo": ".",
+        "agent": {"kind": "codex"},
+        "arms": {"treatment": {"name": "with"}, "control": {"name": "plain"}},
+        "success": {"by": "facts"},
+    }
+    runs, scores, position = [], {}, 0
+    for task, seeds in enumerate(successes):
+        for seed, success in enumerate(seeds):
+            key = CellKey(task_id=f"q{task}", arm=ArmRole.CONTROL, seed=seed)
+            n = calls[position % len(calls)]
+            usage = CellUsage(wall_s=1.0, tool_calls={"search": ToolCount(ok=n)} if n else {})
+            delivery = None if called is None else Delivery(offered=True, called=called)
+            record = CellRecord(
+                key=key,
+                attempt=1,
+                position=position,
+                started_at="",
+                end=CellEnd.ANSWERED,
+                usage=usage,
+                delivery=delivery,
+            )
+            runs.append(record)
+            scores[key] = ScoreRecord(key=key, sealed_id=f"s{position}", success=success)
+            position += 1
+    values = answerable if isinstance(answerable, list) else [answerable] * len(successes)
+    tasks = tuple(Task(f"q{n}", "?", baseline_answerable=value) for n, value in enumerate(values))
+    evidence = Evidence(BenefitPlan.model_validate(fields | plan), [], runs, scores, [], "", "")
+    return [(each.kind, each.is_void, each.message) for each in competence(evidence, TaskSet(tasks))]
+
+
+def test_a_competent_control_arm_has_nothing_against_it() -> None:
+    assert found([[True, True], [True, False]]) == []
+    assert found([]) == []  # no cell has ended
+
+
+def test_success_is_the_mean_over_tasks_and_not_over_cells() -> None:
+    # Means of tasks: 1, 0, 0. Over cells it would be 4/6.
+    ((kind, is_void, message),) = found([[True] * 4, [False], [False]])
+    assert (kind, is_void) == (INCOMPETENT, True)
+    assert "control (plain) succeeds at 33% on 3 tasks that can be done without the tool" in message
+    assert found([[True], [False]]) == []  # the floor itself is enough
+
+
+def test_only_tasks_that_can_be_done_without_the_tool_and_decided_cells_count() -> None:
+    assert found([[True], [False], [False]], answerable=[True, False, None]) == []
+    assert found([[True, None, None]]) == []
+
+
+@pytest.mark.parametrize(("successes", "answerable"), [([[False]], None), ([[True]], False), ([[None]], True)])
+def test_without_such_a_task_nothing_shows_competence_which_is_a_caveat(successes: Any, answerable: Any) -> None:
+    ((kind, is_void, _),) = found(successes, answerable=answerable)
+    assert (kind, is_void) == (UNKNOWN, False)
+
+
+def test_an_arm_that_does_not_use_its_search_tools_is_not_competent() -> None:
+    cells: list[list[bool | None]] = [[True] * 5]
+    assert found(cells, calls=(1, 1, 1, 1, 0)) == []
+    ((kind, is_void, message),) = found(cells, calls=(1, 1, 1, 0, 0))
+    assert (kind, is_void) == (INCOMPETENT, True)
+    assert "used its search tools in 60% of 5 cells; the plan demands 80%" in message
+    assert found(cells, calls=(0,), competence={"search_use": 0.0}) == []
+
+
+def test_calls_of_a_tool_under_test_are_no_use_of_the_own_ones() -> None:
+    ((kind, *_),) = found([[True]], calls=(2,), called=2)
+    assert kind is INCOMPETENT
+    assert found([[True]], calls=(3,), called=2) == []
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [{"repo": ""}, {"arms": {"treatment": {"name": "with"}, "control": {"name": "plain", "native": []}}}],
+)
+def test_the_use_of_tools_is_not_checked_where_there_are_none(plan: dict[str, Any]) -> None:
+    assert found([[True]], calls=(0,), **plan) == []
