@@ -105,6 +105,27 @@ class Arm(Strict):
     """Names among `tools` of the plan."""
 
 
+class OutputPaths(Strict):
+    """Where the JSON that a command prints (a document, or lines as a list) has what counts: JMESPath."""
+
+    answer: Filled
+    error: str = ""
+    input: str = ""
+    """Tokens of all requests, those of a cache included."""
+    cache_read: str = ""
+    cache_write: str = ""
+    output: str = ""
+    reasoning: str = ""
+    turns: str = ""
+    money: str = ""
+    """In USD."""
+    model: str = ""
+    offered: str = ""
+    """Names of the tools that the model was offered: `mcp__SERVER__TOOL`, or `SERVER__TOOL`."""
+    tool_calls: str = ""
+    """Objects with `name` and `ok`, and `arguments` and `result` where they are known."""
+
+
 class Agent(Strict):
     """The agent of both arms: the reference agent of this package, or an external command."""
 
@@ -114,9 +135,10 @@ class Agent(Strict):
     system: str = ""
     """Base prompt, in the place of that of the package; the same in both arms."""
     command: tuple[Filled, ...] = ()
-    """Of `command`, and the executable of a preset: placeholders {prompt}, {model}, {workdir}, {home}, {mcp_config}, {seed}."""
-    usage: str = ""
-    """Of `command`: name of the parser of its output."""
+    """Of `command`, and the executable of a preset: placeholders {prompt}, {model}, {workdir}, {home}, {mcp_config}, {seed},
+    {base_url}, {key}."""
+    usage: Literal["", "codex", "claude-code"] | OutputPaths = ""
+    """Of `command`: how its output is read; empty: it is the answer, and nothing is known of its usage."""
     env: Mapping[str, str] = {}
     network: Literal["inherit", "none"] = "inherit"
     """`none`: in a network namespace of its own, refused where the system does not allow one."""

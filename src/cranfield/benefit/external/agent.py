@@ -1,0 +1,323 @@
+"""An external agent in an arm: a program for each run, watched while it works, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from cranfield.agents.budget import PriceList
+from cranfield.agents.protocol import Usage
+from cranfield.benefit.agent import CellRun
+from cranfield.benefit.delivery import SchemaTax, ToolPreflight, run_delivery
+from cranfield.benefit.errors import CellError, error_in, error_of
+from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
+from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
+from cranfield.benefit.external.isolation import Place, make_place
+from cranfield.benefit.external.job import Job, Launch, Preset, ServerEntry, entry_of
+from cranfield.benefit.external.network import without_network
+from cranfield.benefit.mcp_tools import McpTools
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines
+from cranfield.benefit.shown import ShownLines
+from cranfield.benefit.tasks import Task
+from cranfield.benefit.usage import token_fields
+from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError, exit_reason
+from cranfield.concurrency.loop import event_loop
+from cranfield.repo.snapshot import Snapshot
+from cranfield.systems.calls.redact import Redactor
+from cranfield.words import printable
+
+NO_KEY = "unused"
+"""Key that the agent is given: the user's is put in on the way to the model."""
+_MOST_OUTPUT = 64 * 1024 * 1024
+_SHOWN = 500
+
+
+@dataclass
+class Watched:
+    """A run of a program, as far as it is seen from outside."""
+
+    stopped: CellEnd | None = None
+    """The limit for which it was ended."""
+    error: CellError | None = None
+    """Why it did not run."""
+    message: str = ""
+    status: int | None = None
+    stderr: str = ""
+    wall_s: float = 0.0
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ExternalAgent:
+    """The program of a plan in one arm."""
+
+    plan: BenefitPlan
+    role: ArmRole
+    preset: Preset
+    upstream: str
+    """Of the model; empty: requests do not pass through us."""
+    key: str
+    """The user's."""
+    instructions: str
+    """Base prompt, and what travels with the tools."""
+    tool_instructions: str
+    """The second part of them alone."""
+    env: Mapping[str, str]
+    """Of the plan."""
+    tools: tuple[McpTools, ...]
+    """Tools under test, for sessions of our own."""
+    versions: Mapping[str, str]
+    snapshot: Snapshot | None
+    shown: ShownLines | None
+    """Finds lines of the snapshot in what tools returned."""
+    redactor: Redactor
+    servers: tuple[ServerEntry, ...] = ()
+    """For the settings of the agent; none before the preflight."""
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def preflight(self) -> tuple[PreflightRecord, ...]:
+        """Ask every tool under test what it serves, in a session of our own, which ends before the agent has one."""
+        commit = "" if self.snapshot is None else self.snapshot.commit
+        async with self._opening:
+            records = [await ToolPreflight(self.role, tools, commit).run() for tools in self.tools]
+            self.servers = tuple(entry_of(tools) for tools in self.tools)
+            await self.aclose()
+        return tuple(records)
+
+    async def run(self, task: Task, seed: int, attempt: int) -> CellRun:
+        """Run a cell in a new place."""
+        if len(self.servers) < len(self.tools):
+            await self.preflight()
+        place = await event_loop().threads.call(partial(make_place, self.snapshot))
+        try:
+            async with self._gateway(place) as gateway:
+                launch = self.preset(self._job(task, seed, place, gateway))
+                watched = await self._watch(launch, place, gateway)
+            files = await event_loop().threads.call(place.written)
+        finally:
+            await event_loop().threads.call(place.remove)
+        run = self._outcome(task, launch, watched, gateway, files)
+        return replace(run, transcript={**run.transcript, "seed": seed, "attempt": attempt})
+
+    async def aclose(self) -> None:
+        """Nothing runs between the runs but the servers that the preflight started."""
+        for tools in self.tools:
+            await tools.aclose()
+
+    @asynccontextmanager
+    async def _gateway(self, place: Place) -> AsyncIterator[Gateway | None]:
+        if not self.upstream:
+            yield None
+            return
+        unix = place.root / "model" if self.plan.agent.network == "none" else None
+        async with open_gateway(self.upstream, self.key, self.plan.limits, unix) as gateway:
+            yield gateway
+
+    def _job(self, task: Task, seed: int, place: Place, gateway: Gateway | None) -> Job:
+        limits = [server.result_tokens for server in self.plan.tools.values() if server.result_tokens is not None]
+        return Job(
+            agent=self.plan.agent,
+            place=place,
+            prompt=task.prompt,
+            instructions=self.instructions,
+            servers=self.servers,
+            is_coding=task.coding is not None,
+            env=self.env,
+            seed=seed,
+            turns=self.plan.limits.turns,
+            base_url="" if gateway is None else gateway.base_url,
+            key=NO_KEY if gateway is not None else "",
+            result_tokens=min(limits, default=None),
+        )
+
+    async def _watch(self, launch: Launch, place: Place, gateway: Gateway | None) -> Watched:
+        """Run the program until it ends, or a limit ends it. Nothing of it is left then."""
+        watched, started = Watched(), time.monotonic()
+        argv = launch.argv
+        if self.plan.agent.network == "none":
+            argv = without_network(argv, place.root / "model" if gateway else None, gateway.port if gateway else 0)
+        try:
+            child = await ChildProcess.start(argv, cwd=place.workdir, env=self._environment(place, launch))
+        except NotStartedError as error:
+            watched.error, watched.message = CellError.AGENT_MISSING, f"{argv[0]} cannot be started: {error}"
+            return watched
+        try:
+            async with asyncio.timeout(self.plan.limits.seconds):
+                await _until(gateway, self._read(child, launch.reader, watched))
+                watched.status = None if gateway is not None and gateway.reached else await child.run()
+        except TimeoutError:
+            watched.stopped = CellEnd.SECONDS
+        except TooMuchOutputError:
+            watched.error, watched.message = CellError.AGENT_CRASHED, "its output is over the limit"
+        finally:
+            watched.wall_s = time.monotonic() - started
+            await child.end()
+            watched.stderr = bytes(child.stderr).decode("utf-8", "replace")
+        launch.reader.end()
+        return watched
+
+    def _environment(self, place: Place, launch: Launch) -> dict[str, str]:
+        return place.environment | dict(self.env) | dict(launch.env)
+
+    async def _read(self, child: ChildProcess, reader: Reader, watched: Watched) -> None:
+        size = 0
+        while (line := await child.read_line()) is not None:
+            text = line.decode("utf-8", "replace")
+            size += len(line)
+            if size > _MOST_OUTPUT:
+                raise TooMuchOutputError
+            watched.lines.append(text)
+            reader.line(text)
+            if len(reader.events.calls) > self.plan.limits.tool_calls:
+                watched.stopped = CellEnd.TOOL_CALLS
+                return
+
+    def _outcome(
+        self, task: Task, launch: Launch, watched: Watched, gateway: Gateway | None, files: Mapping[str, str]
+    ) -> CellRun:
+        events, redact = launch.reader.events, self.redactor.redact
+        delivery = self._delivery(events, gateway)
+        has_answer = bool(events.answer.strip()) or (task.coding is not None and bool(files))
+        end, error, message = _end(watched, events, gateway, delivery, has_answer=has_answer)
+        usage = _usage(watched, events, gateway)
+        return CellRun(
+            end=end,
+            error="" if error is None else error.value,
+            message=printable(redact(message))[:_SHOWN],
+            answer=redact(events.answer),
+            files={name: redact(text) for name, text in files.items()},
+            usage=usage.model_copy(update={"money": self._money(usage, events, gateway)}),
+            delivery=delivery,
+            reads=tuple(self._reads(events)),
+            models=_models(events, gateway),
+            versions={**self.versions, **({"agent": events.version} if events.version else {})},
+            transcript=self.redactor.redact_value(self._transcript(task, watched, events, gateway)),
+        )
+
+    def _delivery(self, events: Events, gateway: Gateway | None) -> Delivery | None:
+        """Of an arm with tools under test: what was in the request, or what the agent reports to offer."""
+        if not self.servers:
+            return None
+        expected = {plain_name(tool_name(entry.name, tool)) for entry in self.servers for tool in entry.tools}
+        offered = events.offered or frozenset() if gateway is None else gateway.offered
+        calls = [(plain_name(call.name), call.is_error is not False, call.text) for call in events.calls.values()]
+        tax = None
+        if gateway is not None:
+            tokens = sum(gateway.offered.get(name, 0) for name in expected)
+            tax = SchemaTax(None, tokens, Usage(requests=0))
+        return run_delivery(expected, offered, calls, instructions=self.tool_instructions, tax=tax)
+
+    def _reads(self, events: Events) -> Iterator[ReadLines]:
+        """Lines of the repository that stand in the results of tools, whatever their format."""
+        for call in events.calls.values():
+            for read in () if self.shown is None else self.shown.find(call.text):
+                yield ReadLines(path=read.path, start=read.start, end=read.end, turn=call.turn, tool=call.name)
+
+    def _money(self, usage: CellUsage, events: Events, gateway: Gateway | None) -> float | None:
+        """By the price list of the plan; else as the agent reports it, which is in USD."""
+        prices, model = self.plan.budget.prices, self.plan.agent.model
+        used = events.usage if gateway is None else gateway.usage
+        if model is not None and model.model in prices.models:
+            return None if usage.unmeasured or used is None else prices.cost(model.model, used)
+        return events.money if prices.currency == PriceList().currency else None
+
+    def _transcript(self, task: Task, watched: Watched, events: Events, gateway: Gateway | None) -> dict[str, Any]:
+        return {
+            "agent": self.plan.agent.kind,
+            "model": "" if self.plan.agent.model is None else self.plan.agent.model.model,
+            "system": self.instructions,
+            "messages": [{"role": "user", "text": task.prompt}, *events.messages],
+            "requests": [] if gateway is None else [_exchange(each) for each in gateway.exchanges],
+            "servers": dict(events.servers),
+            "exit": None if watched.status is None else exit_reason(watched.status),
+            "error": events.error,
+            "stderr": watched.stderr,
+            "output": watched.lines,
+            "unread_lines": events.n_unread,
+        }
+
+
+async def _until(gateway: Gateway | None, reading: Any) -> None:
+    """Read until the output ends, or the gateway reaches a limit."""
+    tasks = [asyncio.ensure_future(reading)]
+    if gateway is not None:
+        tasks.append(asyncio.ensure_future(gateway.stopped.wait()))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _end(
+    watched: Watched, events: Events, gateway: Gateway | None, delivery: Delivery | None, *, has_answer: bool
+) -> tuple[CellEnd, CellError | None, str]:
+    """How a run ended: a tool that was not there first, limits next; what was answered counts only without them."""
+    was_asked = (gateway is None and events.offered is not None) or (gateway is not None and bool(gateway.turns))
+    if delivery is not None and not delivery.offered and was_asked:
+        states = "".join(f"; {name}: {state}" for name, state in events.servers.items())
+        message = f"not offered to the model: {', '.join(delivery.missing)}{states}"
+        return CellEnd.INFRASTRUCTURE, CellError.TOOL_NOT_STARTED, message
+    limit = (gateway.reached if gateway is not None else None) or watched.stopped or events.limit
+    if limit is not None:
+        return limit, None, f"the limit of {limit} was reached"
+    if watched.error is not None:
+        return CellEnd.INFRASTRUCTURE, watched.error, watched.message
+    if watched.status == 0 and events.is_finished:
+        if has_answer:
+            return CellEnd.ANSWERED, None, ""
+        return CellEnd.NO_ANSWER, CellError.EMPTY_ANSWER, "the agent ended without an answer"
+    return _failure(watched, events, gateway)
+
+
+def _failure(watched: Watched, events: Events, gateway: Gateway | None) -> tuple[CellEnd, CellError, str]:
+    failure = gateway.exchanges[-1].failure if gateway is not None and gateway.exchanges else None
+    reason = exit_reason(watched.status or 0)
+    if failure is not None:
+        known = error_of(failure)
+        return known.end, known.name, f"{reason}; {failure.message}"
+    said = "\n".join(filter(None, (events.error, watched.stderr.strip())))
+    found = error_in(said)
+    last = (events.error or watched.stderr.strip()).splitlines()[-1:] or ["no message"]
+    message = f"{reason}: {last[0]}"
+    return (found.end, found.name, message) if found else (CellEnd.INFRASTRUCTURE, CellError.AGENT_CRASHED, message)
+
+
+def _usage(watched: Watched, events: Events, gateway: Gateway | None) -> CellUsage:
+    """Counted from the requests where they pass through us; else as the agent reports it."""
+    used, unmeasured, answered = events.usage, 0 if events.usage is not None else 1, None
+    if gateway is not None:
+        answered = [each for each in gateway.turns if each.failure is None]
+        if not gateway.usage.unmeasured or used is None:
+            used, unmeasured = gateway.usage, gateway.usage.unmeasured
+    if used is not None and used.total is None:
+        unmeasured = max(1, unmeasured)
+    tokens = {} if used is None or unmeasured else token_fields(used)
+    model_s = events.model_s if gateway is None else sum(each.wall_s for each in gateway.turns)
+    return CellUsage(
+        **tokens,
+        requests=None if gateway is None else len(gateway.turns),
+        unmeasured=unmeasured,
+        turns=events.turns if answered is None else len(answered),
+        tool_calls=events.tool_counts,
+        wall_s=watched.wall_s,
+        model_s=None if model_s is None else min(model_s, watched.wall_s),
+    )
+
+
+def _models(events: Events, gateway: Gateway | None) -> tuple[str, ...]:
+    seen = [] if gateway is None else [each.model for each in gateway.turns if each.model]
+    return tuple(dict.fromkeys(seen or events.models))
+
+
+def _exchange(each: Exchange) -> dict[str, Any]:
+    return {**asdict(each), "wall_s": round(each.wall_s, 3)}

@@ -1,0 +1,140 @@
+"""What an external agent reports of a run, whichever it is; its output is read line by line while it runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cranfield.agents.protocol import Usage
+from cranfield.benefit.records import CellEnd, ToolCount
+from cranfield.words import printable
+
+_NAME_CHARS = 100
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+MCP = "mcp__"
+"""Prefix of the tools of MCP servers in command-line agents."""
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`knowcode__search`, as in the reference agent."""
+    return f"{server}__{tool}"
+
+
+def plain_name(name: str) -> str:
+    """The name of a tool in one spelling: agents differ in the prefix, and in what they replace."""
+    return _NOT_IN_A_NAME.sub("_", name.removeprefix(MCP))
+
+
+@dataclass
+class ToolEvent:
+    """A call of a tool."""
+
+    name: str
+    is_error: bool | None = None
+    """None: no result was reported."""
+    text: str = ""
+    """Of the result."""
+    turn: int = 1
+    """Where the agent reports no turns, each call is one."""
+
+
+@dataclass
+class Events:
+    """Everything an agent reported so far. None: it reports no such thing."""
+
+    answer: str = ""
+    is_finished: bool = False
+    """It reported the end of its work."""
+    error: str = ""
+    """The last that it reported."""
+    calls: dict[str, ToolEvent] = field(default_factory=dict)
+    """Id of a call to it."""
+    usage: Usage | None = None
+    """Of all requests."""
+    turns: int | None = None
+    money: float | None = None
+    model_s: float | None = None
+    offered: frozenset[str] | None = None
+    """Plain names of the tools that the agent reports to have."""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """MCP server to its state, as the agent reports it."""
+    models: list[str] = field(default_factory=list)
+    version: str = ""
+    n_unread: int = 0
+    """Lines that are not of the format."""
+    limit: CellEnd | None = None
+    """Of its own that it reached."""
+    messages: list[Mapping[str, Any]] = field(default_factory=list)
+    """As in a transcript of the reference agent."""
+
+    def say(self, text: str) -> None:
+        """Note a text of the model."""
+        self.messages.append({"role": "assistant", "text": text})
+
+    def call(self, id_: str, name: str, arguments: object) -> None:
+        """Note a call, unless it is noted already."""
+        if id_ in self.calls:
+            return
+        event = self.calls[id_] = ToolEvent(printable(name)[:_NAME_CHARS], turn=self.turns or len(self.calls) + 1)
+        spelled = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        call = {"id": id_, "name": event.name, "arguments": spelled}
+        self.messages.append({"role": "assistant", "text": "", "tool_calls": [call]})
+
+    def result(self, id_: str, text: str, *, is_error: bool) -> None:
+        """Note the result of a call."""
+        if (call := self.calls.get(id_)) is None:
+            return
+        call.is_error, call.text = is_error, text
+        self.messages.append({"role": "tool", "text": text, "tool_call_id": id_, "tool_name": call.name})
+
+    @property
+    def tool_counts(self) -> Mapping[str, ToolCount]:
+        """Calls by tool; one without a result failed."""
+        counts = {name: ToolCount() for name in sorted({call.name for call in self.calls.values()})}
+        for call in self.calls.values():
+            of = counts[call.name]
+            is_ok = call.is_error is False
+            counts[call.name] = ToolCount(ok=of.ok + is_ok, error=of.error + (not is_ok))
+        return counts
+
+    def note_model(self, name: object) -> None:
+        """A name by which the model was reported."""
+        if isinstance(name, str) and name and name not in self.models:
+            self.models.append(name)
+
+
+class Reader(Protocol):
+    """Reads the output of one run."""
+
+    events: Events
+
+    def line(self, text: str) -> None:
+        """Take a line."""
+        ...
+
+    def end(self) -> None:
+        """Take the end of the output."""
+        ...
+
+
+def count_of(value: object) -> int | None:
+    """A number of tokens; None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """A JSON object; empty where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def dicts_of(value: object) -> list[Mapping[str, Any]]:
+    """The JSON objects of a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def text_of(content: object) -> str:
+    """The text of a content: a text, or blocks that have one."""
+    return content if isinstance(content, str) else "\n".join(str(each.get("text", "")) for each in dicts_of(content))

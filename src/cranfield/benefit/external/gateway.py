@@ -1,0 +1,224 @@
+"""The way of an external agent to its model: every request passes here, so what was offered and used is known from it.
+
+The agent is given an address of this machine and a key that is none; the user's key is put in here, and no command that the
+agent runs can print it. Where a limit of the plan is reached, no further request is passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cranfield.agents.loop import total_usage
+from cranfield.agents.protocol import Failure, FailureKind, Usage
+from cranfield.agents.settings import LimitSettings
+from cranfield.benefit.external.wire import offered_tools, request_of, response_of
+from cranfield.benefit.records import CellEnd
+from cranfield.certificates import trusted_certificates
+
+if TYPE_CHECKING:
+    import httpx2
+
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of a request, and of what is kept of a response."""
+_HEAD_BYTES = 64 * 1024
+_NOT_PASSED = frozenset(
+    ("host", "connection", "content-length", "transfer-encoding", "accept-encoding", "authorization", "x-api-key")
+)
+_TIMEOUT_S = 600.0
+_SHOWN_ERROR = 300
+
+
+@dataclass
+class Exchange:
+    """A request to the model, and what came of it."""
+
+    is_turn: bool
+    """A request for an answer; others ask for the list of models, or count tokens."""
+    offered: Mapping[str, int] = field(default_factory=dict)
+    """Plain names of its tools, with the tokens of each schema, estimated."""
+    usage: Usage | None = None
+    model: str = ""
+    failure: Failure | None = None
+    wall_s: float = 0.0
+
+
+@dataclass
+class Gateway:
+    """Passes requests on to one server, for one run."""
+
+    upstream: str
+    key: str
+    limits: LimitSettings
+    client: httpx2.AsyncClient
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    """In the address: other programs of this machine do not know it."""
+    port: int = 0
+    exchanges: list[Exchange] = field(default_factory=list)
+    reached: CellEnd | None = None
+    """The limit that stopped it."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def base_url(self) -> str:
+        """That the agent is given."""
+        return f"http://127.0.0.1:{self.port}/{self.token}{urlsplit(self.upstream).path.rstrip('/')}"
+
+    @property
+    def turns(self) -> list[Exchange]:
+        """Requests for an answer."""
+        return [each for each in self.exchanges if each.is_turn]
+
+    @property
+    def usage(self) -> Usage:
+        """Of all requests that were not refused; unmeasured are those that reported no tokens."""
+        answered = [each for each in self.turns if each.failure is None]
+        return total_usage([each.usage or Usage(unmeasured=1) for each in answered])
+
+    @property
+    def offered(self) -> Mapping[str, int]:
+        """Tools of the first request that had any."""
+        return next((each.offered for each in self.turns if each.offered), {})
+
+    def limit(self) -> CellEnd | None:
+        """The limit that forbids another request."""
+        answered = [each for each in self.turns if each.failure is None]
+        tokens = sum((each.usage.total or 0) for each in answered if each.usage is not None)
+        if len(answered) >= self.limits.turns:
+            return CellEnd.TURNS
+        return CellEnd.TOKENS if self.limits.tokens is not None and tokens >= self.limits.tokens else None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request of a connection."""
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+                await self._serve(reader, writer)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, target, _ = head[0].split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+        prefix = f"/{self.token}"
+        if not target.startswith(f"{prefix}/"):
+            return await _refuse(writer, 404, "no such address")
+        if headers.get("expect"):
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await _body(reader, headers)
+        request = request_of(body) if method == "POST" and not target.endswith("/count_tokens") else {}
+        exchange = Exchange(bool(request), offered_tools(request))
+        if exchange.is_turn and (limit := self.limit()) is not None:
+            self.reached = limit
+            self.stopped.set()
+            return await _refuse(writer, 403, f"the limit of {limit} is reached")
+        self.exchanges.append(exchange)
+        started = time.monotonic()
+        try:
+            await self._pass_on(exchange, method, target.removeprefix(prefix), headers, body, writer)
+        finally:
+            exchange.wall_s = time.monotonic() - started
+        return None
+
+    async def _pass_on(
+        self,
+        exchange: Exchange,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        import httpx2
+
+        parts = urlsplit(self.upstream)
+        passed = {name: value for name, value in headers.items() if name not in _NOT_PASSED}
+        if self.key:
+            by_name = "x-api-key" in headers
+            passed |= {"x-api-key": self.key} if by_name else {"authorization": f"Bearer {self.key}"}
+        url = f"{parts.scheme}://{parts.netloc}{target}"
+        kept = bytearray()
+        try:
+            async with self.client.stream(
+                method, url, headers=passed | {"accept-encoding": "identity"}, content=body
+            ) as answer:
+                kind = answer.headers.get("content-type", "application/json")
+                writer.write(_head(answer.status_code, f"content-type: {kind}", "transfer-encoding: chunked"))
+                async for chunk in answer.aiter_bytes():
+                    if len(kept) < _MOST_BYTES:
+                        kept += chunk
+                    writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                    await writer.drain()
+            writer.write(b"0\r\n\r\n")
+            exchange.failure = _failure(answer.status_code, bytes(kept))
+        except httpx2.HTTPError as error:
+            late = isinstance(error, httpx2.TimeoutException)
+            exchange.failure = Failure(FailureKind.TIMEOUT if late else FailureKind.CONNECTION, type(error).__name__)
+            if not kept:
+                await _refuse(writer, 502, "the server of the model cannot be reached")
+        finally:
+            exchange.usage, exchange.model = response_of(bytes(kept))
+
+
+@asynccontextmanager
+async def open_gateway(upstream: str, key: str, limits: LimitSettings, unix: Path | None) -> AsyncIterator[Gateway]:
+    """A gateway at an address of this machine; with `unix`, also at that socket."""
+    import httpx2
+
+    async with httpx2.AsyncClient(
+        verify=trusted_certificates(), timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False
+    ) as client:
+        gateway = Gateway(upstream, key, limits, client)
+        server = await asyncio.start_server(gateway.serve, "127.0.0.1", 0, limit=_HEAD_BYTES)
+        gateway.port = server.sockets[0].getsockname()[1]
+        servers = [server, *([await asyncio.start_unix_server(gateway.serve, unix, limit=_HEAD_BYTES)] if unix else ())]
+        try:
+            yield gateway
+        finally:
+            for each in servers:
+                each.close()
+
+
+async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        length = int(headers.get("content-length", "0"))
+        if length > _MOST_BYTES:
+            raise ValueError("too long")
+        return await reader.readexactly(length)
+    body = bytearray()
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        if len(body) + size > _MOST_BYTES:
+            raise ValueError("too long")
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readuntil(b"\r\n")
+    return bytes(body)
+
+
+def _head(status: int, *lines: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status} -", "connection: close", *lines, "", ""]).encode("latin-1", "replace")
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: int, message: str) -> None:
+    body = json.dumps({"type": "error", "error": {"type": "refused", "message": message}}).encode()
+    writer.write(_head(status, "content-type: application/json", f"content-length: {len(body)}") + body)
+    await writer.drain()
+
+
+def _failure(status: int, body: bytes) -> Failure | None:
+    """Of a status; None: it is none."""
+    if status < 400:
+        return None
+    kind = FailureKind.UNAVAILABLE if status >= 500 else FailureKind.REJECTED
+    message = " ".join(body.decode("utf-8", "replace").split())[:_SHOWN_ERROR]
+    return Failure(FailureKind.RATE_LIMITED if status == 429 else kind, f"status {status}: {message}", status)

@@ -1,0 +1,373 @@
+"""External agents: what they are given, what is read of them, and what becomes of a run that goes wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cranfield.agents.protocol import Usage
+from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
+from cranfield.benefit.coding import load_coding_tasks
+from cranfield.benefit.external.claude_code import ClaudeReader
+from cranfield.benefit.external.codex import CodexReader
+from cranfield.benefit.external.command import PathsReader
+from cranfield.benefit.external.isolation import make_place
+from cranfield.benefit.external.network import network_problem
+from cranfield.benefit.external.wire import offered_tools, response_of
+from cranfield.benefit.plan import ArmRole, BenefitPlan, OutputPaths, ToolServer
+from cranfield.benefit.records import CellEnd, CellUsage, PreflightRecord, ToolCount
+from cranfield.benefit.tasks import Task
+from cranfield.concurrency.loop import event_loop
+from cranfield.errors import ConfigError, UsageError
+from cranfield.repo.snapshot import Snapshot, take
+
+from .models_server import CACHED, INPUT, OUTPUT, REASONING, ModelServer, model_server, says
+
+STAND_IN = Path(__file__).with_name("stand_in_agent.py")
+PYTHON = (sys.executable, "-I", "-S")
+KEY = "sk-a-very-secret-key"
+TREATMENT, CONTROL = ArmRole.TREATMENT, ArmRole.CONTROL
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("MODEL_KEY", KEY)
+    with model_server(lambda _: [says("hello")]) as server:
+        yield server
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Snapshot:
+    folder = tmp_path / "repository"
+    (folder / ".claude").mkdir(parents=True)
+    (folder / "store.py").write_text("def add(item):\n    rows.append(item)\n")
+    (folder / ".claude" / "settings.json").write_text('{"hooks": {}}')
+    (folder / ".mcp.json").write_text("{}")
+    (folder / "CLAUDE.md").write_text("Of the repository itself.")
+    return take(folder)
+
+
+def plan_of(url: str, tools: Mapping[str, ToolServer], **fields: Any) -> BenefitPlan:
+    agent = {
+        "kind": "claude-code",
+        "command": (*PYTHON, str(STAND_IN)),
+        "model": {"model": "anthropic:big", "base_url": url, "api_key_env": "MODEL_KEY"},
+    } | fields.pop("agent", {})
+    arms = {"treatment": {"name": "code-search", "tools": tuple(tools)}, "control": {"name": "plain"}}
+    values = {"cranfield_benefit": 1, "name": "e", "tasks": {"coding": "t.yaml"}, "success": {"by": "facts"}}
+    return BenefitPlan.model_validate({**values, "agent": agent, "tools": tools, "arms": arms, **fields})
+
+
+def run(
+    plan: BenefitPlan,
+    prompt: str,
+    snapshot: Snapshot | None = None,
+    role: ArmRole = CONTROL,
+    coding: Any = None,
+) -> tuple[CellRun, tuple[PreflightRecord, ...]]:
+    async def cell() -> tuple[CellRun, tuple[PreflightRecord, ...]]:
+        async with open_agents(AgentSetup(plan, Path.cwd(), snapshot)) as agents:
+            records = await agents[role].preflight()
+            return await agents[role].run(Task("t1", prompt, coding=coding), 0, 1), records
+
+    return event_loop().run(cell())
+
+
+# What is read of the output
+
+
+def read(reader: Any, *events: object) -> Any:
+    for event in events:
+        reader.line(event if isinstance(event, str) else json.dumps(event))
+    reader.end()
+    return reader.events
+
+
+def test_the_usage_of_codex_is_that_of_all_requests_so_far_and_is_not_summed() -> None:
+    def usage(requests: int) -> dict[str, Any]:
+        tokens = {"input_tokens": 1000, "cached_input_tokens": 600, "output_tokens": 20, "reasoning_output_tokens": 5}
+        return {"type": "turn.completed", "usage": {name: value * requests for name, value in tokens.items()}}
+
+    call = {"id": "i1", "type": "mcp_tool_call", "server": "kc", "tool": "search", "arguments": {"query": "x"}}
+    done = {**call, "status": "completed", "result": {"content": [{"type": "text", "text": "hit"}]}}
+    refused = {**call, "id": "i2", "status": "failed", "error": {"message": "requires approval"}}
+    empty = {"id": "i3", "type": "command_execution", "command": "grep x", "status": "failed", "exit_code": 1}
+    items = [{"type": "item.completed", "item": item} for item in (done, refused, empty)]
+    message = {"type": "item.completed", "item": {"id": "i4", "type": "agent_message", "text": "It is there."}}
+    events = read(CodexReader(), "warning", {"type": "item.started", "item": call}, *items, usage(1), message, usage(3))
+    assert events.usage == Usage(input=3000, cache_read=1800, cache_write=None, output=60, reasoning=15)
+    assert (events.answer, events.is_finished, events.n_unread) == ("It is there.", True, 1)
+    assert events.tool_counts == {"kc__search": ToolCount(ok=1, error=1), "shell": ToolCount(ok=1)}
+
+
+def test_a_command_that_codex_could_not_start_is_an_error() -> None:
+    item = {"id": "i", "type": "command_execution", "command": "cat a", "status": "failed", "exit_code": 127}
+    assert read(CodexReader(), {"type": "item.completed", "item": item}).tool_counts == {"shell": ToolCount(error=1)}
+    assert read(CodexReader(), {"type": "turn.failed", "error": {"message": "stream"}}).error == "stream"
+
+
+def test_a_limit_of_claude_code_itself_is_an_end_and_no_crash() -> None:
+    events = read(ClaudeReader(), {"type": "result", "subtype": "error_max_turns", "is_error": True, "usage": {}})
+    assert (events.limit, events.is_finished, events.usage.total) == (CellEnd.TURNS, False, None)
+
+
+LINES = [
+    {"kind": "call", "tool": "find", "good": True},
+    {"kind": "call", "tool": "find"},
+    {"kind": "end", "text": "It is there.", "used": {"in": 70, "out": 7}, "model": "m-1"},
+]
+
+
+@pytest.mark.parametrize("text", [json.dumps(LINES), json.dumps(LINES, indent=1), "\n".join(map(json.dumps, LINES))])
+def test_the_output_of_any_command_is_read_by_paths(text: str) -> None:
+    paths = OutputPaths(
+        answer="[-1].text",
+        input="[-1].used.in",
+        output="[-1].used.out",
+        model="[-1].model",
+        turns="length(@)",
+        money="[-1].text",
+        tool_calls="[?kind=='call'].{name: tool, ok: good}",
+    )
+    events = read(PathsReader(paths), *text.split("\n"))
+    assert (events.answer, events.usage.total, events.models) == ("It is there.", 77, ["m-1"])
+    assert (events.usage.cache_read, events.money, events.turns) == (None, None, 3)
+    assert events.tool_counts == {"find": ToolCount(ok=1, error=1)}
+
+
+ANTHROPIC = (
+    'data: {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3, '
+    '"cache_read_input_tokens": 40, "cache_creation_input_tokens": 5, "output_tokens": 1}}}\n\n'
+    'data: {"type": "message_delta", "usage": {"output_tokens": 12}}\n\ndata: [DONE]\n\n'
+)
+RESPONSES = (
+    'event: response.completed\ndata: {"response": {"model": "m", "usage": {"input_tokens": 9, '
+    '"input_tokens_details": {"cached_tokens": 6}, "output_tokens": 2}}}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        (
+            {"model": "m", "usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None}},
+            Usage(input=9, output=2),
+        ),
+        (
+            ANTHROPIC,
+            Usage(input=48, cache_read=40, cache_write=5, output=12),  # 3 + 40 + 5: the cache is not among the 3
+        ),
+        (
+            RESPONSES,
+            Usage(input=9, cache_read=6, output=2),
+        ),
+        ('data: {"model": "m", "usage": null}\n\n', None),
+    ],
+)
+def test_tokens_are_read_from_every_format_of_responses(body: object, usage: Usage | None) -> None:
+    data = (body if isinstance(body, str) else json.dumps(body)).encode()
+    assert response_of(data) == (usage, "m")
+    assert response_of(b"<html>") == (None, "")
+
+
+def test_the_names_of_offered_tools_are_the_same_in_every_format() -> None:
+    group = {"type": "namespace", "name": "mcp__know-code", "tools": [{"name": "search"}]}
+    chat = {"type": "function", "function": {"name": "mcp__know-code__search"}}
+    flat = {"name": "mcp__know_code__search"}
+    assert {name for tool in (group, chat, flat) for name in offered_tools({"tools": [tool]})} == {"know_code__search"}
+    assert offered_tools({"tools": "none"}) == {}
+
+
+# Runs
+
+
+def test_a_run_is_counted_from_the_requests_and_delivery_from_what_they_offer(
+    model: ModelServer, snapshot: Snapshot, code_search: Callable[..., ToolServer]
+) -> None:
+    tool = code_search(instructions="Ask it first.", preflight={"tool": "index_status", "version": "build.version"})
+    plan = plan_of(model.url[:-3], {"code": tool}, agent={"system": "Be brief."})
+    cell, (record,) = run(plan, "use", snapshot, TREATMENT)
+    assert (record.ok, record.found, record.tools) == (True, {"version": "1.2"}, ("find_code", "index_status"))
+    assert (cell.end, cell.answer, cell.message) == (CellEnd.ANSWERED, "the answer to use", "")
+    assert cell.usage == CellUsage(
+        total=INPUT + OUTPUT,
+        uncached=INPUT - CACHED,
+        cache_read=CACHED,
+        output=OUTPUT,
+        reasoning=REASONING,
+        requests=1,
+        turns=1,
+        tool_calls={"Read": ToolCount(ok=1), "code__find_code": ToolCount(ok=1, error=1)},
+        wall_s=cell.usage.wall_s,
+        model_s=cell.usage.model_s,
+        money=0.25,
+    )
+    assert cell.delivery is not None
+    assert (cell.delivery.offered, cell.delivery.called, cell.delivery.answered) == (True, 2, 1)
+    assert (cell.delivery.schema_tokens, cell.delivery.instructions_tokens) == (None, 4)  # 13 characters
+    assert [(each.path, each.start, each.end, each.turn) for each in cell.reads] == [("store.py", 1, 2, 1)]
+    assert (cell.models, cell.versions) == (("big-2026",), {"claude-code": "9.9.9 (Stand-in)"})
+    assert [message["role"] for message in cell.transcript["messages"][:4]] == [
+        "user",
+        "assistant",
+        "assistant",
+        "tool",
+    ]
+    assert cell.transcript["system"] == "Be brief.\n\nAsk it first."
+
+
+def test_an_agent_sees_a_place_of_its_own_and_no_key(
+    model: ModelServer, snapshot: Snapshot, code_search: Callable[..., ToolServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOMETHING", "private")
+    monkeypatch.setenv("TOKEN", "a-token-of-the-tool")
+    tool = code_search(env={"TOKEN": "{env.TOKEN}"})
+    plan = plan_of(model.url[:-3], {"code": tool}, agent={"env": {"OWN": "{env.SOMETHING}"}})
+    seen = {}
+    for role in ArmRole:
+        cell, _ = run(plan, "show", snapshot, role)
+        assert KEY not in json.dumps([cell.answer, cell.transcript])
+        assert "a-token-of-the-tool" not in json.dumps([cell.answer, cell.transcript])
+        seen[role] = json.loads(cell.answer)
+    home = Path(seen[TREATMENT]["env"]["HOME"])
+    assert not home.exists()
+    assert {"HOME", "TMPDIR", "CLAUDE_CONFIG_DIR", "PATH", "OWN"} <= set(seen[TREATMENT]["env"])
+    assert not {"SOMETHING", "MODEL_KEY", "TOKEN", "PYTHONPATH", "USER"} & set(seen[TREATMENT]["env"])
+    assert Path(seen[TREATMENT]["cwd"]).parent == home.parent
+    assert seen[TREATMENT]["files"] == ["CLAUDE.md", "store.py"]
+    assert "--strict-mcp-config" in seen[TREATMENT]["argv"]
+    assert "mcp__code__index_status" in seen[TREATMENT]["argv"][seen[TREATMENT]["argv"].index("--disallowedTools") + 1]
+    assert (set(seen[TREATMENT]["mcp"]), set(seen[CONTROL]["mcp"])) == ({"code"}, set())
+    assert set(model.keys) == {""}  # sent as x-api-key, as the agent did
+
+
+@pytest.mark.parametrize(
+    ("prompt", "limits", "end", "error"),
+    [
+        ("silent", {}, CellEnd.INFRASTRUCTURE, "tool_not_started"),
+        ("crash", {}, CellEnd.INFRASTRUCTURE, "agent_crashed"),
+        ("nothing", {}, CellEnd.NO_ANSWER, "empty_answer"),
+        ("most", {}, CellEnd.TURNS, ""),
+        ("hang", {"seconds": 0.4}, CellEnd.SECONDS, ""),
+        ("turns 4", {"turns": 3}, CellEnd.TURNS, ""),
+        ("turns 4", {"tokens": 1500}, CellEnd.TOKENS, ""),
+        ("calls 4", {"tool_calls": 2}, CellEnd.TOOL_CALLS, ""),
+        ("turns 3", {"turns": 3}, CellEnd.ANSWERED, ""),
+    ],
+)
+def test_every_end_has_its_kind(
+    model: ModelServer,
+    code_search: Callable[..., ToolServer],
+    prompt: str,
+    limits: dict[str, Any],
+    end: CellEnd,
+    error: str,
+) -> None:
+    role = TREATMENT if prompt == "silent" else CONTROL
+    tools = {"code": code_search()} if prompt == "silent" else {}
+    started = time.monotonic()
+    cell, _ = run(plan_of(model.url[:-3], tools, limits=limits), prompt, role=role)
+    assert (cell.end, cell.error) == (end, error), cell.message
+    assert time.monotonic() - started < 10
+    if end is CellEnd.TURNS and limits:
+        assert (cell.usage.turns, cell.usage.total) == (3, 3 * (INPUT + OUTPUT))
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, "authentication"), (429, "rate_limited"), (500, "server_error"), (418, "rejected")]
+)
+def test_a_failure_of_the_model_is_named_by_its_status(model: ModelServer, status: int, error: str) -> None:
+    model.decide = lambda _: status
+    cell, _ = run(plan_of(model.url[:-3], {}), "hello")
+    assert (cell.end, cell.error) == (CellEnd.INFRASTRUCTURE, error)
+    assert (cell.usage.requests, cell.usage.turns) == (1, 0)
+
+
+def test_what_an_agent_writes_is_taken_and_links_are_not(model: ModelServer, snapshot: Snapshot) -> None:
+    task = load_coding_tasks("package:python", Path()).tasks[0]
+    cell, _ = run(plan_of(model.url[:-3], {}), "write", snapshot, coding=task)
+    assert cell.end is CellEnd.ANSWERED
+    changed = "def add(item):\n    rows.append(item)\n# changed\n"
+    assert cell.files == {"src/new.py": "x = 1\n", "store.py": changed}
+
+
+def test_any_command_is_an_agent(model: ModelServer, code_search: Callable[..., ToolServer]) -> None:
+    options = ("-p", "{prompt}", "--mcp-config", "{mcp_config}", "--model", "{model}")
+    agent = {
+        "kind": "command",
+        "command": (*PYTHON, str(STAND_IN), *options),
+        "usage": "claude-code",
+        "env": {"ANTHROPIC_BASE_URL": "{base_url}", "ANTHROPIC_API_KEY": "{key}"},
+    }
+    cell, _ = run(plan_of(model.url[:-3], {"code": code_search()}, agent=agent), "use", role=TREATMENT)
+    assert (cell.end, cell.delivery and cell.delivery.answered) == (CellEnd.ANSWERED, 1)
+    plain = {"kind": "command", "command": (*PYTHON, "-c", "print('so it is')", "{prompt}"), "model": None}
+    cell, _ = run(plan_of("", {}, agent=plain), "hello")
+    assert (cell.end, cell.answer) == (CellEnd.ANSWERED, "so it is")
+    assert (cell.usage.total, cell.usage.unmeasured, cell.usage.turns, cell.usage.money) == (None, 1, None, None)
+
+
+def test_without_a_network_only_the_model_is_reached_or_the_plan_is_refused(model: ModelServer) -> None:
+    plan = plan_of(model.url[:-3], {}, agent={"network": "none"})
+    if network_problem():
+        with pytest.raises(ConfigError, match="without a network"):
+            run(plan, "outside")
+    else:
+        cell, _ = run(plan, "outside")
+        assert cell.answer == "errno 101; model 200"  # network unreachable
+
+
+# What is refused
+
+
+def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ABSENT", raising=False)
+    server = ToolServer(url="http://127.0.0.1:1/mcp", results=3, results_parameter="limit")
+    agent = {
+        "kind": "command",
+        "command": ("no-such-program", "{promt}"),
+        "model": {"model": "big", "temperature": 0.2, "api_key_env": "ABSENT"},
+        "usage": {"answer": "a[", "input": "sum(@"},
+        "env": {"A": "{env.ABSENT}"},
+    }
+    arms = {"treatment": {"name": "a", "tools": ("code",)}, "control": {"name": "b", "native": ()}}
+    with pytest.raises(ConfigError) as caught:
+        run(plan_of("", {"code": server}, agent=agent, arms=arms), "hello")
+    places = {problem.path for problem in caught.value.problems}
+    assert places == {
+        *("agent", "agent.command", "agent.env", "agent.usage.answer", "agent.usage.input", "agent.model.model"),
+        *("agent.model.api_key_env", "agent.model.temperature", "arms.control.native", "tools.code"),
+    }
+    assert len(caught.value.problems) == 13
+
+
+def test_a_place_below_instructions_of_agents_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "AGENTS.md").write_text("Always use the tool.")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(UsageError, match="above their working folder"):
+        make_place(None)
+    assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
+
+
+def test_a_folder_that_an_agent_locked_is_removed() -> None:
+    place = make_place(None)
+    locked = place.workdir / "locked"
+    locked.mkdir()
+    (locked / "file").write_text("x")
+    locked.chmod(0o500)
+    place.remove()
+    assert not place.root.exists()
+
+
+def test_the_gateway_answers_nobody_but_the_agent(model: ModelServer) -> None:
+    code = "import os, urllib.parse, http.client as h; u = urllib.parse.urlsplit(os.environ['U'])\n"
+    code += "c = h.HTTPConnection(u.hostname, u.port); c.request('GET', '/v1/models'); print(c.getresponse().status)"
+    agent = {"kind": "command", "command": (*PYTHON, "-c", code, "{prompt}"), "env": {"U": "{base_url}"}}
+    cell, _ = run(plan_of(model.url[:-3], {}, agent=agent), "hello")
+    assert (cell.answer, model.requests) == ("404", [])
