@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.claude_code import ClaudeReader
-from cranfield.benefit.external.codex import CodexReader
+from cranfield.benefit.external.codex import CodexReader, as_toml
 from cranfield.benefit.external.command import PathsReader
 from cranfield.benefit.external.isolation import make_place
 from cranfield.benefit.external.network import network_problem
@@ -184,6 +188,15 @@ def test_the_names_of_offered_tools_are_the_same_in_every_format() -> None:
     assert offered_tools({"tools": "none"}) == {}
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+VALUES = TEXTS | st.booleans() | st.integers() | st.lists(TEXTS, max_size=2) | st.dictionaries(TEXTS, TEXTS, max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from(["model", "mcp_servers"]), VALUES))
+def test_settings_of_codex_are_toml(settings: dict[str, Any]) -> None:
+    assert tomllib.loads(as_toml(settings)) == settings
+
+
 # Runs
 
 
@@ -287,6 +300,26 @@ def test_a_failure_of_the_model_is_named_by_its_status(model: ModelServer, statu
     cell, _ = run(plan_of(model.url[:-3], {}), "hello")
     assert (cell.end, cell.error) == (CellEnd.INFRASTRUCTURE, error)
     assert (cell.usage.requests, cell.usage.turns) == (1, 0)
+
+
+def test_tokens_of_a_request_that_was_cut_short_are_missing_and_not_zero(model: ModelServer) -> None:
+    released = Event()
+    model.decide = lambda _: [says(str(released.wait(10)))]
+    cell, _ = run(plan_of(model.url[:-3], {}, limits={"seconds": 0.5}), "hello")
+    released.set()
+    assert cell.end is CellEnd.SECONDS
+    assert (cell.usage.total, cell.usage.requests, cell.usage.unmeasured) == (None, 1, 1)
+
+
+def test_an_agent_that_reaches_its_model_in_another_way_has_no_known_delivery_and_no_known_tokens(
+    model: ModelServer, code_search: Callable[..., ToolServer]
+) -> None:
+    command = (*PYTHON, "-c", "print('so it is')", "{prompt}", "{mcp_config}", "{base_url}")
+    plan = plan_of(model.url[:-3], {"code": code_search()}, agent={"kind": "command", "command": command})
+    cell, _ = run(plan, "hello", role=TREATMENT)
+    assert (cell.end, cell.error) == (CellEnd.INFRASTRUCTURE, "tool_not_started")
+    cell, _ = run(plan, "hello", role=CONTROL)
+    assert (cell.end, cell.usage.total, cell.usage.unmeasured) == (CellEnd.ANSWERED, None, 1)
 
 
 def test_what_an_agent_writes_is_taken_and_links_are_not(model: ModelServer, snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""An external agent in an arm: a program for each run, watched while it works, and what came of it."""
+"""An external agent in an arm: a program for each run, watched while it works, and the record of it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ class ExternalAgent:
         try:
             async with asyncio.timeout(self.plan.limits.seconds):
                 await _until(gateway, self._read(child, launch.reader, watched))
-                watched.status = None if gateway is not None and gateway.reached else await child.run()
+                if watched.stopped is None and not (gateway is not None and gateway.reached):
+                    watched.status = await child.run()
         except TimeoutError:
             watched.stopped = CellEnd.SECONDS
         except TooMuchOutputError:
@@ -262,8 +263,8 @@ def _end(
     watched: Watched, events: Events, gateway: Gateway | None, delivery: Delivery | None, *, has_answer: bool
 ) -> tuple[CellEnd, CellError | None, str]:
     """How a run ended: a tool that was not there first, limits next; what was answered counts only without them."""
-    was_asked = (gateway is None and events.offered is not None) or (gateway is not None and bool(gateway.turns))
-    if delivery is not None and not delivery.offered and was_asked:
+    is_seen = events.is_finished or events.offered is not None or (gateway is not None and bool(gateway.turns))
+    if delivery is not None and not delivery.offered and is_seen:
         states = "".join(f"; {name}: {state}" for name, state in events.servers.items())
         message = f"not offered to the model: {', '.join(delivery.missing)}{states}"
         return CellEnd.INFRASTRUCTURE, CellError.TOOL_NOT_STARTED, message
@@ -285,8 +286,8 @@ def _failure(watched: Watched, events: Events, gateway: Gateway | None) -> tuple
     if failure is not None:
         known = error_of(failure)
         return known.end, known.name, f"{reason}; {failure.message}"
-    said = "\n".join(filter(None, (events.error, watched.stderr.strip())))
-    found = error_in(said)
+    printed = "\n".join(filter(None, (events.error, watched.stderr.strip())))
+    found = error_in(printed)
     last = (events.error or watched.stderr.strip()).splitlines()[-1:] or ["no message"]
     message = f"{reason}: {last[0]}"
     return (found.end, found.name, message) if found else (CellEnd.INFRASTRUCTURE, CellError.AGENT_CRASHED, message)
@@ -294,20 +295,20 @@ def _failure(watched: Watched, events: Events, gateway: Gateway | None) -> tuple
 
 def _usage(watched: Watched, events: Events, gateway: Gateway | None) -> CellUsage:
     """Counted from the requests where they pass through us; else as the agent reports it."""
-    used, unmeasured, answered = events.usage, 0 if events.usage is not None else 1, None
-    if gateway is not None:
-        answered = [each for each in gateway.turns if each.failure is None]
-        if not gateway.usage.unmeasured or used is None:
-            used, unmeasured = gateway.usage, gateway.usage.unmeasured
+    # An agent that answers without a request has another way to its model.
+    seen = gateway if gateway is not None and gateway.turns else None
+    used, unmeasured = events.usage, 0 if events.usage is not None else 1
+    if seen is not None and (not seen.usage.unmeasured or used is None):
+        used, unmeasured = seen.usage, seen.usage.unmeasured
     if used is not None and used.total is None:
         unmeasured = max(1, unmeasured)
     tokens = {} if used is None or unmeasured else token_fields(used)
-    model_s = events.model_s if gateway is None else sum(each.wall_s for each in gateway.turns)
+    model_s = events.model_s if seen is None else sum(each.wall_s for each in seen.turns)
     return CellUsage(
         **tokens,
-        requests=None if gateway is None else len(gateway.turns),
+        requests=None if seen is None else len(seen.turns),
         unmeasured=unmeasured,
-        turns=events.turns if answered is None else len(answered),
+        turns=events.turns if seen is None else sum(each.failure is None for each in seen.turns),
         tool_calls=events.tool_counts,
         wall_s=watched.wall_s,
         model_s=None if model_s is None else min(model_s, watched.wall_s),

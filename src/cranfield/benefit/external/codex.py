@@ -20,7 +20,7 @@ def launch(job: Job) -> Launch:
     """How a run is started: its settings are a file in a folder of its own, so that no secret is on a command line."""
     folder = job.place.home / "codex"
     folder.mkdir()
-    (folder / "config.toml").write_text(_toml(_settings(job)), encoding="utf-8")
+    (folder / "config.toml").write_text(as_toml(_settings(job)), encoding="utf-8")
     command = [*(job.agent.command or ("codex",)), "exec", "--json", "--ephemeral", "--skip-git-repo-check"]
     return Launch(
         (*command, "--strict-config", "--color", "never", "-C", str(job.place.workdir), "--", job.prompt),
@@ -63,16 +63,18 @@ def _server(entry: ServerEntry) -> dict[str, Any]:
     return {**server, "enabled_tools": list(entry.tools)}
 
 
-def _toml(settings: Mapping[str, Any]) -> str:
+def as_toml(settings: Mapping[str, Any]) -> str:
     """Settings as TOML, in inline tables; texts as JSON spells them."""
     return "".join(f"{key} = {_value(value)}\n" for key, value in settings.items())
 
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_value(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "{ " + ", ".join(f"{_spelled(str(key))} = {_value(item)}" for key, item in value.items()) + " }"
+    return "[" + ", ".join(map(_value, value)) + "]" if isinstance(value, list | tuple) else _spelled(value)
+
+
+def _spelled(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

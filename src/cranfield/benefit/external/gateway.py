@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from cranfield.agents.loop import total_usage
@@ -39,7 +39,7 @@ _SHOWN_ERROR = 300
 
 @dataclass
 class Exchange:
-    """A request to the model, and what came of it."""
+    """A request to the model, and its outcome."""
 
     is_turn: bool
     """A request for an answer; others ask for the list of models, or count tokens."""
@@ -66,6 +66,7 @@ class Gateway:
     reached: CellEnd | None = None
     """The limit that stopped it."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def base_url(self) -> str:
@@ -98,6 +99,9 @@ class Gateway:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of a connection."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
         try:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
                 await self._serve(reader, writer)
@@ -187,6 +191,10 @@ async def open_gateway(upstream: str, key: str, limits: LimitSettings, unix: Pat
         finally:
             for each in servers:
                 each.close()
+            open_tasks = tuple(gateway.serving)
+            for task in open_tasks:
+                task.cancel()
+            await asyncio.gather(*open_tasks, return_exceptions=True)
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
