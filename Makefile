@@ -20,6 +20,8 @@ SIZES ?= S M
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
 SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql
 PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
+# An agent that is run as it is published is installed from npm.
+AGENT_PACKAGES := npm=npm
 # The C kernel is built by the installation, so its sources are what an environment is made of.
 KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
@@ -46,7 +48,7 @@ test: setup  ## run the tests that find most mistakes, in under four minutes on 
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
-	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES)
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES)
 	@$(PYTEST) $(ARGS)
 
 test-wheel: setup  ## build the wheel, install it in a fresh environment, and test its contents, the kernel and the commands

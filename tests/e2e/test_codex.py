@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import shutil
 import subprocess
@@ -38,15 +39,17 @@ def codex() -> str:
         pytest.skip("npm is not installed")
     program, lock = CACHE / "node_modules" / ".bin" / "codex", (PACKAGE / "package-lock.json").read_bytes()
     done = CACHE / "installed.json"
-    if not done.exists() or done.read_bytes() != lock:
-        CACHE.mkdir(exist_ok=True)
-        shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
-        if npm.returncode:
-            lines = [line for line in npm.stderr.splitlines() if "error" in line]
-            pytest.skip(f"npm does not install Codex here: {' '.join(lines[:2])}")
-        done.write_bytes(lock)
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # tests run in several processes
+        if not done.exists() or done.read_bytes() != lock:
+            shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
+            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
+            if npm.returncode:
+                lines = [line for line in npm.stderr.splitlines() if "error" in line]
+                pytest.skip(f"npm does not install Codex here: {' '.join(lines[:2])}")
+            done.write_bytes(lock)
     return str(program)
 
 
