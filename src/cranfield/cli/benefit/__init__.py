@@ -1,6 +1,9 @@
 """Experiments: an agent with a retrieval tool against the same agent without it."""
 
 SUBCOMMANDS = {
+    "check": f"{__name__}.check",
+    "run": f"{__name__}.run",
+    "status": f"{__name__}.status",
     "score": f"{__name__}.score",
     "result": f"{__name__}.result",
 }

@@ -1,0 +1,103 @@
+"""Where an experiment stands: cells by arm and end, pairs, errors, what was used, and whether the tools came up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.records import CellEnd, CellKey, CellRecord
+from cranfield.benefit.schedule import schedule
+
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmStatus:
+    """Of an arm."""
+
+    role: ArmRole
+    name: str
+    n_cells: int
+    ends: Mapping[CellEnd, int]
+    """Of the cells that ended."""
+    errors: Mapping[str, int]
+    """Name in the catalogue of errors to its number, over all runs."""
+    tokens: int | None
+    """Of all runs; None: those of some are not known."""
+    money: float | None
+    offered: int
+    called: int
+    answered: int
+    """Cells in which the tools under test were offered, were called, and gave a result without an error."""
+
+    @property
+    def n_scored(self) -> int:
+        """Cells that ended."""
+        return sum(self.ends.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentStatus:
+    """Of an experiment."""
+
+    arms: tuple[ArmStatus, ...]
+    n_pairs: int
+    n_whole_pairs: int
+    """Pairs of which both cells ended."""
+    n_interrupted: int
+    """Runs that were begun and did not end."""
+    waiting: tuple[CellRecord, ...]
+    """Of cells without an end that were run: the last run."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell has an end."""
+        return self.n_whole_pairs == self.n_pairs
+
+
+def status_of(folder: ExperimentFolder) -> ExperimentStatus:
+    """Where an experiment stands.
+
+    Raises:
+        InputError: its folder is damaged.
+    """
+    plan, records = folder.plan, folder.cells()
+    order = schedule(plan, folder.tasks().tasks)
+    last = {record.key: record for record in records}
+    ended = {key for key, record in last.items() if record.end.is_scored}
+    pairs = Counter((key.task_id, key.seed) for key in ended)
+    return ExperimentStatus(
+        arms=tuple(_arm(plan, role, order, records) for role in ArmRole),
+        n_pairs=len(order) // 2,
+        n_whole_pairs=sum(n == 2 for n in pairs.values()),
+        n_interrupted=folder.n_interrupted(),
+        waiting=tuple(last[key] for key in order if key in last and key not in ended),
+    )
+
+
+def _arm(plan: BenefitPlan, role: ArmRole, order: Sequence[CellKey], records: Sequence[CellRecord]) -> ArmStatus:
+    own = [record for record in records if record.key.arm is role]
+    scored = [record for record in own if record.end.is_scored]
+    delivered = [record.delivery for record in scored if record.delivery is not None]
+    return ArmStatus(
+        role,
+        plan.arms[role].name,
+        sum(key.arm is role for key in order),
+        dict(Counter(record.end for record in scored)),
+        dict(Counter(record.error for record in own if record.error)),
+        _sum([record.usage.total for record in own]),
+        _sum([record.usage.money for record in own]),
+        sum(delivery.offered for delivery in delivered),
+        sum(delivery.called > 0 for delivery in delivered),
+        sum(delivery.answered > 0 for delivery in delivered),
+    )
+
+
+def _sum(values: Sequence[_Number | None]) -> _Number | None:
+    """None where one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known, start=type(known[0])()) if known and len(known) == len(values) else None

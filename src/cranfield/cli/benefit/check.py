@@ -1,0 +1,27 @@
+"""`cranfield benefit check`: check the plan of an experiment, and show what it can cost and find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+
+PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan of an experiment, YAML or JSON.")]
+
+
+def check_command(plan: PlanArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+    """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
+
+    Shown are the cells in their order, the tokens that they can use, and the smallest lift that the tasks can show. No
+    model is called. Exit codes: 0 the plan can be run; 2 it cannot, with every problem.
+    """
+    from cranfield.benefit.plan_check import ASSUMED_SPREAD, detectable_lifts
+    from cranfield.project.benefit_run import checked_plan
+    from cranfield.reporting.documents.benefit_run import experiment_plan_document
+
+    checked = checked_plan(plan)
+    powers = detectable_lifts(checked.plan, checked.tasks.tasks)
+    deliver(experiment_plan_document(checked, powers, ASSUMED_SPREAD), output, html)

@@ -1,0 +1,94 @@
+"""`cranfield benefit run`: run the cells of an experiment, or go on with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver, refuse_planted_folder
+from cranfield.errors import UsageError
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.benefit.records import CellRecord
+    from cranfield.benefit.runner import RunOutcome
+
+PlanOption = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PLAN]",
+        help="Plan of the experiment. With --resume: only where budget, attempts or addresses differ.",
+        show_default=False,
+    ),
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option("--resume", metavar="RUN", help="Go on with this experiment; what ended is not run again."),
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of all experiments.", callback=refuse_planted_folder)
+]
+
+
+def run_command(
+    plan: PlanOption = None,
+    *,
+    resume: ResumeOption = None,
+    out: OutOption = Path("benefit-runs"),
+    output: FormatOption = Format.TEXT,
+    html: HtmlOption = None,
+) -> None:
+    """Run each task in both arms, as often as the plan says, in random order within a budget.
+
+    Every run of a cell is written as it ends; an experiment that was interrupted goes on with --resume. A run whose
+    infrastructure failed is repeated and never scored; a run that reached a limit is a failure of its arm. Exit codes: 0
+    every cell ended; 2 invalid plan or folder; 3 cells wait, because a server, a tool or an agent failed; 4 the budget is
+    used up; 130 interrupted.
+    """
+    from cranfield.benefit.experiment import RunOptions, execute, replace_plan
+    from cranfield.benefit.folder import ExperimentFolder
+    from cranfield.benefit.plan import load_plan
+    from cranfield.benefit.status import status_of
+    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.project.benefit_run import begin_experiment
+    from cranfield.reporting.documents.benefit_run import experiment_status_document
+
+    if resume is not None:
+        path = resume
+        if plan is not None:
+            replace_plan(path, load_plan(plan), plan.parent)
+    elif plan is not None:
+        path = begin_experiment(plan, out)
+    else:
+        raise UsageError("neither a plan nor an experiment", expected="PLAN, or --resume RUN")
+    typer.echo(f"experiment folder: {path}", err=True)
+    with sigterm_interrupts():
+        outcome = execute(path, RunOptions(on_cell=_print_cell))
+    folder = ExperimentFolder.open(path)
+    deliver(experiment_status_document(folder.manifest, status_of(folder)), output, html)
+    _end(outcome, path)
+
+
+def _print_cell(cell: CellRecord) -> None:
+    tokens = "tokens not known" if cell.usage.total is None else f"{cell.usage.total:,} tokens"
+    error = f" ({cell.error})" if cell.error else ""
+    typer.echo(f"{cell.key} {cell.end.value}{error}, {tokens}, {cell.usage.wall_s:.1f} s", err=True)
+
+
+def _end(outcome: RunOutcome, path: Path) -> None:
+    from cranfield.benefit.errors import CellError
+
+    if outcome.is_complete:
+        return
+    n_left = outcome.n_cells - outcome.n_scored
+    typer.echo(f"not finished: {n_of(n_left, 'cells')} of {outcome.n_cells} have no end", err=True)
+    if outcome.stopped:
+        typer.echo(f"stopped: {outcome.stopped}", err=True)
+    if outcome.waiting:
+        first = outcome.waiting[0]
+        typer.echo(f"first: {first.key}, {first.error}: {first.message}", err=True)
+    typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on with them.", err=True)
+    raise typer.Exit(EXIT_INCONCLUSIVE if outcome.stopped == CellError.BUDGET else EXIT_SYSTEM)

@@ -1,0 +1,36 @@
+"""An experiment before its cells are run: its plan is checked, and every task is one that can be scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cranfield.benefit.experiment import create_experiment
+from cranfield.benefit.gold_check import check_scoring
+from cranfield.benefit.plan import load_plan
+from cranfield.benefit.plan_check import CheckedPlan, check_plan
+from cranfield.concurrency.loop import event_loop
+from cranfield.errors import ConfigError
+from cranfield.project.benefit_score import configured_checkers
+
+
+def checked_plan(path: Path) -> CheckedPlan:
+    """A plan that can be run, over tasks that can be scored. No model is called, and no tool under test.
+
+    Raises:
+        ConfigError: with every problem of the plan; else with every task that cannot be scored.
+    """
+    plan = load_plan(path)
+    checked = check_plan(plan, path.parent)
+    faults = event_loop().run(check_scoring(plan, checked.tasks, configured_checkers(plan)))
+    if faults:
+        raise ConfigError([fault.problem for fault in faults])
+    return checked
+
+
+def begin_experiment(path: Path, experiments: Path) -> Path:
+    """Check a plan, and make the folder of an experiment of it.
+
+    Raises:
+        ConfigError: as `checked_plan`.
+    """
+    return create_experiment(checked_plan(path).plan, path.parent, experiments)

@@ -1,0 +1,165 @@
+"""Plans of experiments, and where an experiment stands, as Documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    tidy_table,
+)
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.benefit.folder import ExperimentManifest
+    from cranfield.benefit.plan_check import CheckedPlan, StratumPower
+    from cranfield.benefit.status import ArmStatus, ExperimentStatus
+
+CELLS_SHOWN = 20
+
+
+def experiment_plan_document(checked: CheckedPlan, powers: Sequence[StratumPower], spread: float) -> Document:
+    """A plan that can be run: its cells, what they can cost, and what its tasks can show."""
+    plan, cells = checked.plan, checked.cells
+    headings = ("stratum", "tasks", "detectable lift")
+    rows: list[tuple[Cell, ...]] = [(each.stratum, each.n_tasks, each.detectable) for each in powers]
+    text = (
+        f"Detectable: the lift of success that {plan.rule.min_tasks} or more tasks find four times of five, if the "
+        f"differences of tasks have a standard deviation of {spread:g}. Empty: fewer tasks, and no verdict."
+    )
+    order: list[tuple[Cell, ...]] = [(place, str(key)) for place, key in enumerate(cells)]
+    notes: tuple[Block, ...] = (Bullets(checked.notes),) if checked.notes else ()
+    columns = (Column("stratum"), Column("tasks", "count"), Column("detectable lift", "value"))
+    return Document(
+        title=f"Experiment {plan.name}",
+        subtitle=("The plan has no problem.",),
+        sections=(
+            Section("plan", "Plan", (_about_plan(checked), *notes)),
+            Section("power", "What the tasks can show", (Table(columns, rows, "Strata", shown=None), Paragraph(text))),
+            Section(
+                "order",
+                "Order of the cells",
+                (Table((Column("place", "count"), Column("cell", "code")), order, "Cells", shown=CELLS_SHOWN),),
+            ),
+        ),
+        tidy=lambda: tidy_table(headings, rows),
+        payload=lambda: _plan_payload(checked, powers),
+    )
+
+
+def _about_plan(checked: CheckedPlan) -> KeyValues:
+    from cranfield.benefit.schedule import order_digest
+
+    plan, cells = checked.plan, checked.cells
+    tokens, money = checked.most
+    about = (
+        ("tasks", str(len(checked.tasks.tasks))),
+        ("cells", f"{len(cells)}: {len(checked.tasks.tasks)} tasks in 2 arms, {n_of(plan.seeds, 'seeds')} each"),
+        *((str(role), arm.name) for role, arm in plan.arms.items()),
+        ("commit", checked.commit or "none"),
+        ("digest of the plan", plan.digest),
+        ("digest of the order", order_digest(cells)),
+        ("tokens, at most", "no limit" if tokens is None else f"{tokens:,}"),
+        (f"money, at most ({plan.budget.prices.currency})", "not known" if money is None else f"{money:,.2f}"),
+    )
+    return KeyValues(about)
+
+
+def _plan_payload(checked: CheckedPlan, powers: Sequence[StratumPower]) -> dict[str, Any]:
+    from cranfield.benefit.schedule import order_digest
+
+    plan, cells = checked.plan, checked.cells
+    tokens, money = checked.most
+    return {
+        "schema_version": 1,
+        "plan": plan.name,
+        "digest": plan.digest,
+        "order_digest": order_digest(cells),
+        "commit": checked.commit,
+        "labels_digest": checked.tasks.labels_digest,
+        "cells": [str(key) for key in cells],
+        "tokens_at_most": tokens,
+        "money_at_most": money,
+        "strata": [asdict(each) for each in powers],
+        "left_out": dict(checked.tasks.left_out),
+        "notes": list(checked.notes),
+    }
+
+
+def experiment_status_document(manifest: ExperimentManifest, status: ExperimentStatus) -> Document:
+    """Where the cells of an experiment stand."""
+    headings = ("arm", "name", "cells", "ended", "tokens", "money", "offered", "called", "answered")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(arm.role.value, arm.name, arm.n_cells, arm.n_scored, arm.tokens, arm.money),
+            *(arm.offered, arm.called, arm.answered),
+        )
+        for arm in status.arms
+    ]
+    columns = (
+        *(Column(title) for title in headings[:2]),
+        *(Column(title, "value" if title == "money" else "count") for title in headings[2:]),
+    )
+    about = (
+        ("pairs", f"{status.n_whole_pairs} of {status.n_pairs} are complete"),
+        ("commit", manifest.commit or "none"),
+        ("runs that were interrupted", str(status.n_interrupted)),
+    )
+    waiting: list[tuple[Cell, ...]] = [
+        (str(each.key), each.attempt, each.error, each.message) for each in status.waiting
+    ]
+    kept = (Column("cell", "code"), Column("attempts", "count"), Column("error", "code"), Column("message"))
+    blocks: tuple[Block, ...] = (
+        _counts("Ends", "end", {arm.role: arm.ends for arm in status.arms}),
+        _counts("Errors of all runs", "error", {arm.role: arm.errors for arm in status.arms}),
+    )
+    return Document(
+        title=f"Experiment {manifest.name}",
+        subtitle=(f"made at {manifest.created_at}",),
+        sections=(
+            Section("arms", "Arms", (KeyValues(about), Table(columns, rows, "Arms", shown=None), *blocks)),
+            *(
+                [Section("waiting", "Cells that failed", (Table(kept, waiting, "Last runs", wrap=True),))]
+                if waiting
+                else []
+            ),
+        ),
+        tidy=lambda: tidy_table(headings, rows),
+        payload=lambda: _status_payload(manifest, status),
+    )
+
+
+def _status_payload(manifest: ExperimentManifest, status: ExperimentStatus) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "experiment": manifest.model_dump(mode="json"),
+        "pairs": status.n_pairs,
+        "complete_pairs": status.n_whole_pairs,
+        "interrupted": status.n_interrupted,
+        "arms": [_arm(arm) for arm in status.arms],
+        "waiting": [
+            {"cell": str(each.key), "attempt": each.attempt, "error": each.error, "message": each.message}
+            for each in status.waiting
+        ],
+    }
+
+
+def _counts(caption: str, kind: str, by_arm: Mapping[Any, Mapping[Any, int]]) -> Table:
+    names = sorted({str(name) for counts in by_arm.values() for name in counts})
+    rows: list[tuple[Cell, ...]] = [(name, *(counts.get(name, 0) for counts in by_arm.values())) for name in names]
+    columns = (Column(kind, "code"), *(Column(str(role), "count") for role in by_arm))
+    return Table(columns, rows, caption, shown=None)
+
+
+def _arm(arm: ArmStatus) -> dict[str, Any]:
+    return {**asdict(arm), "ended": arm.n_scored}

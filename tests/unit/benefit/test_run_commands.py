@@ -1,0 +1,133 @@
+"""The commands benefit check, run and status, over agents that are scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.benefit.scripted_cells import LIMIT, TOKENS, ScriptedAgent, plan_of, run_of, write_tasks
+
+from cranfield.benefit import agent as agents
+from cranfield.benefit.agent import AgentSetup, CellRun
+from cranfield.benefit.errors import CellError
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import CellEnd
+from cranfield.cli.main import run_command_line
+
+
+def script(role: ArmRole, task_id: str, seed: int, attempt: int) -> CellRun:
+    if role is ArmRole.TREATMENT and task_id == "t1" and attempt < 3:
+        return run_of(role, CellEnd.INFRASTRUCTURE, error=CellError.CONNECTION, message="the server is down")
+    return run_of(role, CellEnd.TURNS if role is ArmRole.CONTROL else CellEnd.ANSWERED)
+
+
+@asynccontextmanager
+async def open_scripted(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, ScriptedAgent]]:
+    del setup
+    yield {role: ScriptedAgent(role, script) for role in ArmRole}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with tasks, where agents of the kind `command` are scripts."""
+    monkeypatch.setattr(agents, "open_external", open_scripted, raising=False)
+    monkeypatch.setattr(agents, "OPENERS", {"command": "cranfield.benefit.agent:open_external"})
+    monkeypatch.chdir(tmp_path)
+    records = [
+        {
+            "query_id": f"t{i}",
+            "query_text": f"Where is {i}?",
+            "task_type": "locate",
+            "difficulty": "easy",
+            "expected_entities": [{"entity_id": f"a.py::get_{i}"}],
+            "expected_files": ["a.py"],
+        }
+        for i in range(3)
+    ]
+    (tmp_path / "golden.json").write_text(json.dumps(records))
+    return tmp_path
+
+
+Call = Callable[..., "Called"]
+
+
+@dataclass
+class Called:
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """Runs `cranfield benefit` with arguments."""
+
+    def run(*arguments: object) -> Called:
+        capfd.readouterr()
+        return Called(run_command_line(["benefit", *map(str, arguments)]), *capfd.readouterr())
+
+    return run
+
+
+def write_plan(place: Path, **changes: Any) -> Path:
+    path = place / "plan.json"
+    about = {"tasks": {"testset": "golden.json"}, "success": {"by": "structure"}}
+    path.write_text(json.dumps(plan_of(**about | changes)))
+    return path
+
+
+def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None:
+    plan = write_plan(place, attempts=1, budget={"tokens": 7 * TOKENS + LIMIT})
+    checked = call("check", plan, "--format", "json")
+    assert checked.exit_code == 0, checked.stderr
+    shown = json.loads(checked.stdout)
+    assert (len(shown["cells"]), shown["tokens_at_most"]) == (12, 12 * LIMIT)
+    assert shown["strata"][0] == {"stratum": "difficulty=easy", "n_tasks": 3, "detectable": None}
+
+    begun = call("run", plan)
+    assert begun.exit_code == 4, begun.stderr
+    folder = next((place / "benefit-runs").iterdir())
+    assert "stopped: budget" in begun.stderr
+    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}`" in begun.stderr
+
+    write_plan(place, attempts=1)
+    failed = call("run", plan, "--resume", folder)
+    assert failed.exit_code == 3, failed.stderr
+    assert "first: t1/treatment/" in failed.stderr
+    assert "connection: the server is down" in failed.stderr
+
+    write_plan(place, attempts=3)
+    done = call("run", plan, "--resume", folder, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    status = call("status", folder, "--format", "json")
+    assert json.loads(status.stdout) == json.loads(done.stdout)
+    treatment, control = json.loads(status.stdout)["arms"]
+    assert (treatment["ends"], control["ends"]) == ({"answered": 6}, {"turns": 6})
+    assert treatment["errors"] == {"connection": 4}
+    assert (treatment["tokens"], treatment["offered"], treatment["answered"]) == (10 * TOKENS, 6, 6)
+    assert "6 of 6 are complete" in call("status", folder).stdout
+
+
+def test_a_task_that_cannot_be_scored_is_refused_before_anything_is_written(place: Path, call: Call) -> None:
+    write_tasks(place)
+    (place / "tasks.json").write_text((place / "tasks.json").read_text().replace('"python"', '"klingon"'))
+    plan = write_plan(place, tasks={"coding": "tasks.json"}, success={"by": "code"})
+    for command in ("check", "run"):
+        refused = call(command, plan)
+        assert refused.exit_code == 2
+        assert "task t1: it has no reference solution" in refused.stderr
+    assert not (place / "benefit-runs").exists()
+
+
+def test_wrong_calls_have_no_traceback(place: Path, call: Call) -> None:
+    assert call("run").exit_code == 2
+    assert call("status", place).exit_code == 2
+    plan = write_plan(place, seeds=0)
+    wrong = call("check", plan)
+    assert wrong.exit_code == 2
+    assert "seeds" in wrong.stderr
