@@ -12,7 +12,7 @@ from cranfield.benefit.external.job import Job, Launch, ServerEntry, json_line
 
 UPSTREAM = "https://api.openai.com/v1"
 _PROVIDER = "cranfield"
-_KEY = "CRANFIELD_MODEL_KEY"
+_KEY = "AGENT_MODEL_KEY"
 _NATIVE = {"command_execution": "shell", "file_change": "edit_file", "web_search": "web_search"}
 
 
