@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from cranfield.codecheck.deprecations import DeprecationMap, packaged_deprecations
 from cranfield.codecheck.python.deprecated import Use, find_uses
 from cranfield.codecheck.python.facts import FileFacts, inspect_files
-from cranfield.codecheck.python.symbols import Sources, missing_symbols, modules_of, split_unknown
+from cranfield.codecheck.python.sandbox import find_python, run_tests
+from cranfield.codecheck.python.symbols import Sources, is_among, missing_symbols, modules_of, split_unknown
 from cranfield.codecheck.python.ty import (
     DEPRECATED,
     PLATFORMS,
@@ -38,7 +39,8 @@ _TYPED = (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
 class PythonChecker:
     """Checks Python files without executing them."""
 
-    def __init__(self, *, program: str = "", deprecations: DeprecationMap | None = None) -> None:
+    def __init__(self, *, program: str = "", sandbox: str = "", deprecations: DeprecationMap | None = None) -> None:
+        self._sandbox = sandbox
         self._deprecations = deprecations or packaged_deprecations("python")
         self._program = program or find_type_checker()
         self._program_version = ""
@@ -53,6 +55,8 @@ class PythonChecker:
                 await work.check_files(self._program_version)
             except CheckerError as error:
                 work.leave(str(error), *CODE_CHECKS)
+            if tests:
+                await work.run_tests(tests, self._sandbox)
             return work.report(tests)
 
 
@@ -102,8 +106,6 @@ class _Work:
 
     def report(self, tests: str) -> CheckReport:
         """What was found."""
-        if tests:
-            self.leave("tests are not run", Check.TESTS)
         return CheckReport(
             states={check: self._state(check) for check in (*CODE_CHECKS, *((Check.TESTS,) if tests else ()))},
             findings=tuple(sorted(self._findings, key=lambda finding: (finding.file, finding.line))),
@@ -166,6 +168,28 @@ class _Work:
         )
         return None
 
+    async def run_tests(self, tests: str, sandbox: str) -> None:
+        """Run tests beside the files, where that is possible."""
+        python = find_python(self._version)
+        if any(finding.check is Check.COMPILES for finding in self._findings) or not self._texts:
+            self.leave("tests are not run, because the code does not compile", Check.TESTS)
+        elif self._target.packages:
+            self.leave("tests are not run, because they have the standard library alone", Check.TESTS)
+        elif shadowing := self._shadowing():
+            self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", Check.TESTS)
+        elif not python:
+            self.leave(f"tests are not run, because there is no Python {self._version} here", Check.TESTS)
+        else:
+            for name, text in self._texts.items():
+                (self._place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+            try:
+                reason = await run_tests(self._place.code, tests, python, program=sandbox)
+            except CheckerError as error:
+                self.leave(str(error), Check.TESTS)
+                return
+            if reason:
+                self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
+
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
         """All diagnostics, and the files that compile on the target."""
         running, wanted = VERSIONS.index(_RUNNING) if _RUNNING in VERSIONS else -1, VERSIONS.index(self._version)
@@ -190,16 +214,16 @@ class _Work:
         failed = {finding.file for finding in self._findings}
         if failed:
             self._undecided.update(_TYPED)
-        return rows, [name for name in readable if name not in failed | self._shadowing()]
+        shadowing = self._shadowing()
+        for name in sorted(shadowing):
+            self.leave(f"{name}: takes the name of a module of the standard library")
+        return rows, [name for name in readable if name not in failed | shadowing]
 
     def _shadowing(self) -> set[str]:
         """Files that would stand in the place of a module of the standard library."""
-        found = {
+        return {
             name for name in self._texts if PurePosixPath(name).parts[0].removesuffix(".py") in sys.stdlib_module_names
         }
-        for name in sorted(found):
-            self.leave(f"{name}: takes the name of a module of the standard library")
-        return found
 
     def _note_hidden(self, sources: Sources) -> None:
         for name in sources.texts:
@@ -214,28 +238,30 @@ class _Work:
         found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
         missing, unknown = split_unknown(found, sources)
         self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
-        elsewhere = await self._find_elsewhere(sources, {row.place for row in missing})
+        elsewhere = await self._find_elsewhere(sources, missing)
         for row in missing:
             if place := elsewhere.get(row.place):
                 self._findings.append(sources.finding(row, Check.AVAILABLE, f"{row.message}. It exists {place}"))
             else:
                 self._findings.append(sources.finding(row, Check.SYMBOLS))
 
-    async def _find_elsewhere(self, sources: Sources, missing: set[At]) -> dict[At, str]:
+    async def _find_elsewhere(self, sources: Sources, missing: tuple[Diagnostic, ...]) -> dict[At, str]:
         """Places of symbols that another version of Python has, or another platform, with a name of that."""
-        there: dict[At, list[str]] = {at: [] for at in missing}
+        there: dict[At, list[str]] = {row.place: [] for row in missing}
         left = missing
         for version in (VERSIONS[-1], VERSIONS[0], *VERSIONS[1:-1]):
             if left and version != self._version:
                 rows = await missing_symbols(self._place, sources, version, self._platform)
-                for at in left - {row.place for row in rows}:
-                    there[at].append(version)
+                for row in left:
+                    if not is_among(row, rows):
+                        there[row.place].append(version)
             if version == VERSIONS[0]:
-                left = {at for at in missing if there[at]}  # what neither the first nor the last one has, none has
+                left = tuple(row for row in missing if there[row.place])  # what neither end of the range has, none has
         names = {
             at: f"in Python {', '.join(sorted(found, key=VERSIONS.index))}" for at, found in there.items() if found
         }
-        if self._platform != "all" and (left := missing - names.keys()):
+        left = tuple(row for row in missing if row.place not in names)
+        if self._platform != "all" and left:
             rows = await missing_symbols(self._place, sources, self._version, "all")
-            names |= dict.fromkeys(left - {row.place for row in rows}, "on another platform")
+            names |= {row.place: "on another platform" for row in left if not is_among(row, rows)}
         return names

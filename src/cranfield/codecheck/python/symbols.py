@@ -14,6 +14,10 @@ from cranfield.codecheck.report import Check, Finding
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
 """A file that uses one of these may bind names at run time."""
+_ARGUMENT_RULES = {
+    *(OVERLOAD, "unknown-argument", "missing-argument", "too-many-positional-arguments"),
+    "positional-only-parameter-as-kwarg",
+}
 _MODULES = {
     "attrs": ("attr", "attrs"),
     "beautifulsoup4": ("bs4",),
@@ -58,7 +62,7 @@ class Sources:
             return ""
         if found.line == found.end[0]:
             lines[0] = lines[0][: found.end[1] - 1]
-        text = lines[0][found.column - 1 :].partition("(")[0].strip()
+        text = lines[0][found.column - 1 :].partition("(")[0].partition(" as ")[0].strip()
         head, dot, rest = text.partition(".")
         module = self.facts[found.file].aliases.get(head, head) if dot else head
         return f"{module}{dot}{rest}"[:_SYMBOL_CHARS]
@@ -66,6 +70,22 @@ class Sources:
     def finding(self, found: Diagnostic, check: Check, message: str = "") -> Finding:
         """A diagnostic as a finding."""
         return Finding(check, found.file, found.line, self.symbol(found), message or found.message, found.rule)
+
+
+def is_among(found: Diagnostic, rows: Iterable[Diagnostic]) -> bool:
+    """Whether the symbol of a diagnostic is missing there too.
+
+    A call may be refused at an argument by one version, and as a whole by another, which has the function with overloads.
+    """
+    return any(
+        row.place == found.place
+        or ({row.rule, found.rule} <= _ARGUMENT_RULES and row.file == found.file and _overlap(row, found))
+        for row in rows
+    )
+
+
+def _overlap(first: Diagnostic, second: Diagnostic) -> bool:
+    return (first.line, first.column) < second.end and (second.line, second.column) < first.end
 
 
 async def missing_symbols(
