@@ -300,6 +300,11 @@ def test_every_kind_of_validity_is_tested() -> None:
     assert {case.kind for case in CASES} | elsewhere == set(ValidityKind)
 
 
+def test_every_kind_of_validity_is_on_the_page(checkout: Path) -> None:
+    page = (checkout / "docs/how-to/benefit-results.md").read_text(encoding="utf-8")
+    assert [kind for kind in ValidityKind if f"`{kind}`" not in page] == []
+
+
 def test_a_sound_experiment_has_no_caveat(tmp_path: Path) -> None:
     assert kinds(result(experiment(tmp_path))) == set()
 
