@@ -379,7 +379,7 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_commands_score_and_write(tmp_path: Path, call: Any) -> None:
-    plan = {"success": {"by": "structure"}}
+    plan = {"success": {"by": "structure"}, "competence": {"success": 0}}
     path, out = experiment(tmp_path, plan=plan), tmp_path / "out"
     early = call("benefit", "result", path, "--out", out)
     assert (early.returncode, "cranfield benefit score" in early.stderr) == (2, True)
