@@ -1,0 +1,298 @@
+"""The benefit of a tool for an agent, as a Document: a verdict for each stratum, and none over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePosixPath
+
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.result import BenefitResult, Estimate, Loss, StratumKind, StratumResult, Verdict
+from cranfield.numbers import UNKNOWN, format_count, format_level, format_p, format_percent
+from cranfield.reporting.charts.differences import Whisker, whiskers
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.document import (
+    VOID_STAMP,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Figure,
+    KeyValues,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+    TonedCell,
+    VerdictBlock,
+    tidy_table,
+    without_tones,
+)
+from cranfield.reporting.documents.benefit_sections import (
+    arms_sections,
+    delta_text,
+    range_text,
+    ratio_text,
+    stratum_name,
+    tokens_text,
+)
+from cranfield.words import n_of
+
+TONES: dict[Verdict, Tone] = {
+    Verdict.PAYS_OFF: "good",
+    Verdict.NET_COST: "bad",
+    Verdict.NO_DIFFERENCE: "even",
+    Verdict.INSUFFICIENT: "open",
+}
+KIND_TITLES = {
+    StratumKind.CELL: "Verdicts",
+    StratumKind.MARGIN: "Margins",
+    StratumKind.BASELINE: "Answerable without the tool",
+}
+TIDY = (
+    *(
+        "kind",
+        "stratum",
+        "tasks",
+        "seeds",
+        "verdict",
+        "quantity",
+        "value",
+        "low",
+        "high",
+        "p",
+        "p_adjusted",
+        "n",
+        "note",
+    ),
+)
+QUANTITIES = (
+    *("success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both"),
+    *("tool_calls", "turns", "latency_ratio", "per_protocol_lift"),
+)
+TRANSCRIPTS = "transcripts.html"
+
+
+def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
+    """The whole report.
+
+    Args:
+        result: of an experiment.
+        transcripts: page of the transcripts, relative to the report; empty: there is none, and losses link nothing.
+    """
+    sections = [*_verdict_sections(result), _all_tasks(result), _losses(result, transcripts)]
+    sections += arms_sections(result)
+    if result.is_void:
+        sections = [Section(each.name, each.title, without_tones(each.blocks)) for each in sections]
+    treatment, control = (result.arms[role] for role in ArmRole)
+    version = f"version {result.version}, " if result.version else ""
+    return Document(
+        title=f"Benefit: {treatment} against {control}",
+        subtitle=(
+            f"{result.name}: {version}{n_of(len(result.tasks), 'tasks', format_count)}, {result.plan_digest[:15]}",
+            *([f"commit {result.commit[:12]}"] if result.commit else []),
+        ),
+        sections=tuple(sections),
+        tidy=lambda: tidy_table(TIDY, list(_tidy(result))),
+        payload=lambda: result.model_dump(mode="json"),
+        verdict=_verdict(result),
+        stamps=(VOID_STAMP,) if result.is_void else (),
+    )
+
+
+def _verdict(result: BenefitResult) -> VerdictBlock:
+    void = [each.message for each in result.validity if each.is_void]
+    caveats = tuple(each.message for each in result.validity if not each.is_void)
+    cells = [row for row in result.strata if row.kind is StratumKind.CELL] or list(result.strata)
+    counted = Counter(row.verdict for row in cells)
+    if void:
+        sentence = f"There is no verdict: {void[0]}."
+        return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
+    names = [f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict]]
+    sentence = f"Of {n_of(len(cells), 'strata')}: {', '.join(names)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
+    facts = [Fact(stratum_name(row), row.verdict.value, row.reason, TONES[row.verdict]) for row in _telling(cells)]
+    return VerdictBlock("by stratum", sentence, "", tuple(facts), (), (), caveats)
+
+
+def _telling(cells: Sequence[StratumResult]) -> list[StratumResult]:
+    """Those with a finding, in the order of the result: what pays off and what costs alike."""
+    return [row for row in cells if row.verdict in (Verdict.PAYS_OFF, Verdict.NET_COST)]
+
+
+def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
+    for kind, title in KIND_TITLES.items():
+        rows = [row for row in result.strata if row.kind is kind]
+        if not rows:
+            continue
+        blocks: list[Block] = [_table(rows, result)]
+        if kind is StratumKind.CELL:
+            blocks += _figures(rows, result)
+        yield Section(kind.value, title, tuple(blocks))
+
+
+def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row.stratum))
+    level = format_level(float(result.rule["alpha"]))
+    columns = (
+        *(Column(name.replace("_", " ")) for name in names),
+        *(Column("n", "count"), Column("Δ success", "delta"), Column(f"{level} CI", "delta interval")),
+        *(
+            Column("detectable", "value"),
+            Column("net tokens/task", "statistic"),
+            Column(f"{level} CI of tokens", "text"),
+        ),
+        *(Column("Δ tool calls", "effect"), Column("verdict"), Column("reason")),
+    )
+    cells: list[tuple[Cell, ...]] = [
+        (
+            *(row.stratum.get(name, UNKNOWN) for name in names),
+            row.n_tasks,
+            row.success_lift.value,
+            _interval(row.success_lift),
+            row.minimal_detectable_lift,
+            tokens_text(row.net_tokens.value),
+            range_text(row.net_tokens, tokens_text),
+            row.tool_calls.value,
+            TonedCell(row.verdict.value, TONES[row.verdict]),
+            row.reason,
+        )
+        for row in rows
+    ]
+    caption = (
+        "Differences are treatment less control, means over tasks. Net tokens are saved per task: control less treatment, all "
+        f"tokens of the tool included. Detectable: smallest true lift found with a probability of .8. n: tasks, {n_of(max(row.n_seeds for row in rows), 'seeds')} each"
+    )
+    return Table(columns, cells, caption, shown=None, wrap=True)
+
+
+def _interval(estimate: Estimate) -> Cell:
+    return (estimate.low, estimate.high) if estimate.low is not None else UNKNOWN
+
+
+def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Figure]:
+    level = format_level(float(result.rule["alpha"]))
+    lift = [_whisker(row, row.success_lift, gain=1) for row in rows]
+    saved = [_whisker(row, row.net_tokens, gain=1) for row in rows]
+    return [
+        _forest(
+            "success-lift",
+            f"Success: treatment less control, {level} CI",
+            lift,
+            rows,
+            lambda row: row.success_lift,
+            delta_text,
+        ),
+        _forest(
+            "net-tokens", f"Tokens saved per task, {level} CI", saved, rows, lambda row: row.net_tokens, tokens_text
+        ),
+    ]
+
+
+def _whisker(row: StratumResult, estimate: Estimate, gain: int) -> Whisker:
+    tone: Tone = ""
+    if estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0):
+        tone = "good" if gain * (estimate.value or 0) > 0 else "bad"
+    return Whisker(
+        f"{stratum_name(row)} ({format_count(row.n_tasks)})", estimate.value, estimate.low, estimate.high, tone
+    )
+
+
+def _forest(
+    name: str,
+    title: str,
+    marks: Sequence[Whisker],
+    rows: Sequence[StratumResult],
+    estimate: Callable[[StratumResult], Estimate],
+    text: Callable[[float | None], str],
+) -> Figure:
+    page, phone = (whiskers(marks, title, screen) for screen in SCREENS)
+    data: list[tuple[Cell, ...]] = [
+        (
+            stratum_name(row),
+            text(estimate(row).value),
+            range_text(estimate(row), text),
+            estimate(row).n,
+            estimate(row).note,
+        )
+        for row in rows
+    ]
+    columns = (Column("stratum"), Column("estimate"), Column("interval"), Column("tasks", "count"), Column("note"))
+    alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in data)}"
+    return Figure(name, title, alt, page, phone, Table(columns, data, title, shown=None))
+
+
+def _all_tasks(result: BenefitResult) -> Section:
+    blocks: list[Block] = [Paragraph(result.sentence)]
+    for row in result.strata:
+        if row.kind is not StratumKind.ALL:
+            continue
+        test = row.mcnemar
+        blocks.append(
+            KeyValues(
+                (
+                    ("tasks solved by both arms", format_count(test.both)),
+                    ("by the treatment alone", format_count(test.only_treatment)),
+                    ("by the control alone", format_count(test.only_control)),
+                    ("by neither", format_count(test.neither)),
+                    ("McNemar's exact test", f"p = {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
+                    ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
+                    ("detectable", format_percent(row.minimal_detectable_lift)),
+                    ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),
+                )
+            )
+        )
+    binary = str(result.rule.get("binary", "majority"))
+    success = {"first": "in its first seed", "majority": "in most seeds", "all": "in all seeds"}.get(binary, binary)
+    blocks.append(
+        Paragraph(f"A task counts as solved where it is {success}: fixed in the plan. This is not the verdict.", "note")
+    )
+    return Section("all", "All tasks", tuple(blocks))
+
+
+def _losses(result: BenefitResult, transcripts: str) -> Section:
+    if not result.losses:
+        return Section("losses", "Tasks where the treatment was worse", (Paragraph("There is none."),))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            loss.task_id,
+            ", ".join(loss.stratum.values()),
+            *(format_percent(loss.success.get(role)) for role in ArmRole),
+            *(tokens_text(loss.tokens.get(role), signed=False) for role in ArmRole),
+            _transcripts_of(loss, transcripts),
+        )
+        for loss in result.losses
+    ]
+    columns = (
+        *(Column("task"), Column("stratum"), Column("success, treatment"), Column("success, control")),
+        *(Column("tokens, treatment"), Column("tokens, control"), Column("transcripts")),
+    )
+    return Section(
+        "losses", "Tasks where the treatment was worse", (Table(columns, rows, "The worst first", shown=None),)
+    )
+
+
+def _transcripts_of(loss: Loss, page: str) -> Cell:
+    n = sum(map(len, loss.transcripts.values()))
+    return Link(f"{n} of both arms", page) if page and n else f"{n} in the folder of the experiment"
+
+
+def _tidy(result: BenefitResult) -> Iterable[tuple[Cell, ...]]:
+    for row in result.strata:
+        for quantity in QUANTITIES:
+            estimate = getattr(row, quantity)
+            if estimate is not None:
+                yield (
+                    *(row.kind.value, stratum_name(row), row.n_tasks, row.n_seeds, row.verdict.value, quantity),
+                    *(estimate.value, estimate.low, estimate.high, estimate.p, estimate.p_adjusted, estimate.n),
+                    estimate.note,
+                )
+
+
+def transcript_names(result: BenefitResult) -> tuple[str, ...]:
+    """Files of the transcripts of the tasks where the treatment was worse, each once."""
+    found = (
+        PurePosixPath(name).name for loss in result.losses for names in loss.transcripts.values() for name in names
+    )
+    return tuple(dict.fromkeys(found))

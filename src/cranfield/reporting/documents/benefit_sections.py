@@ -1,0 +1,231 @@
+"""Sections on the arms of an experiment: what they cost, whether the tool was delivered, what they read, how they failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.result import ArmMeans, BenefitResult, Estimate, StratumKind, StratumResult
+from cranfield.numbers import MINUS, UNKNOWN, format_count, format_percent
+from cranfield.reporting.charts.benefit import recall_by_turn
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Figure, KeyValues, Paragraph, Section, Table
+from cranfield.words import n_of
+
+_Number = float | int | None
+
+
+def stratum_name(row: StratumResult) -> str:
+    """`explain, hard`; `all tasks`."""
+    if row.kind is StratumKind.BASELINE:
+        return f"answerable without the tool: {', '.join(row.stratum.values())}"
+    return ", ".join(row.stratum.values()) or "all tasks"
+
+
+def tokens_text(value: _Number, *, signed: bool = True) -> str:
+    """`+1,204`: whole tokens, with the sign of a difference."""
+    if value is None:
+        return UNKNOWN
+    return (f"{value:+,.0f}" if signed else f"{value:,.0f}").replace("-", MINUS)
+
+
+def delta_text(value: _Number) -> str:
+    """`+12.3` percentage points of a difference of shares."""
+    return UNKNOWN if value is None else f"{value * 100:+.1f} pp".replace("-", MINUS)
+
+
+def ratio_text(value: _Number) -> str:
+    """`0.83`."""
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def range_text(estimate: Estimate, text: Callable[[_Number], str]) -> str:
+    """Both ends of an interval, or why there is none."""
+    if estimate.low is None and estimate.high is None:
+        return estimate.note or UNKNOWN
+    return f"{text(estimate.low)} to {text(estimate.high)}"
+
+
+def arms_sections(result: BenefitResult) -> Iterable[Section]:
+    """What stands behind the verdicts."""
+    whole = next((row for row in result.strata if row.kind is StratumKind.ALL), None)
+    if whole is not None:
+        yield _cost(result, whole)
+        yield _delivery(result, whole)
+    yield _reading(result)
+    yield _variance(result)
+    yield _errors(result, whole)
+    yield _setup(result)
+
+
+def _cost(result: BenefitResult, whole: StratumResult) -> Section:
+    by_arm: Mapping[str, Callable[[ArmMeans], str]] = {
+        "success": lambda arm: format_percent(arm.success),
+        "tokens": lambda arm: tokens_text(arm.tokens, signed=False),
+        "price-weighted tokens": lambda arm: tokens_text(arm.weighted_tokens, signed=False),
+        "schema of the tool, each request": lambda arm: tokens_text(arm.schema_tokens, signed=False),
+        "instructions for the tool": lambda arm: tokens_text(arm.instructions_tokens, signed=False),
+        "results of the tool": lambda arm: tokens_text(arm.payload_tokens, signed=False),
+        "tokens per success": lambda arm: tokens_text(arm.tokens_per_success, signed=False),
+        "tool calls": lambda arm: _average(arm.tool_calls),
+        "turns": lambda arm: _average(arm.turns),
+        "seconds": lambda arm: _average(arm.wall_s),
+        "money": lambda arm: UNKNOWN if arm.money is None else f"{arm.money:.4f}",
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(text(whole.arms[role]) for role in ArmRole)) for name, text in by_arm.items()
+    ]
+    columns = (Column("mean of a task"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
+    caption = f"Every token of the tool is part of the tokens above it. {UNKNOWN} is unknown, not 0"
+    return Section("cost", "What the arms cost", (Table(columns, rows, caption, shown=None), _differences(whole)))
+
+
+def _average(value: _Number) -> str:
+    return UNKNOWN if value is None else f"{value:.1f}"
+
+
+def _differences(whole: StratumResult) -> Table:
+    """Differences over all tasks: material, no verdict."""
+    shown: tuple[tuple[str, Estimate, Callable[[_Number], str]], ...] = (
+        ("token ratio, treatment over control", whole.token_ratio, ratio_text),
+        ("tokens saved per task", whole.net_tokens, tokens_text),
+        ("price-weighted tokens saved per task", whole.net_tokens_weighted, tokens_text),
+        ("tokens saved per success", whole.net_tokens_per_success, tokens_text),
+        ("tokens saved where both arms succeed", whole.net_tokens_both, tokens_text),
+        ("more tool calls", whole.tool_calls, _signed),
+        ("more turns", whole.turns, _signed),
+        ("latency ratio, treatment over control", whole.latency_ratio, ratio_text),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (name, text(each.value), range_text(each, text), _bootstrap(each, text), each.n, each.n_missing)
+        for name, each, text in shown
+    ]
+    columns = (
+        *(
+            Column("over all tasks"),
+            Column("estimate"),
+            Column("interval (t)"),
+            Column("interval (bootstrap of tasks)"),
+        ),
+        *(Column("tasks", "count"), Column("without a value", "count")),
+    )
+    caption = "Tokens per success and where both succeed depend on which tasks an arm solves: a selection. Neither decides a verdict"
+    return Table(columns, rows, caption, shown=None)
+
+
+def _signed(value: _Number) -> str:
+    return UNKNOWN if value is None else f"{value:+.2f}".replace("-", MINUS)
+
+
+def _bootstrap(estimate: Estimate, text: Callable[[_Number], str]) -> str:
+    return UNKNOWN if estimate.bootstrap is None else " to ".join(map(text, estimate.bootstrap))
+
+
+def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for role in ArmRole:
+        arm = whole.arms[role]
+        shares = [format_percent(share) for share in (arm.offered, arm.called, arm.answered)]
+        name = f"{role.value}: {result.arms[role]}"
+        rows.append(
+            (name, arm.n_cells, *(shares if arm.offered is not None else ("no tool under test", UNKNOWN, UNKNOWN)))
+        )
+    columns = (
+        *(Column("arm"), Column("scored cells", "count"), Column("tool offered"), Column("called"), Column("answered")),
+    )
+    blocks: list[Block] = [Table(columns, rows, "Share of the cells, from the transcripts", shown=None)]
+    lift, complied = whole.success_lift, whole.per_protocol_lift
+    items = [
+        ("lift of offering the tool (intention to treat)", f"{delta_text(lift.value)} ({range_text(lift, delta_text)})")
+    ]
+    if complied is not None:
+        text = f"{delta_text(complied.value)} ({range_text(complied, delta_text)}), {n_of(complied.n, 'tasks')}"
+        items.append(("lift where the tool was called (not randomised)", text))
+    return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))))
+
+
+def _reading(result: BenefitResult) -> Section:
+    title = "What the agents read"
+    known = {role: result.reading[role] for role in ArmRole if role in result.reading}
+    if not any(each.n_tasks for each in known.values()):
+        return Section("reading", title, (Paragraph("No task has gold lines: this cannot be measured."),))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{role.value}: {result.arms[role]}",
+            *(each.n_tasks, format_percent(each.gold_recall), format_percent(each.gold_used)),
+            tokens_text(each.lines_read, signed=False),
+        )
+        for role, each in known.items()
+    ]
+    columns = (
+        *(Column("arm"), Column("tasks with gold lines", "count"), Column("gold lines read (explored)")),
+        *(Column("of the gold spans read, named in the answer (used)"), Column("lines read, of any file")),
+    )
+    blocks: list[Block] = [Table(columns, rows, "Means over tasks", shown=None)]
+    if all(each.recall_by_turn for each in known.values()):
+        blocks.insert(0, _recall_figure({result.arms[role]: each.recall_by_turn for role, each in known.items()}))
+    return Section("reading", title, tuple(blocks))
+
+
+def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
+    most = max(map(len, arms.values()))
+    rows: list[tuple[Cell, ...]] = [
+        (turn + 1, *(format_percent(recalls[turn]) if turn < len(recalls) else UNKNOWN for recalls in arms.values()))
+        for turn in range(most)
+    ]
+    columns = (Column("turn", "count"), *(Column(name) for name in arms))
+    last = ", ".join(f"{name} {format_percent(recalls[-1])}" for name, recalls in arms.items())
+    title = "Gold lines read, by turn"
+    page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
+    return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, Table(columns, rows, title))
+
+
+def _variance(result: BenefitResult) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (each.quantity, each.between_tasks, each.within_tasks, each.icc, each.advice) for each in result.variance
+    ]
+    columns = (
+        *(Column("quantity"), Column("between tasks", "statistic"), Column("between seeds of a task", "statistic")),
+        *(Column("ICC", "value"), Column("advice")),
+    )
+    caption = "Components of the variance; ICC: share that lies between tasks"
+    return Section("variance", "More tasks or more seeds", (Table(columns, rows, caption, shown=None, wrap=True),))
+
+
+def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
+    blocks: list[Block] = []
+    if whole is not None:
+        rows: list[tuple[Cell, ...]] = [
+            (f"{role.value}: {result.arms[role]}", arm.n_cells, arm.n_failed, arm.n_unscored, arm.n_infrastructure)
+            for role, arm in whole.arms.items()
+        ]
+        columns = (
+            *(Column("arm"), Column("scored cells", "count"), Column("by a limit or without an answer", "count")),
+            *(Column("not decided", "count"), Column("infrastructure failed, never scored", "count")),
+        )
+        blocks.append(Table(columns, rows, "Cells", shown=None))
+    named: list[tuple[Cell, ...]] = [(name, n) for name, n in sorted(result.errors.items(), key=lambda item: -item[1])]
+    if named:
+        blocks.append(Table((Column("error"), Column("runs of cells", "count")), named, "Errors", shown=None))
+    return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)))
+
+
+def _setup(result: BenefitResult) -> Section:
+    items = [(name.replace("_", " "), _text(value)) for name, value in result.agent.items()]
+    items += [(f"tool {name}", _text(value)) for name, value in result.tools.items()]
+    items += [(f"rule: {name.replace('_', ' ')}", _text(value)) for name, value in result.rule.items()]
+    items += [("plan", result.plan_digest), ("Cranfield", result.cranfield_version), ("run", result.run or UNKNOWN)]
+    notes = (
+        "The task is the unit: seeds are averaged in a task, and intervals are Student's t on the differences of tasks.",
+        "Verdicts of the strata of one kind are adjusted together by Holm.",
+        f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
+    )
+    return Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value or UNKNOWN
+    return UNKNOWN if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
