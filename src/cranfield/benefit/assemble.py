@@ -84,6 +84,8 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     verb = "left" if not change else "raised" if change > 0 else "lowered"
     name, rate = plan.arms[ArmRole.TREATMENT].name, _rate(plan)
     p = "" if test.p is None else f", McNemar p {_p(test.p)}"
+    if test.p is None or test.p > plan.rule.alpha:
+        p += ": no significant difference"
     return f"{name} {verb} {rate} {values} on {test.n} task{'s' if test.n > 1 else ''}{p}."
 
 

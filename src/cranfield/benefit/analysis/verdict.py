@@ -92,7 +92,7 @@ class _Claims:
         if not _is_enough(lift, self.rule):
             return (
                 Verdict.INSUFFICIENT,
-                f"Tasks with a success in both arms: {lift.n}; the rule asks for {self.rule.min_tasks}.",
+                f"Tasks whose success is decided in both arms: {lift.n}; the rule asks for {self.rule.min_tasks}.",
             )
         lift_sign, saved_sign = self._sign(lift, self.p_lift), self._sign(saved, self.p_saved)
         if lift_sign > 0:

@@ -14,6 +14,7 @@ from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
+    Bullets,
     Cell,
     Column,
     Document,
@@ -33,6 +34,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.benefit_sections import (
     arms_sections,
     delta_text,
+    points_text,
     range_text,
     ratio_text,
     stratum_name,
@@ -126,49 +128,59 @@ def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
         rows = [row for row in result.strata if row.kind is kind]
         if not rows:
             continue
-        blocks: list[Block] = [_table(rows, result)]
+        reasons = tuple(_reason(row) for row in rows)
+        blocks: list[Block] = [_table(rows, result), Bullets(reasons)]
         if kind is StratumKind.CELL:
             blocks += _figures(rows, result)
         yield Section(kind.value, title, tuple(blocks))
 
 
 def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
-    names = list(dict.fromkeys(name for row in rows for name in row.stratum))
+    by_name = rows[0].kind is StratumKind.CELL
+    names = list(rows[0].stratum) if by_name else ["stratum"]
     level = format_level(float(result.rule["alpha"]))
     columns = (
         *(Column(name.replace("_", " ")) for name in names),
-        *(Column("n", "count"), Column("Δ success", "delta"), Column(f"{level} CI", "delta interval")),
-        *(
-            Column("detectable", "value"),
-            Column("net tokens/task", "statistic"),
-            Column(f"{level} CI of tokens", "text"),
-        ),
-        *(Column("Δ tool calls", "effect"), Column("verdict"), Column("reason")),
+        *(Column("n", "count"), Column("Δ success", "statistic"), Column(f"{level} CI")),
+        *(Column("net tokens/task", "statistic"), Column(f"{level} CI"), Column("Δ tool calls", "effect")),
+        Column("verdict"),
     )
     cells: list[tuple[Cell, ...]] = [
         (
-            *(row.stratum.get(name, UNKNOWN) for name in names),
+            *(row.stratum.values() if by_name else [stratum_name(row)]),
             row.n_tasks,
-            row.success_lift.value,
-            _interval(row.success_lift),
-            row.minimal_detectable_lift,
+            points_text(row.success_lift.value),
+            _ends(row.success_lift, points_text),
             tokens_text(row.net_tokens.value),
-            range_text(row.net_tokens, tokens_text),
+            _ends(row.net_tokens, tokens_text),
             row.tool_calls.value,
             TonedCell(row.verdict.value, TONES[row.verdict]),
-            row.reason,
         )
         for row in rows
     ]
+    seeds = n_of(max(row.n_seeds for row in rows), "seeds")
     caption = (
-        "Differences are treatment less control, means over tasks. Net tokens are saved per task: control less treatment, all "
-        f"tokens of the tool included. Detectable: smallest true lift found with a probability of .8. n: tasks, {n_of(max(row.n_seeds for row in rows), 'seeds')} each"
+        f"n: tasks, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
+        "Net tokens: saved by the treatment, all tokens of the tool included"
     )
     return Table(columns, cells, caption, shown=None, wrap=True)
 
 
-def _interval(estimate: Estimate) -> Cell:
-    return (estimate.low, estimate.high) if estimate.low is not None else UNKNOWN
+def _reason(row: StratumResult) -> str:
+    lift = row.minimal_detectable_lift
+    least = "" if lift is None else f" A true lift is found with a probability of .8 from {_detectable(lift)} on."
+    if lift is not None and lift > 1:
+        least = " No true lift is found with a probability of .8 by so few tasks."
+    return f"{stratum_name(row)}: {row.verdict.value}. {row.reason}{least}"
+
+
+def _ends(estimate: Estimate, text: Callable[[float | None], str]) -> str:
+    return UNKNOWN if estimate.low is None else range_text(estimate, text)
+
+
+def _detectable(lift: float | None) -> str:
+    """A lift of over 1 there cannot be."""
+    return UNKNOWN if lift is None else "none" if lift > 1 else delta_text(lift)
 
 
 def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Figure]:
@@ -238,15 +250,19 @@ def _all_tasks(result: BenefitResult) -> Section:
                     ("by neither", format_count(test.neither)),
                     ("McNemar's exact test", f"p = {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
-                    ("detectable", format_percent(row.minimal_detectable_lift)),
+                    ("detectable", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),
                 )
             )
         )
     binary = str(result.rule.get("binary", "majority"))
-    success = {"first": "in its first seed", "majority": "in most seeds", "all": "in all seeds"}.get(binary, binary)
+    success = {"first": "its first seed is", "majority": "most of its seeds are", "all": "all of its seeds are"}.get(
+        binary, binary
+    )
     blocks.append(
-        Paragraph(f"A task counts as solved where it is {success}: fixed in the plan. This is not the verdict.", "note")
+        Paragraph(
+            f"A task counts as solved where {success} a success: fixed in the plan. This is not the verdict.", "note"
+        )
     )
     return Section("all", "All tasks", tuple(blocks))
 

@@ -20,7 +20,7 @@ _Number = float | int | None
 def stratum_name(row: StratumResult) -> str:
     """`explain, hard`; `all tasks`."""
     if row.kind is StratumKind.BASELINE:
-        return f"answerable without the tool: {', '.join(row.stratum.values())}"
+        return f"answerable: {', '.join(row.stratum.values())}"
     return ", ".join(row.stratum.values()) or "all tasks"
 
 
@@ -31,9 +31,14 @@ def tokens_text(value: _Number, *, signed: bool = True) -> str:
     return (f"{value:+,.0f}" if signed else f"{value:,.0f}").replace("-", MINUS)
 
 
+def points_text(value: _Number) -> str:
+    """`+12.3`: percentage points of a difference of shares."""
+    return UNKNOWN if value is None else f"{value * 100:+.1f}".replace("-", MINUS)
+
+
 def delta_text(value: _Number) -> str:
-    """`+12.3` percentage points of a difference of shares."""
-    return UNKNOWN if value is None else f"{value * 100:+.1f} pp".replace("-", MINUS)
+    """`+12.3 pp`."""
+    return UNKNOWN if value is None else f"{points_text(value)} pp"
 
 
 def ratio_text(value: _Number) -> str:
