@@ -30,8 +30,35 @@ def junit_xml(results: Sequence[tuple[str, GateResult]]) -> str:
         _add_suite(root, name, result)
     for count in COUNTS:
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
+    return _written(root)
+
+
+def _written(root: ET.Element) -> str:
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def junit_of_cases(name: str, suite_name: str, cases: Sequence[tuple[str, str, str]]) -> str:
+    """Rules of a gate that is not on an evaluation, as the text of a JUnit XML file.
+
+    Args:
+        name: of the gate.
+        suite_name: of what is gated.
+        cases: rule, status and sentence of each.
+    """
+    root = ET.Element("testsuites", {"name": name})
+    suite = ET.SubElement(root, "testsuite", {"name": _line(suite_name), "skipped": "0", "time": "0"})
+    for rule, status, sentence in cases:
+        case = _empty_case(_line(name.replace(" ", ".")), rule)
+        if status != "passed":
+            tag = "failure" if status == "failed" else "error"
+            ET.SubElement(case, tag, {"type": status, "message": _line(sentence)}).text = _text(sentence)
+        suite.append(case)
+    for count, tag in {"failures": "failure", "errors": "error"}.items():
+        suite.set(count, str(sum(case.find(tag) is not None for case in suite)))
+    suite.set("tests", str(len(cases)))
+    root.attrib.update({count: suite.get(count, "0") for count in COUNTS})
+    return _written(root)
 
 
 def _add_suite(root: ET.Element, name: str, result: GateResult) -> None:

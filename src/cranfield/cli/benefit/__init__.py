@@ -6,5 +6,7 @@ SUBCOMMANDS = {
     "status": f"{__name__}.status",
     "score": f"{__name__}.score",
     "result": f"{__name__}.result",
+    "report": f"{__name__}.report",
+    "gate": f"{__name__}.gate",
 }
 """Command to its module, in the order help lists them."""

@@ -1,0 +1,33 @@
+"""`cranfield benefit report`: a result for people, with the transcripts of the tasks where the treatment was worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranfield.cli.ending import EXIT_INCONCLUSIVE
+from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+
+ResultArgument = Annotated[
+    Path,
+    typer.Argument(metavar="RUN|RESULT", help="Folder of a scored experiment, or a result: benefit_v1.0.json."),
+]
+
+
+def report_command(source: ResultArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+    """Show the verdict of each stratum, what both arms cost, whether the tool was delivered, and what agents read.
+
+    With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
+    a second page beside it. Exit codes: 0; 4 the comparison is invalid.
+    """
+    from cranfield.project.benefit_report import loss_transcripts, read_source, transcripts_beside
+    from cranfield.reporting.documents.benefit import benefit_document
+
+    result, run = read_source(source)
+    page = transcripts_beside(html) if html is not None and run is not None and result.losses else None
+    document = benefit_document(result, "" if page is None else page.name)
+    deliver(document, output, html, written=() if page is None or run is None else loss_transcripts(result, run, page))
+    if result.is_void:
+        raise typer.Exit(EXIT_INCONCLUSIVE)

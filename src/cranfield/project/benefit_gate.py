@@ -1,0 +1,168 @@
+"""A gate on the result of an experiment: what a pull request may not bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumResult, Verdict
+from cranfield.errors import InputError, Problem, UsageError, shorten
+from cranfield.words import n_of
+
+
+class RuleState(StrEnum):
+    """Whether a rule holds."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    """There is not enough data."""
+    INVALID = "invalid"
+    """The comparison is, or the result is of something else: no rule is judged on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A stratum that must have a verdict."""
+
+    stratum: Mapping[str, str]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class BenefitRules:
+    """What a result must keep."""
+
+    forbid: Sequence[Verdict] = (Verdict.NET_COST,)
+    """In no cell of task type and difficulty, and in no margin."""
+    require: Sequence[Requirement] = ()
+    max_age: timedelta | None = None
+    commit: str = ""
+    """That the tasks must be about."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """A rule, and what came of it."""
+
+    rule: str
+    state: RuleState
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class BenefitGate:
+    """All rules."""
+
+    outcomes: tuple[RuleOutcome, ...]
+
+    @property
+    def state(self) -> RuleState:
+        """The worst: invalid, then failed, then inconclusive."""
+        found = {each.state for each in self.outcomes}
+        order = (RuleState.INVALID, RuleState.FAILED, RuleState.INCONCLUSIVE)
+        return next((state for state in order if state in found), RuleState.PASSED)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """`task_type=explain,difficulty=hard:pays off`.
+
+    Raises:
+        UsageError: it is not of that form.
+    """
+    strata, _, verdict = text.rpartition(":")
+    pairs = [part.partition("=") for part in strata.split(",")]
+    if verdict.strip() not in set(Verdict) or not all(name.strip() and value.strip() for name, _, value in pairs):
+        expected = f"STRATUM=VALUE,...:VERDICT, a verdict of {', '.join(Verdict)}"
+        raise UsageError("not a stratum and its verdict", got=shorten(text), expected=expected)
+    return Requirement({name.strip(): value.strip() for name, _, value in pairs}, Verdict(verdict.strip()))
+
+
+def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> BenefitGate:
+    """Judge a result.
+
+    Args:
+        result: of an experiment.
+        rules: what it must keep.
+        now: for its age, with a time zone.
+
+    Raises:
+        InputError: a rule names a stratum that the result does not have.
+    """
+    wrong = _wrong(result, rules, now)
+    if wrong:
+        return BenefitGate(tuple(wrong))
+    return BenefitGate((*(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules)))
+
+
+def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[RuleOutcome]:
+    """Why no rule is judged."""
+    found = [
+        RuleOutcome("the comparison is valid", RuleState.INVALID, each.message)
+        for each in result.validity
+        if each.is_void
+    ]
+    if not result.tasks:
+        found.append(RuleOutcome("the comparison is valid", RuleState.INVALID, "there is no task"))
+    n = min(len(rules.commit), len(result.commit))
+    if rules.commit and (not n or rules.commit[:n] != result.commit[:n]):
+        sentence = f"the result is of commit {result.commit[:12] or 'unknown'}"
+        found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
+    if rules.max_age is not None:
+        found += _too_old(result, rules.max_age, now)
+    return found
+
+
+def _too_old(result: BenefitResult, most: timedelta, now: datetime) -> list[RuleOutcome]:
+    rule = f"the result is at most {n_of(most.days, 'days')} old"
+    try:
+        made = datetime.fromisoformat(result.made_at).astimezone(UTC)
+    except ValueError:
+        return [RuleOutcome(rule, RuleState.INVALID, "it has no time")]
+    age = now - made
+    if age <= most:
+        return []
+    return [RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d}, {n_of(age.days, 'days')} ago")]
+
+
+def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
+    judged = [row for row in result.strata if row.kind is not StratumKind.ALL]
+    bad = [row for row in judged if row.verdict is verdict]
+    unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
+    rule = f"no stratum has the verdict {verdict.value}"
+    if bad:
+        return RuleOutcome(rule, RuleState.FAILED, "; ".join(f"{_name(row)}: {row.reason}" for row in bad))
+    if judged and len(unknown) == len(judged):
+        return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
+    left = f"; {len(unknown)} without enough data" if unknown else ""
+    return RuleOutcome(rule, RuleState.PASSED, f"none of {n_of(len(judged), 'strata')} has it{left}")
+
+
+def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
+    outcomes, problems = [], []
+    for each in rules.require:
+        label = ", ".join(each.stratum.values())
+        row = next((row for row in result.strata if row.stratum == each.stratum), None)
+        if row is None:
+            known = "; ".join(
+                dict.fromkeys(
+                    ", ".join(f"{k}={v}" for k, v in row.stratum.items()) for row in result.strata if row.stratum
+                )
+            )
+            problems.append(Problem("the result has no such stratum", got=label, expected=known))
+            continue
+        state = RuleState.FAILED
+        if row.verdict is each.verdict:
+            state = RuleState.PASSED
+        elif row.verdict is Verdict.INSUFFICIENT:
+            state = RuleState.INCONCLUSIVE
+        outcomes.append(RuleOutcome(f"{label}: {each.verdict.value}", state, f"{row.verdict.value}. {row.reason}"))
+    if problems:
+        raise InputError(problems)
+    return outcomes
+
+
+def _name(row: StratumResult) -> str:
+    return ", ".join(row.stratum.values())

@@ -1,0 +1,174 @@
+"""The report of an experiment, and the gate on its result."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.unit.benefit.test_result import PLAN_RECORD, T, absent, experiment, result
+from typer.testing import CliRunner
+
+from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
+from cranfield.cli.main import command_line
+from cranfield.errors import InputError, UsageError
+from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
+from cranfield.reporting import render
+from cranfield.reporting.document import VOID_STAMP, Table
+from cranfield.reporting.documents.benefit import benefit_document
+
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> BenefitResult:
+    """Eight tasks in two cells of four, with a rule that takes four as enough."""
+    folder = tmp_path_factory.mktemp("report")
+    return result(experiment(folder, plan={"rule": {"min_tasks": 4}}), absent)
+
+
+def with_verdicts(found: BenefitResult, *verdicts: Verdict) -> BenefitResult:
+    cells = [row for row in found.strata if row.kind is StratumKind.CELL]
+    changed = [row.model_copy(update={"verdict": verdict}) for row, verdict in zip(cells, verdicts, strict=True)]
+    return found.model_copy(update={"strata": (*changed, *(row for row in found.strata if row not in cells))})
+
+
+def test_no_blended_headline(found: BenefitResult) -> None:
+    document = benefit_document(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST))
+    verdict = document.verdict
+    assert verdict is not None
+    assert "1 pays off, 1 net cost" in verdict.sentence
+    assert [(fact.label, fact.text, fact.tone) for fact in verdict.facts] == [
+        ("locate, easy", "pays off", "good"),
+        ("explain, easy", "net cost", "bad"),
+    ]
+    names = [section.name for section in document.sections]
+    assert names.index("cell") < names.index("margin") < names.index("baseline_answerable") < names.index("all")
+
+
+def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None:
+    document = benefit_document(found)
+    table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
+    titles = [column.title for column in table.columns]
+    assert titles == [
+        *(
+            "task type",
+            "difficulty",
+            "n",
+            "Δ success",
+            "95 % CI",
+            "net tokens/task",
+            "95 % CI",
+            "Δ tool calls",
+            "verdict",
+        ),
+    ]
+    # q1, q3 (right in both arms), q5, q7 (right in the treatment alone): deltas 0, 0, 1, 1.
+    # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.
+    row = next(row for row in table.rows if row[0] == "locate")
+    assert row[2:6] == (4, "+50.0", "−41.9 to +100.0", "−500")
+
+
+def test_a_void_comparison_has_no_verdict_and_no_colours(found: BenefitResult, tmp_path: Path) -> None:
+    broken = result(experiment(tmp_path, preflight=({"ok": False, "message": "it serves another index"},)))
+    document = benefit_document(broken)
+    assert document.verdict is not None
+    assert document.verdict.name == "invalid"
+    assert "another index" in document.verdict.sentence
+    assert document.stamps == (VOID_STAMP,)
+    text = render(document, "text")
+    assert text.index("There is no verdict") < text.index("Verdicts")
+    assert 'class="good"' not in render(document, "html")
+    assert render(benefit_document(found), "text").count("no verdict") < text.count("no verdict")
+
+
+def test_losses_are_shown_and_link_transcripts(found: BenefitResult) -> None:
+    html = render(benefit_document(found, "report.transcripts.html"), "html")
+    assert found.losses
+    assert 'href="report.transcripts.html"' in html
+
+
+def test_hostile_text_is_escaped(found: BenefitResult) -> None:
+    hostile = found.model_copy(update={"arms": {**found.arms, T: "<script>alert(1)</script>"}, "name": "<img src=x>"})
+    html = render(benefit_document(hostile), "html")
+    assert "<script>alert(1)" not in html
+    assert "<img src=x>" not in html
+
+
+def test_json_is_the_result(found: BenefitResult) -> None:
+    assert BenefitResult.model_validate_json(render(benefit_document(found), "json")) == found
+
+
+def test_rows_for_other_programs(found: BenefitResult) -> None:
+    lines = render(benefit_document(found), "csv").splitlines()
+    assert lines[0].startswith("kind,stratum,tasks,seeds,verdict,quantity,value")
+    assert sum(line.startswith("cell,") for line in lines) == 2 * 10  # quantities of two cells
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "state"),
+    [
+        ((Verdict.PAYS_OFF, Verdict.NO_DIFFERENCE), RuleState.PASSED),
+        ((Verdict.PAYS_OFF, Verdict.NET_COST), RuleState.FAILED),
+    ],
+)
+def test_gate(found: BenefitResult, verdicts: tuple[Verdict, ...], state: RuleState) -> None:
+    assert judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW).state is state
+
+
+def test_gate_without_enough_data(found: BenefitResult) -> None:
+    rows = [row.model_copy(update={"verdict": Verdict.INSUFFICIENT}) for row in found.strata]
+    nothing = found.model_copy(update={"strata": tuple(rows)})
+    assert judge_result(nothing, BenefitRules(), NOW).state is RuleState.INCONCLUSIVE
+
+
+def test_gate_on_a_void_comparison_judges_nothing(found: BenefitResult, tmp_path: Path) -> None:
+    broken = result(experiment(tmp_path, preflight=({"ok": False},)))
+    gate = judge_result(broken, BenefitRules(), NOW)
+    assert {each.state for each in gate.outcomes} == {RuleState.INVALID}
+
+
+def test_gate_refuses_old_results_and_other_commits(found: BenefitResult) -> None:
+    dated = found.model_copy(update={"made_at": "2026-06-01T00:00:00Z", "commit": "abcdef0123"})
+    rules = BenefitRules(max_age=timedelta(days=92), commit="0123456")
+    assert [each.state for each in judge_result(dated, rules, NOW).outcomes] == [RuleState.INVALID] * 2
+    same = BenefitRules(max_age=timedelta(days=183), commit="abcdef0")
+    assert RuleState.INVALID not in {each.state for each in judge_result(dated, same, NOW).outcomes}
+
+
+def test_required_verdicts(found: BenefitResult) -> None:
+    required = parse_requirement("task_type=locate,difficulty=easy:pays off")
+    assert required == Requirement({"task_type": "locate", "difficulty": "easy"}, Verdict.PAYS_OFF)
+    rules = BenefitRules((), (required,))
+    assert judge_result(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST), rules, NOW).state is RuleState.PASSED
+    assert judge_result(with_verdicts(found, Verdict.NET_COST, Verdict.PAYS_OFF), rules, NOW).state is RuleState.FAILED
+    with pytest.raises(InputError, match="no such stratum"):
+        judge_result(found, BenefitRules((), (Requirement({"task_type": "none"}, Verdict.PAYS_OFF),)), NOW)
+    with pytest.raises(UsageError, match="not a stratum and its verdict"):
+        parse_requirement("pays off")
+
+
+def test_commands(tmp_path: Path) -> None:
+    run = experiment(tmp_path, plan={"rule": {"min_tasks": 4}, "success": {"by": "facts"}, "name": PLAN_RECORD["name"]})
+    runner = CliRunner()
+
+    def call(*arguments: object) -> Any:
+        words = ["benefit", *map(str, arguments)]
+        return runner.invoke(command_line(*words[:2]), words)
+
+    assert call("score", run).exit_code == 0
+    report = call("report", run, "--format", "json")
+    assert report.exit_code == 0, report.output
+    saved = tmp_path / "benefit_v1.0.json"
+    saved.write_text(report.stdout)
+    assert json.loads(report.stdout)["name"] == "trial"
+    junit = tmp_path / "gate.xml"
+    gate = call("gate", saved, "--require", "task_type=locate,difficulty=easy:pays off", "--junit", junit)
+    assert gate.exit_code == 1, gate.output
+    suite = ET.fromstring(junit.read_text()).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert "unknown verdict" in call("gate", saved, "--forbid", "cheap").output
