@@ -30,10 +30,18 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> BenefitResult:
     return result(experiment(folder, plan={"rule": {"min_tasks": 4}}), absent)
 
 
-def with_verdicts(found: BenefitResult, *verdicts: Verdict) -> BenefitResult:
-    cells = [row for row in found.strata if row.kind is StratumKind.CELL]
-    changed = [row.model_copy(update={"verdict": verdict}) for row, verdict in zip(cells, verdicts, strict=True)]
-    return found.model_copy(update={"strata": (*changed, *(row for row in found.strata if row not in cells))})
+def with_verdicts(found: BenefitResult, explain: Verdict, locate: Verdict) -> BenefitResult:
+    """The verdicts of both cells; all margins show no difference."""
+    verdicts = {"explain": explain, "locate": locate}
+    strata = [
+        row.model_copy(
+            update={
+                "verdict": verdicts[row.stratum["task_type"]] if row.kind is StratumKind.CELL else Verdict.NO_DIFFERENCE
+            }
+        )
+        for row in found.strata
+    ]
+    return found.model_copy(update={"strata": tuple(strata)})
 
 
 def test_no_blended_headline(found: BenefitResult) -> None:
@@ -42,8 +50,8 @@ def test_no_blended_headline(found: BenefitResult) -> None:
     assert verdict is not None
     assert "1 pays off, 1 net cost" in verdict.sentence
     assert [(fact.label, fact.text, fact.tone) for fact in verdict.facts] == [
-        ("locate, easy", "pays off", "good"),
-        ("explain, easy", "net cost", "bad"),
+        ("explain, easy", "pays off", "good"),
+        ("locate, easy", "net cost", "bad"),
     ]
     names = [section.name for section in document.sections]
     assert names.index("cell") < names.index("margin") < names.index("baseline_answerable") < names.index("all")
@@ -115,7 +123,7 @@ def test_rows_for_other_programs(found: BenefitResult) -> None:
         ((Verdict.PAYS_OFF, Verdict.NET_COST), RuleState.FAILED),
     ],
 )
-def test_gate(found: BenefitResult, verdicts: tuple[Verdict, ...], state: RuleState) -> None:
+def test_gate(found: BenefitResult, verdicts: tuple[Verdict, Verdict], state: RuleState) -> None:
     assert judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW).state is state
 
 
@@ -143,8 +151,8 @@ def test_required_verdicts(found: BenefitResult) -> None:
     required = parse_requirement("task_type=locate,difficulty=easy:pays off")
     assert required == Requirement({"task_type": "locate", "difficulty": "easy"}, Verdict.PAYS_OFF)
     rules = BenefitRules((), (required,))
-    assert judge_result(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST), rules, NOW).state is RuleState.PASSED
-    assert judge_result(with_verdicts(found, Verdict.NET_COST, Verdict.PAYS_OFF), rules, NOW).state is RuleState.FAILED
+    assert judge_result(with_verdicts(found, Verdict.NET_COST, Verdict.PAYS_OFF), rules, NOW).state is RuleState.PASSED
+    assert judge_result(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST), rules, NOW).state is RuleState.FAILED
     with pytest.raises(InputError, match="no such stratum"):
         judge_result(found, BenefitRules((), (Requirement({"task_type": "none"}, Verdict.PAYS_OFF),)), NOW)
     with pytest.raises(UsageError, match="not a stratum and its verdict"):
@@ -166,9 +174,12 @@ def test_commands(tmp_path: Path) -> None:
     saved.write_text(report.stdout)
     assert json.loads(report.stdout)["name"] == "trial"
     junit = tmp_path / "gate.xml"
-    gate = call("gate", saved, "--require", "task_type=locate,difficulty=easy:pays off", "--junit", junit)
-    assert gate.exit_code == 1, gate.output
+    gate = call("gate", saved, "--require", "task_type=locate,difficulty=easy:insufficient data", "--junit", junit)
+    assert gate.exit_code == 1, gate.output  # 500 tokens more in each of eight tasks, and no lift shown
     suite = ET.fromstring(junit.read_text()).find("testsuite")
     assert suite is not None
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [(case.get("name"), [each.tag for each in case]) for case in suite] == [
+        ("no stratum has the verdict net cost", ["failure"]),
+        ("locate, easy: insufficient data", []),
+    ]
     assert "unknown verdict" in call("gate", saved, "--forbid", "cheap").output
