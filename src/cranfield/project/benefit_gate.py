@@ -45,7 +45,7 @@ class BenefitRules:
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """A rule, and what came of it."""
+    """A rule and its state."""
 
     rule: str
     state: RuleState

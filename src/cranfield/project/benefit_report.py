@@ -23,7 +23,7 @@ def read_source(source: Path) -> tuple[BenefitResult, Path | None]:
     return (result_of(source), source) if source.is_dir() else (read_result(source), None)
 
 
-def transcripts_beside(html: Path) -> Path:
+def transcripts_file(html: Path) -> Path:
     """`report.transcripts.html` of `report.html`."""
     return html.with_suffix(".transcripts.html")
 

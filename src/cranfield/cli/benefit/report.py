@@ -22,11 +22,11 @@ def report_command(source: ResultArgument, *, output: FormatOption = Format.TEXT
     With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
     a second page beside it. Exit codes: 0; 4 the comparison is invalid.
     """
-    from cranfield.project.benefit_report import loss_transcripts, read_source, transcripts_beside
+    from cranfield.project.benefit_report import loss_transcripts, read_source, transcripts_file
     from cranfield.reporting.documents.benefit import benefit_document
 
     result, run = read_source(source)
-    page = transcripts_beside(html) if html is not None and run is not None and result.losses else None
+    page = transcripts_file(html) if html is not None and run is not None and result.losses else None
     document = benefit_document(result, "" if page is None else page.name)
     deliver(document, output, html, written=() if page is None or run is None else loss_transcripts(result, run, page))
     if result.is_void:

@@ -11,7 +11,18 @@ from cranfield.benefit.result import ArmMeans, BenefitResult, Estimate, StratumK
 from cranfield.numbers import MINUS, UNKNOWN, format_count, format_percent
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Figure, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.document import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Figure,
+    KeyValues,
+    Paragraph,
+    Section,
+    Swatch,
+    Table,
+)
 from cranfield.words import n_of
 
 _Number = float | int | None
@@ -184,17 +195,10 @@ def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
     last = ", ".join(f"{name} {format_percent(recalls[-1])}" for name, recalls in arms.items())
     title = "Gold lines read, by turn"
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
-    return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, Table(columns, rows, title))
+    table = Table(columns, rows, title)
+    legend: tuple[tuple[Swatch, str], ...] = tuple(zip(("good", "same"), arms, strict=False))
+    return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
-
-def _variance(result: BenefitResult) -> Section:
-    rows: list[tuple[Cell, ...]] = [
-        (each.quantity, each.between_tasks, each.within_tasks, each.icc, each.advice) for each in result.variance
-    ]
-    columns = (
-        *(Column("quantity"), Column("between tasks", "statistic"), Column("between seeds of a task", "statistic")),
-        *(Column("ICC", "value"), Column("advice")),
-    )
     caption = "Components of the variance; ICC: share that lies between tasks"
     return Section("variance", "More tasks or more seeds", (Table(columns, rows, caption, shown=None, wrap=True),))
 
