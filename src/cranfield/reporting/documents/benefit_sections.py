@@ -26,6 +26,8 @@ from cranfield.reporting.document import (
 from cranfield.words import n_of
 
 _Number = float | int | None
+COLOURS: tuple[Swatch, ...] = ("good", "same")
+"""Of the treatment and of the control."""
 
 
 def stratum_name(row: StratumResult) -> str:
@@ -196,9 +198,18 @@ def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
     title = "Gold lines read, by turn"
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
     table = Table(columns, rows, title)
-    legend: tuple[tuple[Swatch, str], ...] = tuple(zip(("good", "same"), arms, strict=False))
+    legend: tuple[tuple[Swatch, str], ...] = tuple(zip(COLOURS, arms, strict=False))
     return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
+
+def _variance(result: BenefitResult) -> Section:
+    rows: list[tuple[Cell, ...]] = [
+        (each.quantity, each.between_tasks, each.within_tasks, each.icc, each.advice) for each in result.variance
+    ]
+    columns = (
+        *(Column("quantity"), Column("between tasks", "statistic"), Column("between seeds of a task", "statistic")),
+        *(Column("ICC", "value"), Column("advice")),
+    )
     caption = "Components of the variance; ICC: share that lies between tasks"
     return Section("variance", "More tasks or more seeds", (Table(columns, rows, caption, shown=None, wrap=True),))
 
