@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from cranfield.codecheck.deprecations import Deprecation, packaged_deprecations, read_deprecations
+from cranfield.codecheck.deprecations import Deprecation, packaged_deprecations
 from cranfield.codecheck.external import PRESETS, ExternalChecker
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.report import Checker, Target
@@ -22,17 +22,15 @@ BY_PRESET: Mapping[str, CheckerSettings] = {
 """Languages whose checker is a preset when nothing else is configured."""
 
 
-def checker_for(target: Target, configured: Mapping[str, CheckerSettings], folder: Path = Path()) -> Checker:
+def checker_for(target: Target, configured: Mapping[str, CheckerSettings]) -> Checker:
     """The checker of a language.
 
     Args:
         target: of the code.
         configured: checkers that are commands, by language; they come before those of the package.
-        folder: of the plan, to which paths of maps are relative.
 
     Raises:
         UnknownNameError: the language has no checker.
-        ConfigError: a configured map of deprecated symbols cannot be read.
     """
     language = target.language
     if language == PYTHON and language not in configured:
@@ -40,7 +38,7 @@ def checker_for(target: Target, configured: Mapping[str, CheckerSettings], folde
     if language not in configured and language not in BY_PRESET:
         raise UnknownNameError.among("language of a checker", language, {*configured, *BY_PRESET, PYTHON})
     settings = configured.get(language) or BY_PRESET[language]
-    return ExternalChecker(with_preset(settings), partial(current_symbol, _deprecations(language, settings, folder)))
+    return ExternalChecker(with_preset(settings), partial(current_symbol, _deprecations(language, settings)))
 
 
 def current_symbol(entries: Sequence[Deprecation], symbol: str, target: Target) -> str:
@@ -61,9 +59,9 @@ def _base(symbol: str) -> str:
     return symbol.partition("(")[0].strip("`")
 
 
-def _deprecations(language: str, settings: CheckerSettings, folder: Path) -> Sequence[Deprecation]:
+def _deprecations(language: str, settings: CheckerSettings) -> Sequence[Deprecation]:
     if settings.deprecations is not None:
-        return read_deprecations(folder / settings.deprecations).entries
+        return settings.deprecations
     return packaged_deprecations(language).entries if language in BY_PRESET else ()
 
 

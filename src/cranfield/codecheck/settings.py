@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from cranfield.codecheck.deprecations import Deprecation
 from cranfield.codecheck.report import Check
 
 
@@ -71,8 +71,8 @@ class CheckerSettings(_Strict):
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     memory_mb: Annotated[int, Field(ge=64)] | None = None
     """Of the address space of each process, where the operating system has such a limit; None: none."""
-    deprecations: Path | None = None
-    """Map of deprecated symbols, relative to the plan, in the place of that of the package."""
+    deprecations: tuple[Deprecation, ...] | None = None
+    """Deprecated symbols with a current alternative, in the place of the map of the package."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

@@ -106,22 +106,19 @@ def test_what_is_deprecated_and_not_in_the_map_is_a_note():
 
 
 @pytest.mark.usefixtures("swiftc")
-def test_a_map_of_a_plan_takes_the_place_of_that_of_the_package(tmp_path: Path):
-    entry = {
-        "symbol": "Old.obscure()",
-        "since": "12.0",
-        "platform": "macos",
-        "current": "clear()",
-        "source": "the manual",
-    }
-    written = {"cranfield_deprecations": 1, "language": "swift", "entries": [entry]}
-    (tmp_path / "map.json").write_text(json.dumps(written), encoding="utf-8")
-    settings = CheckerSettings(preset="swiftc", deprecations=Path("map.json"))
-    checker = checker_for(MACOS_14, {"swift": settings}, tmp_path)
+def test_entries_of_a_plan_take_the_place_of_the_map_of_the_package():
+    entry = {"symbol": "Old.obscure()", "since": "12.0", "platform": "macos", "current": "clear()", "source": "manual"}
     files = {"main.swift": "obscure()\nlet c = NSURLConnection()\n"}
-    found = asyncio.run(checker.check(files, MACOS_14)).findings
+    found = check(files, deprecations=[entry]).findings
     assert [(each.line, each.symbol, each.current) for each in found] == [(1, "obscure()", "clear()")]
-    assert asyncio.run(checker.check(files, Target("swift", "macos", "11.0"))).findings == ()
+    assert check(files, Target("swift", "macos", "11.0"), deprecations=[entry]).findings == ()
+
+
+def test_the_memory_of_a_checker_is_limited():
+    command = [sys.executable, "-S", "-c", "bytearray(2 << 30)"]
+    report = check({"a": ""}, Target("lua"), preset="", command=command, line="x", memory_mb=512)
+    assert set(report.states.values()) == {CheckState.MISSING}
+    assert "Traceback" in report.notes[0]
 
 
 @pytest.mark.usefixtures("swiftc")
