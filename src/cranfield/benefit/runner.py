@@ -75,6 +75,7 @@ async def run_cells(
     pending = runner.pending()
     if pending:
         await check_tools(folder, agents)
+    runner.charge_preflights()
     for _ in range(runner.plan.attempts):
         if not pending or runner.stopped:
             break
@@ -119,6 +120,12 @@ class _Runner:
         if self.plan.agent.kind not in KEEPS_ANSWERS:
             for _ in range(self.folder.n_interrupted()):
                 self.budget.spent.add(self._used(None))
+
+    def charge_preflights(self) -> None:
+        """Count the requests that measured the schemas of tools."""
+        for record in self.folder.preflights():
+            if record.usage is not None:
+                self.budget.spent.add(self._used(record.usage))
 
     def pending(self) -> list[CellKey]:
         """Cells without an end, in the planned order."""

@@ -178,6 +178,16 @@ def test_limits_and_failures_have_their_end_and_their_name(
     assert cell.transcript["messages"]
 
 
+@pytest.mark.parametrize(("requests", "end"), [(1, CellEnd.SECONDS), (2, CellEnd.INFRASTRUCTURE)])
+def test_time_that_went_by_in_repeated_requests_is_no_failure_of_the_agent(
+    agents: Agents, requests: int, end: CellEnd
+) -> None:
+    step = replace(call("search", pattern="x"), usage=replace(USAGE, requests=requests))
+    with agents(lambda _: step, limits={"seconds": 0.001}) as (found, _):
+        cell = run(found)
+    assert (cell.end, cell.error) == (end, "" if end is CellEnd.SECONDS else CellError.REQUEST_TIMEOUT)
+
+
 def test_an_interrupted_run_is_not_paid_again_and_no_other_run_gets_its_answers(agents: Agents) -> None:
     script = steps(call("search", pattern="append"), ANSWER)
     with agents(script) as (found, source):
