@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
@@ -23,9 +17,9 @@ from cranfield.judging.store.schema import Action, ItemState, Role
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import SaveRequest
 
+from .served import check_page, new_page, serving, sign_in
+
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
-SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
-"""Folder for pictures of every page, to be looked at."""
 PASSWORD = "a long sentence of words"
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
 FACTS = [
@@ -81,15 +75,7 @@ class Served:
     messages: list[str] = field(default_factory=list)
 
     def page(self, name: str) -> Page:
-        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
-        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
-        page.goto(f"{self.address}/sign-in")
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"{self.address}/")
-        return page
+        return sign_in(new_page(self.browser, self.messages), self.address, name, PASSWORD)
 
 
 @pytest.fixture(scope="module")
@@ -104,48 +90,9 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for name, role in (("ann", Role.RATER), ("bob", Role.RATER), ("lee", Role.ADMIN)):
         account = store.people.add(name, role, password_hash=QUICK)
         store.people.join(book.id, account.id)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "cranfield",
-        "serve",
-        "--accounts",
-        "--port",
-        str(port),
-        "--db",
-        str(folder / "books.db"),
-    ]
-    log = folder / "server.log"  # a pipe that is not read would stop the server
-    with log.open("w") as lines:
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=lines, text=True, env={**os.environ, "XDG_DATA_HOME": str(folder)}
-        )
-    line = server.stdout.readline()
-    assert line == f"Serving at http://127.0.0.1:{port}/\n", log.read_text(encoding="utf-8")
-    yield Served(line.split()[-1].rstrip("/"), store, browser)
-    store.close()
-    server.terminate()
-    server.communicate(timeout=30)
-    assert not re.search(r'"level": "error"|Traceback', log.read_text(encoding="utf-8"))
-
-
-def check(page: Page, name: str) -> None:
-    """Axe finds nothing at desk and phone width, by day and by night, and the page does not scroll sideways."""
-    page.wait_for_load_state("load")
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
-        found = Axe().run(page, options={"resultTypes": ["violations"]})
-        assert found.violations_count == 0, found.generate_report()
-        if SCREENSHOTS:
-            page.screenshot(path=Path(SCREENSHOTS) / f"golden-{name}-{width}.png", full_page=True)
-    page.emulate_media(color_scheme="dark")
-    assert Axe().run(page, options={"runOnly": ["color-contrast"]}).violations_count == 0
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 1280, "height": 900})
+    with serving(folder, folder / "books.db") as address:
+        yield Served(address, store, browser)
+        store.close()
 
 
 def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
@@ -154,7 +101,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     expect(page.get_by_role("heading", name="Cited lines")).to_be_visible()
     left, right = page.locator("#answer").bounding_box(), page.locator("#sources").bounding_box()
     assert right["x"] > left["x"] + left["width"]  # side by side
-    check(page, "review")
+    check_page(page, "golden-review")
     page.set_viewport_size({"width": 390, "height": 900})
     places = [page.locator(name).bounding_box()["y"] for name in ("#answer", "#sources", "#decide")]
     assert places == sorted(places)  # stacked
@@ -175,7 +122,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     page.get_by_role("button", name="Show changes").focus()
     page.keyboard.press("Enter")
     expect(page.locator("ins")).to_have_text("It is configured.")
-    check(page, "changes")
+    check_page(page, "golden-changes")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("status")).to_have_text("Saved. This is the next item.")
     (row,) = served.store.reading.item(item).ratings
@@ -188,7 +135,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     served.store.log.save(SaveRequest(book, item, bob, Action.GRADE, "bob 1", 1))
     lead = served.page("lee")
     lead.goto(f"{served.address}/books/golden/adjudicate")
-    check(lead, "decide")
+    check_page(lead, "golden-decide")
     lead.get_by_role("link", name="Begin with this decision").first.focus()
     lead.keyboard.press("Enter")
     lead.wait_for_url(re.compile("start=1"))
@@ -203,5 +150,5 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     assert served.store.reading.item(item).state == ItemState.ADJUDICATED
     lead.goto(f"{served.address}/books/golden/items/{item}")
     expect(lead.get_by_text("lee decided")).to_be_visible()
-    check(lead, "record")
+    check_page(lead, "golden-record")
     assert served.messages == []

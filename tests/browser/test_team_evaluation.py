@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,8 +19,8 @@ from cranfield.judging.store.store import Store
 from cranfield.server.passwords import hash_password
 from cranfield.service.requests import CompareRequest
 
+from .served import check_page, new_page, serving, sign_in
 from .test_judging_page import all_saved, grade
-from .test_team_pages import check
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 PASSWORD = "a long sentence of words"
@@ -43,15 +39,7 @@ class Served:
 
     def page(self, name: str, path: str) -> Page:
         """A browser in which an account has signed in, at a page."""
-        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
-        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
-        page.goto(f"{self.address}/sign-in?next={path}")
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"{self.address}{path}")
-        return page
+        return sign_in(new_page(self.browser, self.messages), self.address, name, PASSWORD, path)
 
 
 def account(store: Store, name: str, role: Role) -> AccountInfo:
@@ -60,9 +48,6 @@ def account(store: Store, name: str, role: Role) -> AccountInfo:
 
 @pytest.fixture
 def served(browser: Browser, tmp_path: Path) -> Iterator[Served]:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
     with closing(open_store(tmp_path / "books.db")) as store:
         account(store, "alex", Role.ADMIN)
         lead = account(store, "lee", Role.LEAD)
@@ -71,25 +56,8 @@ def served(browser: Browser, tmp_path: Path) -> Iterator[Served]:
         shop = make_shop(store, tmp_path, lead.id)
         (tmp_path / "workbench.yaml").write_text("tunable: {shop: {params.boost: [1, 2]}}\n")
         files = [str(tmp_path / "cranfield.yaml"), "--workbench", str(tmp_path / "workbench.yaml")]
-        command = [sys.executable, "-m", "cranfield", "serve", *files, "--accounts", "--port", str(port)]
-        log = tmp_path / "server.log"  # a pipe that is not read would stop the server
-        with log.open("w") as lines:
-            server = subprocess.Popen(
-                [*command, "--db", str(tmp_path / "books.db")],
-                stdout=subprocess.PIPE,
-                stderr=lines,
-                text=True,
-                env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
-            )
-        try:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            assert line, log.read_text(encoding="utf-8")
-            address = line.split()[-1].rstrip("/")
+        with serving(tmp_path, tmp_path / "books.db", files) as address:
             yield Served(address, store, shop, browser, [])
-        finally:
-            server.terminate()
-            server.communicate(timeout=30)
 
 
 def evaluation_page(page: Page) -> int:
@@ -118,7 +86,7 @@ def judge(served: Served, name: str, given: dict[str, str]) -> None:
 
 def test_the_day_of_a_team(served: Served) -> None:
     lead = served.page("lee", "/evaluations/new")
-    check(lead, "new-evaluation")
+    check_page(lead, "new-evaluation")
     lead.fill("#keywords", "red shoes\n\nboots\nred shoes\n")
     lead.fill("#name", "shoes")
     lead.fill("#k", "4")
@@ -143,7 +111,7 @@ def test_the_day_of_a_team(served: Served) -> None:
     expect(lead.locator("#live")).to_contain_text("83 % 5 of 6", timeout=DONE_MS)
     assert cells(lead, "P@4") == ["0.4167", "2", "0", "83 % 5 of 6", "17 % 1 of 6", "binary"]
     expect(lead.locator("#live").get_by_role("button", name="CSV").first).to_be_visible()  # also after an update
-    check(lead, "evaluation-judged")
+    check_page(lead, "evaluation-judged")
 
     served.shop.answers(red_shoes="eab", boots="xy")
     lead.get_by_role("link", name="Run again").click()
@@ -180,10 +148,10 @@ def test_a_hole_is_graded_with_a_key_where_it_is_seen(served: Served) -> None:
     job = jobs.wait(jobs.submit(CompareRequest(baseline=found[0], candidate=found[1])).id, DONE_MS / 1000)
     base = f"{served.address}/comparisons/{job.results[0]}"
     lead.goto(f"{base}/queries/q1")
-    check(lead, "holes")
+    check_page(lead, "holes")
     grade_page = lead.context.new_page()
     grade_page.goto(f"{base}/grade?query=q1&doc=c&side=candidate")
-    check(grade_page, "grade-hole")
+    check_page(grade_page, "grade-hole")
     grade_page.close()
     lead.get_by_role("link", name="Grade c").click()
     dialog = lead.get_by_role("dialog")
@@ -197,7 +165,7 @@ def test_a_hole_is_graded_with_a_key_where_it_is_seen(served: Served) -> None:
     lead.keyboard.press("Escape")
     lead.goto(base)
     expect(lead.locator("#new-grades")).to_contain_text("1 new grade")
-    check(lead, "comparison-new-grades")
+    check_page(lead, "comparison-new-grades")
     lead.get_by_role("button", name="Recompute with the new grades").click()
     lead.wait_for_url(re.compile(r"done=recomputed"), timeout=DONE_MS)
     assert served.messages == []
@@ -205,19 +173,19 @@ def test_a_hole_is_graded_with_a_key_where_it_is_seen(served: Served) -> None:
 
 def test_pages_of_systems(served: Served) -> None:
     lead = served.page("lee", "/systems")
-    check(lead, "systems")
+    check_page(lead, "systems")
     lead.get_by_role("link", name="shop").click()
-    check(lead, "system")
+    check_page(lead, "system")
     lead.fill("#query", "red shoes")
     lead.select_option("select[name='set:params.boost']", "2")
     lead.get_by_role("button", name="Ask").click()
     expect(lead.get_by_role("heading", name="Side by side")).to_be_visible(timeout=DONE_MS)
-    check(lead, "system-probed")
+    check_page(lead, "system-probed")
     lead.fill("#variant", "turned")
     lead.select_option("select[name='set:params.boost']", "2")
     lead.get_by_role("button", name="Keep as a variant").click()
     expect(lead.get_by_role("link", name="turned")).to_be_visible()
-    check(lead, "system-variants")
+    check_page(lead, "system-variants")
     lead.get_by_role("button", name="Compare with the config on the test set").click()
     lead.wait_for_url(re.compile(r"/comparisons/\d+"), timeout=DONE_MS)
     expect(lead.get_by_role("heading", level=1)).to_contain_text("tried: boost=2")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
@@ -24,10 +19,10 @@ from cranfield.judging.store.schema import Action, ItemState
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import CallRow, ItemFilter, SaveRequest
 
+from .served import check_page, new_page, serving, sign_in
+
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
-SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
-"""Folder for pictures of every page, to be looked at."""
 
 
 @dataclass
@@ -42,20 +37,12 @@ class Served:
     pages: dict[str, Page] = field(default_factory=dict)
 
     def new(self) -> Page:
-        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        page.on("console", lambda message: self.messages.append(f"{page.url} {message.text}"))
-        page.on("pageerror", lambda error: self.messages.append(f"{page.url} {error}"))
-        return page
+        return new_page(self.browser, self.messages)
 
     def page(self, name: str) -> Page:
         """A browser in which an account has signed in by the form."""
         if name not in self.pages:
-            self.pages[name] = page = self.new()
-            page.goto(f"{self.address}/sign-in")
-            page.fill("#name", name)
-            page.fill("#password", self.password)
-            page.keyboard.press("Enter")
-            page.wait_for_url(f"{self.address}/")
+            self.pages[name] = sign_in(self.new(), self.address, name, self.password)
         return self.pages[name]
 
     def waiting(self) -> list[int]:
@@ -75,38 +62,10 @@ def served(
     folder = tmp_path_factory.mktemp("served")
     path = folder / "books.db"
     shutil.copy(make_once("team", lambda made: books.fill(made / "books.db")) / "books.db", path)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    command = [sys.executable, "-m", "cranfield", "serve", "--accounts", "--port", str(port), "--db", str(path)]
-    environment = {**os.environ, "XDG_DATA_HOME": str(folder)}
-    log = folder / "server.log"  # a pipe that is not read would stop the server
-    with log.open("w") as lines:
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True, env=environment)
-    line = server.stdout.readline()
-    assert line == f"Serving at http://127.0.0.1:{port}/\n", log.read_text(encoding="utf-8")
     store = open_store(path)
-    yield Served(line.split()[-1].rstrip("/"), store, books.PASSWORD, browser)
-    store.close()
-    server.terminate()
-    server.communicate(timeout=30)
-    assert not re.search(r'"level": "error"|Traceback', log.read_text(encoding="utf-8"))
-
-
-def check(page: Page, name: str) -> None:
-    """Axe finds nothing at desk and phone width, and the page does not scroll sideways."""
-    page.wait_for_load_state("load")  # after a click the text is there before its stylesheets are
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
-        found = Axe().run(page, options={"resultTypes": ["violations"]})
-        assert found.violations_count == 0, found.generate_report()
-        if SCREENSHOTS:
-            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{width}.png", full_page=True)
-    page.emulate_media(color_scheme="dark")
-    assert Axe().run(page, options={"runOnly": ["color-contrast"]}).violations_count == 0
-    page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": 1280, "height": 900})
+    with serving(folder, path) as address:
+        yield Served(address, store, books.PASSWORD, browser)
+        store.close()
 
 
 PAGES = {
@@ -129,7 +88,7 @@ def test_axe_finds_nothing(served: Served, name: str) -> None:
     who, path = PAGES[name]
     page = served.page(who)
     page.goto(served.address + path)
-    check(page, name)
+    check_page(page, name)
 
 
 def test_axe_finds_nothing_before_the_sign_in_and_on_one_item_and_call(served: Served) -> None:
@@ -144,11 +103,11 @@ def test_axe_finds_nothing_before_the_sign_in_and_on_one_item_and_call(served: S
     page = served.new()
     for name, path in {"sign-in": "/sign-in", "join": f"/join/{raw}"}.items():
         page.goto(served.address + path)
-        check(page, name)
+        check_page(page, name)
     page = served.page("lee")
     for name, path in {"item": f"/books/shop/items/{item}", "call": f"/books/shop/calls?call={call}"}.items():
         page.goto(served.address + path)
-        check(page, name)
+        check_page(page, name)
 
 
 def test_a_wrong_password_and_a_page_after_the_sign_in(served: Served) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +15,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 from cranfield.judging.store.database import open_store
 from cranfield.service.service import Service, open_service
 
+from .served import SCREENSHOTS, new_page, serving, sign_in
+
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
-SCREENSHOTS = os.environ.get("CRANFIELD_SCREENSHOTS")
-"""Folder for pictures of every page, to be looked at."""
 FIRST_PAINT = "(performance.getEntriesByName('first-contentful-paint')[0] || {startTime: 0}).startTime"
 
 
@@ -62,41 +58,15 @@ def workbench(
     service = open_service(store)
     ids = books.fill(service, folder)
     service.jobs.cancel(ids["queued"])  # the server would work on it
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "cranfield",
-        "serve",
-        "--accounts",
-        "--port",
-        str(port),
-        "--db",
-        store.database.where,
-    ]
-    environment = {**os.environ, "XDG_DATA_HOME": str(folder)}
-    log = (folder / "server.log").open("w")  # a pipe that is not read would stop the server
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
-    line = server.stdout.readline()
-    assert f"http://127.0.0.1:{port}" in line, (folder / "server.log").read_text(encoding="utf-8")
-    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-    made = Workbench(f"http://127.0.0.1:{port}", service, ids, page)
-    page.on("console", lambda message: made.messages.append(f"{page.url} {message.text}"))
-    page.on("pageerror", lambda error: made.messages.append(f"{page.url} {error}"))
-    page.on("request", lambda request: made.requests.append(request.url))
-    page.goto(f"{made.address}/sign-in")
-    page.fill("#name", "lee")
-    page.fill("#password", team.PASSWORD)
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"{made.address}/")
-    yield made
-    page.context.close()
-    store.close()
-    server.terminate()
-    server.communicate(timeout=30)
-    log.close()
+    messages: list[str] = []
+    with serving(folder, store.database.where) as address:
+        page = new_page(browser, messages)
+        made = Workbench(address, service, ids, page, messages)
+        page.on("request", lambda request: made.requests.append(request.url))
+        sign_in(page, address, "lee", team.PASSWORD)
+        yield made
+        page.context.close()
+        store.close()
 
 
 def test_every_page_at_two_widths(workbench: Workbench, books: ModuleType) -> None:
