@@ -54,7 +54,7 @@ def transcripts_page(records: Iterable[Mapping[str, Any]], title: str = "Transcr
     failed = sum(not agent.answered for agent in agents)
     subtitle = [
         f"{n_of(len(rows), 'records', format_count)}, {n_of(len(agents), 'agents', format_count)}",
-        f"{n_of(sum(row.n_requests for row in rows), 'requests', format_count)}, {n_of(sum(row.n_calls for row in rows), 'calls', format_count)} of tools",
+        f"{_requests(_sum([row.n_requests for row in rows]))}, {n_of(sum(row.n_calls for row in rows), 'calls', format_count)} of tools",
         f"{format_count(failed)} without an answer",
     ]
     return static_page("transcripts", title=title, subtitle=subtitle, records=rows, made_by=f"Cranfield {__version__}")
@@ -89,7 +89,7 @@ class _Agent:
     system: Markup
     turns: Sequence[_Turn]
     failure: str
-    n_requests: int
+    n_requests: int | None
     n_calls: int
     n_tokens: int | None
 
@@ -101,8 +101,8 @@ class _Row:
     agents: Sequence[_Agent]
 
     @property
-    def n_requests(self) -> int:
-        return sum(agent.n_requests for agent in self.agents)
+    def n_requests(self) -> int | None:
+        return _sum([agent.n_requests for agent in self.agents])
 
     @property
     def n_calls(self) -> int:
@@ -110,7 +110,7 @@ class _Row:
 
     @property
     def requests(self) -> str:
-        return format_count(self.n_requests)
+        return _count(self.n_requests)
 
     @property
     def calls(self) -> str:
@@ -118,33 +118,32 @@ class _Row:
 
     @property
     def tokens(self) -> str:
-        known = [agent.n_tokens for agent in self.agents]
-        return _tokens(None if None in known else sum(each or 0 for each in known))
+        return _count(_sum([agent.n_tokens for agent in self.agents]))
 
 
 def _agent(record: Mapping[str, Any], anchor: str) -> _Agent:
     usage, end, failure = record["usage"], str(record["end"]), record["failure"]
-    n_requests, n_calls = int(record["turns"]), len(record["uses"])
+    n_requests, n_calls = record["turns"], len(record["uses"])
     tokens = None if usage["input"] is None or usage["output"] is None else usage["input"] + usage["output"]
     times = [f"{key} {record[key]}" for key in ("attempt", "vote") if record.get(key, 1) != 1]
     about = [
         ("model", printable(str(record["model"]))),
         ("reported as", printable(first_of(record["models"])) or "not reported"),
         ("tools", printable(", ".join(record["tools"])) or "none"),
-        ("tokens in", _tokens(usage["input"])),
-        ("from the cache", _tokens(usage["cache_read"])),
-        ("tokens out", _tokens(usage["output"])),
-        ("time", f"{float(record['wall_s']):.1f} s, of which {float(record['model_s']):.1f} s in requests"),
+        ("tokens in", _count(usage["input"])),
+        ("from the cache", _count(usage["cache_read"])),
+        ("tokens out", _count(usage["output"])),
+        ("time", f"{_seconds(record['wall_s'], 1)}, of which {_seconds(record['model_s'], 1)} in requests"),
     ]
     return _Agent(
         name=printable(", ".join([str(record["role"]), *times])),
         anchor=anchor,
         end=end,
         answered=end == ANSWERED,
-        summary=f"{end}, {n_of(n_requests, 'requests')}, {n_of(n_calls, 'calls')} of tools, {_tokens(tokens)} tokens",
+        summary=f"{end}, {_requests(n_requests)}, {n_of(n_calls, 'calls')} of tools, {_count(tokens)} tokens",
         about=about,
         system=_text(str(record["system"])),
-        turns=_turns(record["messages"], record["uses"]),
+        turns=_turns(record["messages"], record["uses"], "message" if "agent" in record else "request"),
         failure="" if failure is None else f"{capitalised(str(failure['kind']))}: {printable(str(failure['message']))}",
         n_requests=n_requests,
         n_calls=n_calls,
@@ -152,8 +151,8 @@ def _agent(record: Mapping[str, Any], anchor: str) -> _Agent:
     )
 
 
-def _turns(messages: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> list[_Turn]:
-    """Messages in order, each call with its result and what it read."""
+def _turns(messages: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]], step: str) -> list[_Turn]:
+    """Messages in order, each call with its result and what it read; `step` is what a message of the model is called."""
     turns: list[_Turn] = []
     left, number = list(uses), 0
     for place, message in enumerate(messages):
@@ -166,7 +165,7 @@ def _turns(messages: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, An
             result = messages[at]["text"] if at < len(messages) and messages[at]["role"] == "tool" else None
             use = left.pop(0) if left and left[0]["turn"] == number and result is not None else None
             calls.append(_call(call, result, use))
-        label = f"{_LABELS[role]}, request {number}" if role == "assistant" else _LABELS[role]
+        label = f"{_LABELS[role]}, {step} {number}" if role == "assistant" else _LABELS[role]
         turns.append(_Turn(role, label, text, calls))
     return turns
 
@@ -177,7 +176,7 @@ def _call(call: Mapping[str, Any], result: str | None, use: Mapping[str, Any] | 
         is_error = bool(use["is_error"])
         places = [f"{each['path']}:{each['start']}-{each['end']}" for each in use["reads"]]
         read = f"read {first_of(places, 8)}" if places else "showed no lines"
-        note = f"step {int(use['step'])}, {float(use['wall_s']):.2f} s, {'error' if is_error else read}"
+        note = f"step {int(use['step'])}, {'' if use['wall_s'] is None else _seconds(use['wall_s'], 2) + ', '}{'error' if is_error else read}"
     elif result is not None:
         note = "not run: no more calls were allowed"
     shown = None if result is None else str(result)
@@ -213,5 +212,19 @@ def _text(text: str) -> Markup:
     return Markup("<wbr>").join(plain[at : at + _PIECE] for at in range(0, len(plain), _PIECE))
 
 
-def _tokens(number: int | None) -> str:
+def _count(number: int | None) -> str:
     return "unknown" if number is None else format_count(number)
+
+
+def _requests(number: int | None) -> str:
+    return "an unknown number of requests" if number is None else n_of(number, "requests", format_count)
+
+
+def _seconds(number: float | None, digits: int) -> str:
+    return "unknown" if number is None else f"{float(number):.{digits}f} s"
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    """None: one of them is not known."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None

@@ -402,7 +402,7 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
         (NOTHING, SAME, 0.001, Verdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
         (NOTHING, UNKNOWN, 0.001, Verdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
         (NOTHING, CONSTANT, 0.001, Verdict.NET_COST, "net tokens a task −500, adjusted p .0156;"),
-        (FEW, SAVES, 0.0, Verdict.INSUFFICIENT, "Tasks with a success in both arms: 4; the rule asks for 5."),
+        (FEW, SAVES, 0.0, Verdict.INSUFFICIENT, "Tasks whose success is decided in both arms: 4; the rule asks for 5."),
     ],
 )
 def test_the_rule_of_the_verdict(success, tokens, p_loss, verdict, says):

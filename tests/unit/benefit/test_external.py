@@ -15,14 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader, as_toml
 from cranfield.benefit.external.command import PathsReader
+from cranfield.benefit.external.events import Events
 from cranfield.benefit.external.isolation import make_place
 from cranfield.benefit.external.network import network_problem
+from cranfield.benefit.external.transcript import transcript_fields
 from cranfield.benefit.external.wire import offered_tools, response_of
 from cranfield.benefit.plan import ArmRole, BenefitPlan, OutputPaths, ToolServer
 from cranfield.benefit.records import CellEnd, CellUsage, PreflightRecord, ToolCount
@@ -30,6 +33,7 @@ from cranfield.benefit.tasks import Task
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, UsageError
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.reporting.transcripts import transcripts_page
 
 from .models_server import CACHED, INPUT, OUTPUT, REASONING, ModelServer, model_server, says
 
@@ -114,6 +118,25 @@ def test_a_command_that_codex_could_not_start_is_an_error() -> None:
     item = {"id": "i", "type": "command_execution", "command": "cat a", "status": "failed", "exit_code": 127}
     assert read(CodexReader(), {"type": "item.completed", "item": item}).tool_counts == {"shell": ToolCount(error=1)}
     assert read(CodexReader(), {"type": "turn.failed", "error": {"message": "stream"}}).error == "stream"
+
+
+def test_a_transcript_has_each_result_after_its_call_and_the_answer_last() -> None:
+    events = Events(answer="It is there.")
+    events.say("I look twice.")
+    events.call("a", "find", {"query": "x"})
+    events.call("b", "find", {"query": "y"})
+    events.call("c", "find", {"query": "z"})
+    events.result("b", "second", is_error=False)
+    events.result("a", "first", is_error=True)
+    usage = CellUsage(wall_s=2.0)  # neither tokens nor requests are known
+    fields = transcript_fields(events, "Where?", usage, {"b": [Read("a.py", 1, 2)]}, CellEnd.ANSWERED, (None, ""))
+    texts = [message["text"] for message in fields["messages"]]
+    assert texts == ["Where?", "I look twice.", "", "first", "", "second", "", "It is there."]
+    assert [(use["step"], use["turn"], use["is_error"]) for use in fields["uses"]] == [(1, 2, True), (2, 3, False)]
+    named = {"query_id": "q1", "role": "control", "model": "m", "models": [], "system": "", "agent": "command"}
+    html = transcripts_page([named | json.loads(json.dumps(fields))])
+    notes = ("step 1, error", "step 2, read a.py:1-2", "the model, message 5", "an unknown number of requests", "2.0 s")
+    assert not [words for words in (*notes, "of which unknown in requests") if words not in html]
 
 
 def test_a_limit_of_claude_code_itself_is_an_end_and_no_crash() -> None:
@@ -233,6 +256,9 @@ def test_a_run_is_counted_from_the_requests_and_delivery_from_what_they_offer(
         "tool",
     ]
     assert cell.transcript["system"] == "Be brief.\n\nAsk it first."
+    html = transcripts_page([{**cell.transcript, "query_id": "t1", "role": "treatment"}])
+    for words in ("answered, ", "Let me look.", "read store.py:1-2", "def add(item):", "reported as"):
+        assert words in html
 
 
 def test_an_agent_sees_a_place_of_its_own_and_no_key(

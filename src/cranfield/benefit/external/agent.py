@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from cranfield.agents.budget import PriceList
+from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import SchemaTax, ToolPreflight, run_delivery
@@ -20,6 +21,7 @@ from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
 from cranfield.benefit.external.isolation import Place, make_place
 from cranfield.benefit.external.job import Job, Launch, Preset, ServerEntry, entry_of
 from cranfield.benefit.external.network import without_network
+from cranfield.benefit.external.transcript import transcript_fields
 from cranfield.benefit.mcp_tools import McpTools
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines
@@ -187,6 +189,10 @@ class ExternalAgent:
         has_answer = bool(events.answer.strip()) or (task.coding is not None and bool(files))
         end, error, message = _end(watched, events, gateway, delivery, has_answer=has_answer)
         usage = _usage(watched, events, gateway)
+        reads = (
+            {id_: self.shown.find(call.text) for id_, call in events.calls.items()} if self.shown is not None else {}
+        )
+        fields = transcript_fields(events, task.prompt, usage, reads, end, (error, message))
         return CellRun(
             end=end,
             error="" if error is None else error.value,
@@ -195,10 +201,10 @@ class ExternalAgent:
             files={name: redact(text) for name, text in files.items()},
             usage=usage.model_copy(update={"money": self._money(usage, events, gateway)}),
             delivery=delivery,
-            reads=tuple(self._reads(events)),
+            reads=tuple(_reads(events, reads)),
             models=_models(events, gateway),
             versions={**self.versions, **({"agent": events.version} if events.version else {})},
-            transcript=self.redactor.redact_value(self._transcript(task, watched, events, gateway)),
+            transcript=self.redactor.redact_value(fields | self._transcript(watched, events, gateway)),
         )
 
     def _delivery(self, events: Events, gateway: Gateway | None) -> Delivery | None:
@@ -214,12 +220,6 @@ class ExternalAgent:
             tax = SchemaTax(None, tokens, Usage(requests=0))
         return run_delivery(expected, offered, calls, instructions=self.tool_instructions, tax=tax)
 
-    def _reads(self, events: Events) -> Iterator[ReadLines]:
-        """Lines of the repository that stand in the results of tools, whatever their format."""
-        for call in events.calls.values():
-            for read in () if self.shown is None else self.shown.find(call.text):
-                yield ReadLines(path=read.path, start=read.start, end=read.end, turn=call.turn, tool=call.name)
-
     def _money(self, usage: CellUsage, events: Events, gateway: Gateway | None) -> float | None:
         """By the price list of the plan; else as the agent reports it, which is in USD."""
         prices, model = self.plan.budget.prices, self.plan.agent.model
@@ -228,12 +228,13 @@ class ExternalAgent:
             return None if usage.unmeasured or used is None else prices.cost(model.model, used)
         return events.money if prices.currency == PriceList().currency else None
 
-    def _transcript(self, task: Task, watched: Watched, events: Events, gateway: Gateway | None) -> dict[str, Any]:
+    def _transcript(self, watched: Watched, events: Events, gateway: Gateway | None) -> dict[str, Any]:
+        """What a transcript of the reference agent does not have, and settings of the plan."""
         return {
             "agent": self.plan.agent.kind,
             "model": "" if self.plan.agent.model is None else self.plan.agent.model.model,
             "system": self.instructions,
-            "messages": [{"role": "user", "text": task.prompt}, *events.messages],
+            "models": _models(events, gateway),
             "requests": [] if gateway is None else [_exchange(each) for each in gateway.exchanges],
             "servers": dict(events.servers),
             "exit": None if watched.status is None else exit_reason(watched.status),
@@ -313,6 +314,14 @@ def _usage(watched: Watched, events: Events, gateway: Gateway | None) -> CellUsa
         wall_s=watched.wall_s,
         model_s=None if model_s is None else min(model_s, watched.wall_s),
     )
+
+
+def _reads(events: Events, reads: Mapping[str, Sequence[Read]]) -> Iterator[ReadLines]:
+    """Lines of the repository that stand in the results of tools, whatever their format."""
+    for id_, found in reads.items():
+        for read in found:
+            call = events.calls[id_]
+            yield ReadLines(path=read.path, start=read.start, end=read.end, turn=call.turn, tool=call.name)
 
 
 def _models(events: Events, gateway: Gateway | None) -> tuple[str, ...]:

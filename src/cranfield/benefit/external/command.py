@@ -82,7 +82,7 @@ class PathsReader:
         if any(name in found for name in _TOKENS):
             read, write, output, reasoning = (count_of(found.get(name)) for name in _TOKENS[1:])
             events.usage = Usage(1, count_of(found.get(_TOKENS[0])), read, write, output, reasoning)
-        events.turns, money = count_of(found.get("turns")), found.get("money")
+        money = found.get("money")
         events.money = float(money) if isinstance(money, int | float) else None
         models = found.get("model")
         for name in models if isinstance(models, list) else [models]:
@@ -92,6 +92,7 @@ class PathsReader:
         for number, call in enumerate(dicts_of(found.get("tool_calls"))):
             events.call(str(number), str(call.get("name")), call.get("arguments"))
             events.result(str(number), _spelled(call.get("result")), is_error=call.get("ok") is not True)
+        events.turns = count_of(found.get("turns"))  # last: the turn of a call is its place
 
     def _document(self) -> Any:
         """The output as JSON; lines that are none are counted."""
