@@ -12,12 +12,14 @@ from cranfield.benefit.analysis.observation import Observation
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord
-from cranfield.benefit.result import BenefitResult, CellRow, StratumKind, StratumResult, TaskRow, Validity
+from cranfield.benefit.result import BenefitResult, CellRow, StratumKind, StratumResult, TaskRow, Validity, Verdict
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import Evidence, validity
 from cranfield.version import __version__
+from cranfield.words import n_of
 
+VOID_REASON = "The comparison is invalid."
 _MECHANICAL = frozenset({"compiles"})
 _RATE: Mapping[SuccessBy, str] = {
     SuccessBy.FACTS: "the rate of answers with correct facts",
@@ -35,12 +37,15 @@ def assemble(
         evidence: its records.
         tasks: with their strata and labels.
         run: name of its folder.
-        made_at: time of this result.
+        made_at: start of its last cell.
         more: what was found of its validity elsewhere, such as a control arm that is not competent.
     """
     plan = evidence.plan
     analysis = analyse(_observations(evidence, tasks), plan)
     found = sorted([*more, *validity(evidence)], key=lambda each: not each.is_void)
+    strata = analysis.strata
+    if any(each.is_void for each in found):
+        strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
     return BenefitResult(
         run=run,
         made_at=made_at,
@@ -56,9 +61,9 @@ def assemble(
             **plan.rule.model_dump(mode="json"),
             **{name: getattr(plan, name).model_dump(mode="json") for name in ("success", "weights", "competence")},
         },
-        sentence=sentence(plan, analysis.strata, found),
+        sentence=sentence(plan, strata, found),
         validity=tuple(found),
-        strata=analysis.strata,
+        strata=strata,
         variance=analysis.variance,
         reading={role: arm_reading(_readings(evidence, tasks, role)) for role in ArmRole},
         losses=analysis.losses,
@@ -75,9 +80,10 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     void = [each.message for each in found if each.is_void]
     if void:
         return f"No verdict: {'; '.join(void)}."
-    test = next((each.mcnemar for each in strata if each.kind is StratumKind.ALL), None)
-    if test is None or not test.n:
+    row = next((each for each in strata if each.kind is StratumKind.ALL), None)
+    if row is None or not row.mcnemar.n:
         return "No verdict: no task has a decided success in both arms."
+    test = row.mcnemar
     before, after = (100 * (test.both + only) / test.n for only in (test.only_control, test.only_treatment))
     change = after - before
     values = f"at {after:.1f} %" if not change else f"from {before:.1f} % to {after:.1f} %"
@@ -86,7 +92,8 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     p = "" if test.p is None else f", McNemar p {_p(test.p)}"
     if test.p is None or test.p > plan.rule.alpha:
         p += ": no significant difference"
-    return f"{name} {verb} {rate} {values} on {test.n} task{'s' if test.n > 1 else ''}{p}."
+    tasks = n_of(test.n, "tasks") if test.n == row.n_tasks else f"{test.n} of {n_of(row.n_tasks, 'tasks')}"
+    return f"{name} {verb} {rate} {values} on {tasks}{p}."
 
 
 def _rate(plan: BenefitPlan) -> str:

@@ -19,6 +19,8 @@ class Verdict(StrEnum):
     NET_COST = "net cost"
     NO_DIFFERENCE = "no difference shown"
     INSUFFICIENT = "insufficient data"
+    VOID = "void"
+    """The comparison is invalid, and `validity` says why: no stratum has another verdict."""
 
 
 class Estimate(Strict):
@@ -226,6 +228,7 @@ class BenefitResult(Strict):
     run: str = ""
     """Name of the folder of the experiment."""
     made_at: str = ""
+    """Start of the last cell that is scored: a result of old cells is old, whenever it was written."""
     name: str
     plan_digest: str
     labels_digest: str = ""

@@ -36,7 +36,7 @@ class BenefitRules:
     """What a result must keep."""
 
     forbid: Sequence[Verdict] = (Verdict.NET_COST,)
-    """In no cell of task type and difficulty, and in no margin."""
+    """In no cell of task type and difficulty, and in no margin; of tasks without strata, not over all of them."""
     require: Sequence[Requirement] = ()
     max_age: timedelta | None = None
     commit: str = ""
@@ -128,13 +128,13 @@ def _too_old(result: BenefitResult, most: timedelta, now: datetime) -> list[Rule
 
 
 def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
-    judged = [row for row in result.strata if row.kind is not StratumKind.ALL]
+    judged = [row for row in result.strata if row.kind is not StratumKind.ALL] or result.strata
     bad = [row for row in judged if row.verdict is verdict]
     unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
         return RuleOutcome(rule, RuleState.FAILED, "; ".join(f"{_name(row)}: {row.reason}" for row in bad))
-    if judged and len(unknown) == len(judged):
+    if len(unknown) == len(judged):
         return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
     left = f"; {len(unknown)} without enough data" if unknown else ""
     return RuleOutcome(rule, RuleState.PASSED, f"none of {n_of(len(judged), 'strata')} has it{left}")
@@ -165,4 +165,4 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
 
 
 def _name(row: StratumResult) -> str:
-    return ", ".join(row.stratum.values())
+    return ", ".join(row.stratum.values()) or "all tasks"

@@ -13,7 +13,6 @@ from cranfield.agents.budget import Budget
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, Failure
-from cranfield.agents.record_folder import now
 from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.competence import competence
@@ -151,11 +150,12 @@ def result_of(path: Path) -> BenefitResult:
         raise UsageError(
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )
+    made_at = max(run.started_at for run in runs if run.end.is_scored)
     evidence = Evidence(
         plan, schedule(plan, tasks.tasks), runs, scores, folder.preflights(), tasks.commit, folder.manifest.commit
     )
     more = competence(evidence, tasks)
-    return assemble(evidence, tasks, run=path.resolve().name, made_at=now(), more=more)
+    return assemble(evidence, tasks, run=path.resolve().name, made_at=made_at, more=more)
 
 
 def publish(result: BenefitResult, folder: Path) -> tuple[Path, str | None]:

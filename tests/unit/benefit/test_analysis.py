@@ -263,6 +263,37 @@ def test_a_task_counts_where_both_arms_have_a_value():
     assert found.arms[CONTROL].n_infrastructure == 1
 
 
+def test_a_lift_that_only_the_adjustment_hides_is_no_net_cost():
+    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    assert found.p_lift == pytest.approx(0.03)  # of two tests; the smaller is that of tokens
+    assert found.verdict is Verdict.PAYS_OFF
+    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
+    assert (found.verdict, found.p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.06))
+    assert "a lift of success does not count after the adjustment, and is not excluded: +40.0 points" in found.reason
+    found = decide([Evidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    assert found.verdict is Verdict.NET_COST
+    assert "one of up to 90.0 points is not excluded" in found.reason
+
+
+def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
+    # Of the runs of the treatment that took the most, no tokens are reported.
+    found = [
+        cell(f"q{place}", arm, seed, True, 900 if arm is TREATMENT else 1000 + place)
+        for place in range(40)
+        for arm in ArmRole
+        for seed in range(3)
+    ]
+    assert all_tasks(found, rule={"lift_margin": 0.1}).verdict is Verdict.PAYS_OFF
+    cut = [
+        dataclasses.replace(each, usage=usage(None)) if each.key.arm is TREATMENT and each.key.seed == 2 else each
+        for each in found
+    ]
+    every = all_tasks(cut, rule={"lift_margin": 0.1})
+    assert (every.net_tokens.n, every.net_tokens.n_missing) == (40, 0)
+    assert every.verdict is Verdict.INSUFFICIENT
+    assert "tokens are known of 66.7 % of the runs of an arm" in every.reason
+
+
 def test_limits_are_scored_and_counted():
     found = all_tasks([cell("a", TREATMENT, success=False, end=CellEnd.TURNS), cell("a", CONTROL)])
     assert found.arms[TREATMENT].n_failed == 1

@@ -133,6 +133,13 @@ def test_gate_without_enough_data(found: BenefitResult) -> None:
     assert judge_result(nothing, BenefitRules(), NOW).state is RuleState.INCONCLUSIVE
 
 
+def test_gate_on_tasks_without_strata_judges_all_of_them(found: BenefitResult) -> None:
+    row = found.strata[-1].model_copy(update={"verdict": Verdict.NET_COST})
+    gate = judge_result(found.model_copy(update={"strata": (row,)}), BenefitRules(), NOW)
+    assert gate.state is RuleState.FAILED
+    assert "all tasks: " in gate.outcomes[0].sentence
+
+
 def test_gate_on_a_void_comparison_judges_nothing(found: BenefitResult, tmp_path: Path) -> None:
     broken = result(experiment(tmp_path, preflight=({"ok": False},)))
     gate = judge_result(broken, BenefitRules(), NOW)

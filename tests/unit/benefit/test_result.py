@@ -18,7 +18,7 @@ from cranfield.agents.scripted import Scripted
 from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord
-from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind
+from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
 from cranfield.benefit.result_file import baseline_of, read_result, result_versions, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
@@ -159,6 +159,24 @@ def test_a_result_from_a_folder(tmp_path: Path) -> None:
     text = found.model_dump_json()
     assert BenefitResult.model_validate_json(text) == found
     jsonschema.Draft202012Validator(result_schema()).validate(json.loads(text))
+
+
+def test_rates_of_some_tasks_only_say_of_how_many(tmp_path: Path) -> None:
+    def change(record: dict[str, Any]) -> dict[str, Any]:
+        return lost("control", 1)(lost("treatment", 1)(record))
+
+    some = experiment(tmp_path, change=change, plan={"competence": {"success": 0.1}})
+    assert "on 7 of 8 tasks" in result(some).sentence
+
+
+def test_a_void_comparison_has_no_other_verdict(tmp_path: Path) -> None:
+    found = result(experiment(tmp_path, preflight=({"ok": False, "message": "another index"},)))
+    assert {(row.verdict, row.reason) for row in found.strata} == {(Verdict.VOID, "The comparison is invalid.")}
+    assert found.strata[-1].success_lift.value is not None
+
+
+def test_a_result_is_as_old_as_its_cells(tmp_path: Path) -> None:
+    assert result(experiment(tmp_path)).made_at == "2026-11-23T10:00:00Z"
 
 
 def test_the_published_schema_is_that_of_the_model() -> None:

@@ -9,7 +9,7 @@ from cranfield.benefit.analysis.advice import advise
 from cranfield.benefit.analysis.arms import arm_means, losses_of
 from cranfield.benefit.analysis.estimates import Estimator, mcnemar_of, p_of_loss
 from cranfield.benefit.analysis.observation import Analysis, Observation
-from cranfield.benefit.analysis.values import Quantity, Task, tasks_of
+from cranfield.benefit.analysis.values import Quantity, Task, tasks_of, tokens, weighted_tokens
 from cranfield.benefit.analysis.verdict import Decision, Evidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import Estimate, StratumKind, StratumResult
@@ -92,14 +92,14 @@ def _answerable(task: Task, _: str) -> str:
 def _family_results(family: Sequence[Stratum], plan: BenefitPlan) -> list[StratumResult]:
     estimators = [Estimator(each.tasks, plan.rule.alpha, plan.seed) for each in family]
     rows = [{name: estimate(of) for name, estimate in _ESTIMATES.items()} for of in estimators]
-    tokens = "net_tokens" if plan.rule.tokens == "raw" else "net_tokens_weighted"
-    evidence = [_evidence(of, row["success_lift"], row[tokens], plan) for of, row in zip(estimators, rows, strict=True)]
+    saved = "net_tokens" if plan.rule.tokens == "raw" else "net_tokens_weighted"
+    evidence = [_evidence(of, row["success_lift"], row[saved], plan) for of, row in zip(estimators, rows, strict=True)]
     decisions = decide(evidence, plan.rule)
     reasons = _reasons(family, estimators, evidence, decisions, plan)
     for name in _ESTIMATES:
         adjusted = holm([row[name].p if row[name].n >= plan.rule.min_tasks else None for row in rows])
         for row, p, decision in zip(rows, adjusted, decisions, strict=True):
-            in_rule = {"success_lift": decision.p_lift, tokens: decision.p_saved}
+            in_rule = {"success_lift": decision.p_lift, saved: decision.p_saved}
             row[name] = row[name].model_copy(update={"p_adjusted": in_rule.get(name, p)})
     exact = [mcnemar_of(each.tasks) for each in family]
     adjusted = holm([each.p if each.n >= plan.rule.min_tasks else None for each in exact])
@@ -127,7 +127,20 @@ def _evidence(
     of: Estimator, lift: Estimate, saved: Estimate, plan: BenefitPlan, quantities: tuple[Quantity, ...] = ()
 ) -> Evidence:
     deltas = of.deltas(*quantities or (Quantity.SUCCESS,))
-    return Evidence(lift, saved, p_of_loss(deltas, plan.rule.lift_margin, plan.rule.alpha), describe(deltas).std)
+    p_loss = p_of_loss(deltas, plan.rule.lift_margin, plan.rule.alpha)
+    return Evidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
+
+
+def _unmeasured(tasks: Sequence[Task], plan: BenefitPlan) -> float:
+    """Share of the scored runs without the tokens of the rule, of the arm with more of them."""
+    shares = []
+    for role in ArmRole:
+        scored = [each for task in tasks for each in task.cells[role] if each.is_scored]
+        known = [
+            tokens(each) if plan.rule.tokens == "raw" else weighted_tokens(each.usage, plan.weights) for each in scored
+        ]
+        shares.append(known.count(None) / len(known) if known else 0.0)
+    return max(shares)
 
 
 def _per_protocol(of: Estimator) -> Estimate | None:

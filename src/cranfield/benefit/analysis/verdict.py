@@ -1,9 +1,10 @@
 """The rule of the verdict: a claim on success and a claim on tokens in every stratum, adjusted together.
 
     pays off      success is higher; or tokens are saved and a loss of success of `lift_margin` or more is excluded
-    net cost      success is lower; or more tokens are used, and success is not higher
+    net cost      success is lower; or more tokens are used, and nothing points to a lift of success
 
-A claim counts where its p-value, adjusted by Holm over both claims of all strata of one kind, is at most alpha. So the
+A lift points to one where its p-value is at most alpha before the adjustment: its interval, which stands beside the verdict,
+does not contain 0. A claim counts where its p-value, adjusted by Holm over both claims of all strata of one kind, is at most alpha. So the
 probability of any false verdict among these strata is at most alpha where neither success nor tokens differ. That no success
 is lost is a further condition, not another way to a verdict; its p-values are adjusted among themselves.
 """
@@ -19,6 +20,9 @@ from cranfield.numbers import MINUS, UNKNOWN, format_level, format_p, format_per
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
 
+MOST_UNMEASURED = 0.1
+"""Share of the runs of an arm whose tokens are not known, up to which a verdict may rest on tokens."""
+
 _Format = Callable[[float | None], str]
 
 
@@ -33,6 +37,13 @@ class Evidence:
     """One-sided: that success is lower by the margin or more."""
     std: float | None
     """Of the differences of success."""
+    unmeasured: float = 0.0
+    """Share of the scored runs whose tokens are not known, of the arm with more of them."""
+
+    @property
+    def has_tokens(self) -> bool:
+        """Runs whose tokens are not known are a selection: often those that were cut short, which are the expensive ones."""
+        return self.unmeasured <= MOST_UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,10 @@ class Decision:
 def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
     """Give each stratum of one kind its verdict; those with fewer tasks than `min_tasks` are no part of the family."""
     lifts = [each.lift.p if _is_enough(each.lift, rule) else None for each in family]
-    saved = [each.saved.p if _is_enough(each.lift, rule) and _is_enough(each.saved, rule) else None for each in family]
+    saved = [
+        each.saved.p if each.has_tokens and _is_enough(each.lift, rule) and _is_enough(each.saved, rule) else None
+        for each in family
+    ]
     adjusted = holm([*lifts, *saved])
     n_tests = sum(p is not None for p in adjusted)
     losses = holm(
@@ -107,11 +121,19 @@ class _Claims:
         if lift_sign < 0:
             return Verdict.NET_COST, f"Success is lower: {self._lift()}."
         if saved_sign < 0:
-            return (
-                Verdict.NET_COST,
-                f"More tokens are used: {self._tokens()}; no lift of success is shown: {self._lift()}.",
-            )
+            return self._costs(may_lift=self._sign(lift, lift.p) > 0)
         return self._undecided(saves=saved_sign > 0)
+
+    def _costs(self, *, may_lift: bool) -> tuple[Verdict, str]:
+        """More tokens, and no lift that counts."""
+        more, high = f"More tokens are used: {self._tokens()}", self.evidence.lift.high
+        if may_lift:
+            return (
+                Verdict.NO_DIFFERENCE,
+                f"{more}; a lift of success does not count after the adjustment, and is not excluded: {self._lift()}.",
+            )
+        most = "" if high is None or high <= 0 else f"; one of up to {_points(high)} points is not excluded"
+        return Verdict.NET_COST, f"{more}; no lift of success is shown: {self._lift()}{most}."
 
     def _undecided(self, *, saves: bool) -> tuple[Verdict, str]:
         if saves:
@@ -121,10 +143,12 @@ class _Claims:
                 f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points is not excluded: {self._lift()}.",
             )
         if self.p_saved is None:
-            n_known = self.evidence.saved.n
+            known = f"in both arms of {self.evidence.saved.n} tasks"
+            if not self.evidence.has_tokens:
+                known = f"of {format_percent(1 - self.evidence.unmeasured)} of the runs of an arm"
             return (
                 Verdict.INSUFFICIENT,
-                f"No lift of success is shown: {self._lift()}; tokens are known in both arms of {n_known} tasks.",
+                f"No lift of success is shown: {self._lift()}; tokens are known {known}.",
             )
         if self.detectable is not None and self.detectable > 1:
             return (

@@ -47,6 +47,7 @@ TONES: dict[Verdict, Tone] = {
     Verdict.NET_COST: "bad",
     Verdict.NO_DIFFERENCE: "even",
     Verdict.INSUFFICIENT: "open",
+    Verdict.VOID: "open",
 }
 KIND_TITLES = {
     StratumKind.CELL: "Verdicts",
@@ -161,7 +162,8 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
     seeds = n_of(max(row.n_seeds for row in rows), "seeds")
     caption = (
         f"n: tasks, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
-        "Net tokens: saved by the treatment, all tokens of the tool included"
+        "Net tokens: saved by the treatment, all tokens of the tool included. "
+        "Intervals are those of each stratum alone; verdicts are adjusted for their number"
     )
     return Table(columns, cells, caption, shown=None, wrap=True)
 
@@ -250,7 +252,7 @@ def _all_tasks(result: BenefitResult) -> Section:
                     ("by neither", format_count(test.neither)),
                     ("McNemar's exact test", f"p = {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
-                    ("detectable", _detectable(row.minimal_detectable_lift)),
+                    ("smallest lift found with 80 % power", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),
                 )
             )
@@ -285,7 +287,9 @@ def _losses(result: BenefitResult, transcripts: str) -> Section:
         *(Column("tokens, treatment"), Column("tokens, control"), Column("transcripts")),
     )
     return Section(
-        "losses", "Tasks where the treatment was worse", (Table(columns, rows, "The worst first", shown=None),)
+        "losses",
+        "Tasks where the treatment was worse",
+        (Table(columns, rows, "The worst first", shown=None, wrap=True),),
     )
 
 
