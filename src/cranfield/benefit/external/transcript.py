@@ -50,18 +50,18 @@ def transcript_fields(
 
 
 def _in_order(events: Events) -> Iterator[Mapping[str, Any]]:
-    """What was said, each result after its call: calls at the same time end in any order. The answer is last."""
+    """Messages, each result after its call: calls at the same time end in any order. The answer is last."""
     results = {message["tool_call_id"]: message for message in events.messages if message["role"] == "tool"}
-    said = ""
+    last = ""
     for message in events.messages:
         if message["role"] == "tool":
             continue
         yield message
-        said = message["text"] or said
+        last = message["text"] or last
         for call in message.get("tool_calls", ()):
             if call["id"] in results:
                 yield results[call["id"]]
-    if events.answer.strip() and events.answer.strip() != said.strip():
+    if events.answer.strip() and events.answer.strip() != last.strip():
         yield {"role": "assistant", "text": events.answer}
 
 
