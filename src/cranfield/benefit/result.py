@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -249,6 +249,14 @@ class BenefitResult(Strict):
     tasks: tuple[TaskRow, ...]
     errors: Mapping[str, int]
     """Name in the catalogue of errors to its number."""
+
+    @property
+    def first_strata(self) -> Sequence[StratumResult]:
+        """Those whose verdicts come first: the cells of the matrix; where tasks have no strata, the others, and all tasks last."""
+        for kinds in ({StratumKind.CELL}, set(StratumKind) - {StratumKind.ALL}):
+            if found := [row for row in self.strata if row.kind in kinds]:
+                return found
+        return self.strata
 
     @property
     def is_void(self) -> bool:

@@ -17,7 +17,7 @@ from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
 from cranfield.reporting import render
-from cranfield.reporting.document import VOID_STAMP, Table
+from cranfield.reporting.document import VOID_STAMP, Table, TonedCell
 from cranfield.reporting.documents.benefit import benefit_document
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
@@ -78,6 +78,22 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
     # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.
     row = next(row for row in table.rows if row[0] == "locate")
     assert row[2:6] == (4, "+50.0", "−41.9 to +100.0", "−500")
+
+
+def test_tasks_without_strata_have_their_verdict_with_its_reason(found: BenefitResult) -> None:
+    document = benefit_document(found.model_copy(update={"strata": found.strata[-1:]}))
+    assert document.verdict is not None
+    assert document.verdict.sentence.startswith("Net cost, over all tasks: none has a stratum. More tokens are used")
+    (table, *_) = document.sections[0].blocks
+    assert isinstance(table, Table)
+    assert [(row[0], row[-1]) for row in table.rows] == [("all tasks", TonedCell("net cost", "bad"))]
+
+
+def test_regions_of_the_page_have_names_of_their_own(found: BenefitResult) -> None:
+    captions = [
+        block.caption for each in benefit_document(found).sections for block in each.blocks if isinstance(block, Table)
+    ]
+    assert len(captions) == len(set(captions))
 
 
 def test_a_void_comparison_has_no_verdict_and_no_colours(found: BenefitResult, tmp_path: Path) -> None:

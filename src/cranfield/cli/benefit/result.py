@@ -21,14 +21,12 @@ def result_command(run: ExperimentArgument, *, out: OutOption = Path("benefit-re
 
     Another run of the same plan is the next minor version. Exit codes: 0 written; 4 written, and the comparison is invalid.
     """
-    from cranfield.benefit.result import StratumKind
     from cranfield.project.benefit_score import publish, result_of
 
     result = result_of(run)
     path, not_remembered = publish(result, out)
-    for row in result.strata:
-        if row.kind is StratumKind.CELL and not result.is_void:
-            typer.echo(f"{', '.join(row.stratum.values())}: {row.verdict.value}. {row.reason}")
+    for row in () if result.is_void else result.first_strata:
+        typer.echo(f"{', '.join(row.stratum.values()) or 'all tasks'}: {row.verdict.value}. {row.reason}")
     typer.echo(result.sentence if result.is_void else f"Over all tasks: {result.sentence}")
     for each in result.validity:
         if not each.is_void:

@@ -40,7 +40,7 @@ from cranfield.reporting.documents.benefit_sections import (
     stratum_name,
     tokens_text,
 )
-from cranfield.words import n_of
+from cranfield.words import capitalised, n_of
 
 TONES: dict[Verdict, Tone] = {
     Verdict.PAYS_OFF: "good",
@@ -53,6 +53,12 @@ KIND_TITLES = {
     StratumKind.CELL: "Verdicts",
     StratumKind.MARGIN: "Margins",
     StratumKind.BASELINE: "Answerable without the tool",
+}
+CAPTIONS = {
+    StratumKind.CELL: "Every combination of strata",
+    StratumKind.MARGIN: "One stratum at a time",
+    StratumKind.BASELINE: "By baseline_answerable",
+    StratumKind.ALL: "All tasks, which have no strata",
 }
 TIDY = (
     *(
@@ -108,13 +114,15 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
 def _verdict(result: BenefitResult) -> VerdictBlock:
     void = [each.message for each in result.validity if each.is_void]
     caveats = tuple(each.message for each in result.validity if not each.is_void)
-    cells = [row for row in result.strata if row.kind is StratumKind.CELL] or list(result.strata)
+    cells = result.first_strata
     counted = Counter(row.verdict for row in cells)
     if void:
         sentence = f"There is no verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
     names = [f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict]]
     sentence = f"Of {n_of(len(cells), 'strata')}: {', '.join(names)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
+    if [row.kind for row in cells] == [StratumKind.ALL]:
+        sentence = f"{capitalised(cells[0].verdict.value)}, over all tasks: none has a stratum. {cells[0].reason}"
     facts = [Fact(stratum_name(row), row.verdict.value, row.reason, TONES[row.verdict]) for row in _telling(cells)]
     return VerdictBlock("by stratum", sentence, "", tuple(facts), (), (), caveats)
 
@@ -125,15 +133,26 @@ def _telling(cells: Sequence[StratumResult]) -> list[StratumResult]:
 
 
 def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
-    for kind, title in KIND_TITLES.items():
-        rows = [row for row in result.strata if row.kind is kind]
+    by_kind = {kind: [row for row in result.strata if row.kind is kind] for kind in KIND_TITLES}
+    if not any(by_kind.values()):
+        by_kind[StratumKind.CELL] = list(result.strata)
+    for kind, rows in by_kind.items():
         if not rows:
             continue
         reasons = tuple(_reason(row) for row in rows)
-        blocks: list[Block] = [_table(rows, result), Bullets(reasons)]
+        blocks: list[Block] = [_table(rows, result), Paragraph(_legend(rows), "note"), Bullets(reasons)]
         if kind is StratumKind.CELL:
             blocks += _figures(rows, result)
-        yield Section(kind.value, title, tuple(blocks))
+        yield Section(kind.value, KIND_TITLES[kind], tuple(blocks))
+
+
+def _legend(rows: Sequence[StratumResult]) -> str:
+    seeds = n_of(max(row.n_seeds for row in rows), "seeds")
+    return (
+        f"n: tasks, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
+        "Net tokens: saved by the treatment, all tokens of the tool included. "
+        "Intervals are those of each stratum alone; verdicts are adjusted for their number."
+    )
 
 
 def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
@@ -159,13 +178,7 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
         )
         for row in rows
     ]
-    seeds = n_of(max(row.n_seeds for row in rows), "seeds")
-    caption = (
-        f"n: tasks, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
-        "Net tokens: saved by the treatment, all tokens of the tool included. "
-        "Intervals are those of each stratum alone; verdicts are adjusted for their number"
-    )
-    return Table(columns, cells, caption, shown=None, wrap=True)
+    return Table(columns, cells, CAPTIONS[rows[0].kind], shown=None, wrap=True)
 
 
 def _reason(row: StratumResult) -> str:
