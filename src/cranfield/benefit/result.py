@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
 
 from cranfield.agents.settings import Filled, Strict
 from cranfield.answers.rows import AnswerRow
@@ -249,6 +251,20 @@ class BenefitResult(Strict):
     tasks: tuple[TaskRow, ...]
     errors: Mapping[str, int]
     """Name in the catalogue of errors to its number."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        both = set(ArmRole)
+        if set(self.arms) != both or any(set(row.arms) != both for row in self.strata):
+            raise ValueError("an arm is missing")
+        if len({tuple(row.stratum) for row in self.strata if row.kind is StratumKind.CELL}) > 1:
+            raise ValueError("cells of different strata")
+        alpha = self.rule.get("alpha")
+        if not isinstance(alpha, float) or not 0 < alpha < 1:
+            raise ValueError("the rule has no alpha between 0 and 1")
+        if not self.strata:
+            raise ValueError("there is no stratum")
+        return self
 
     @property
     def first_strata(self) -> Sequence[StratumResult]:

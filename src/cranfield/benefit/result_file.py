@@ -52,7 +52,17 @@ def read_result(path: Path) -> BenefitResult:
     except ValidationError as error:
         problems = [
             Problem(
-                f"not a result of an experiment: {'.'.join(map(str, each['loc']))}: {each['msg']}", path=shown(path)
+                ": ".join(
+                    filter(
+                        None,
+                        (
+                            "not a result of an experiment",
+                            ".".join(map(str, each["loc"])),
+                            each["msg"].removeprefix("Value error, "),
+                        ),
+                    )
+                ),
+                path=shown(path),
             )
             for each in error.errors(include_url=False, include_input=False)[:5]
         ]

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from pydantic import ValidationError
 from tests.unit.benefit.test_result import PLAN_RECORD, T, absent, experiment, result
 from typer.testing import CliRunner
 
@@ -120,6 +121,19 @@ def test_hostile_text_is_escaped(found: BenefitResult) -> None:
     html = render(benefit_document(hostile), "html")
     assert "<script>alert(1)" not in html
     assert "<img src=x>" not in html
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"rule": {}}, {"rule": {"alpha": "x"}}, {"arms": {"control": "c"}}, {"strata": []}],
+)
+def test_a_result_that_was_edited_is_refused(found: BenefitResult, edit: dict[str, Any]) -> None:
+    record = json.loads(found.model_dump_json())
+    with pytest.raises(ValidationError):
+        BenefitResult.model_validate(record | edit)
+    record["strata"][0]["arms"] = {}
+    with pytest.raises(ValidationError):
+        BenefitResult.model_validate(record)
 
 
 def test_json_is_the_result(found: BenefitResult) -> None:

@@ -69,6 +69,9 @@ def gate_command(
     found = judge_result(result, rules, datetime.now(UTC))
     for each in found.outcomes:
         typer.echo(f"{each.state.value}: {each.rule}: {each.sentence}")
+    for caveat in result.validity:
+        if not caveat.is_void:
+            typer.echo(f"caveat: {caveat.message}")
     if junit is not None:
         cases = [(each.rule, each.state.value, each.sentence) for each in found.outcomes]
         write_text(junit, [junit_of_cases("cranfield benefit gate", result.name, cases)])
