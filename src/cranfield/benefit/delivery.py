@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
@@ -65,17 +65,11 @@ class ToolPreflight:
 def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, Any], list[str]]:
     """What a result says of index, version and commit, and how that differs from what is expected."""
     found: dict[str, Any] = {}
-    problems = []
-    paths: Mapping[_Part, str] = {"index": preflight.index, "version": preflight.version, "commit": preflight.commit}
-    for name, path in paths.items():
-        if not path:
-            if name in preflight.expect:
-                problems.append(f"`expect` has {name}, and `preflight.{name}` does not say where it stands")
-            continue
+    problems = list(preflight_problems(preflight))
+    for name, path in _paths(preflight).items():
         try:
             found[name] = _value_at(path, value)
-        except ExpressionError as error:
-            problems.append(f"`preflight.{name}` {error}")
+        except ExpressionError:
             continue
         wanted = {preflight.expect.get(name, ""), commit if name == "commit" else ""} - {""}
         got = found[name]
@@ -87,6 +81,29 @@ def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, 
             if got is not None and not _is_same(name, str(got), each)
         ]
     return found, problems
+
+
+def preflight_problems(preflight: Preflight) -> Iterator[str]:
+    """What is wrong with the places in which index, version and commit stand, whatever the result."""
+    paths = _paths(preflight)
+    for name in preflight.expect:
+        if name not in paths:
+            yield f"`expect` has {name}, and `preflight.{name}` does not say where it stands"
+    for name, path in paths.items():
+        try:
+            compile_path(path)
+        except ExpressionError as error:
+            yield f"`preflight.{name}` {error}"
+
+
+def _paths(preflight: Preflight) -> dict[_Part, str]:
+    """Those that the plan gives."""
+    paths: dict[_Part, str] = {
+        "index": preflight.index,
+        "version": preflight.version,
+        "commit": preflight.commit,
+    }
+    return {name: path for name, path in paths.items() if path}
 
 
 def _value_at(path: str, value: object) -> Any:

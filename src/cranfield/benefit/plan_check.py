@@ -6,9 +6,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cranfield.agents.pydantic_ai_backend import split_model
+from cranfield.agents.settings import ModelSettings
+from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellKey
 from cranfield.benefit.runner import reservation
@@ -102,6 +105,19 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
     return CheckedPlan(plan, tasks, snapshot, tuple(_notes(plan, tasks)))
 
 
+def machine_problems(plan: BenefitPlan) -> list[Problem]:
+    """What this machine lacks to run a plan: programs, and keys and addresses of models."""
+    models = {"success.judge": plan.success.judge}
+    if plan.agent.kind == "reference":
+        models = {"agent.model": plan.agent.model, **models}
+    problems = [each for where, model in models.items() if model is not None for each in _model_problems(where, model)]
+    if plan.agent.kind == "reference":
+        return problems
+    from cranfield.benefit.external.opening import plan_problems
+
+    return [*plan_problems(plan), *problems]
+
+
 def detectable_lifts(plan: BenefitPlan, tasks: Sequence[Task]) -> list[StratumPower]:
     """The smallest lift of success that each stratum can show, under `ASSUMED_SPREAD`: cells, margins, all tasks."""
     from cranfield.stats.power import minimal_detectable_effect
@@ -148,15 +164,28 @@ def _agent_problems(agent: Agent) -> Iterator[Problem]:
         yield Problem("the reference agent needs a model", path="agent.model")
     if agent.kind == "reference" and (agent.command or agent.usage):
         yield Problem("the reference agent has no command", path="agent.command", expected="kind: command")
-    if agent.kind == "command" and not agent.command:
-        yield Problem("an agent of the kind `command` needs one", path="agent.command")
-    yield from _missing_variables("agent.env", agent.env.values())
+
+
+def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
+    try:
+        connection = model.connection
+    except CranfieldError as error:
+        yield from (replace(problem, path=where) for problem in error.problems)
+        return
+    name = model.api_key_env
+    if name and not os.environ.get(name):
+        yield Problem("an environment variable is not set", path=f"{where}.api_key_env", expected=name)
+    elif not name and not connection.base_url and split_model(model.model)[0] == "openai":
+        expected = "the environment variable that holds it"
+        yield Problem("no API key for OpenAI", path=f"{where}.api_key_env", expected=expected)
 
 
 def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
     for name, server in plan.tools.items():
         where = f"tools.{name}"
-        yield from _missing_variables(where, [*server.env.values(), *server.command, server.url])
+        yield from _missing_variables(where, [*server.env.values(), *server.headers.values(), server.url])
+        if server.preflight is not None:
+            yield from (Problem(text, path=where) for text in preflight_problems(server.preflight))
         if server.instructions.startswith(INSTRUCTIONS):
             path = folder / server.instructions.removeprefix(INSTRUCTIONS)
             if not path.is_file():

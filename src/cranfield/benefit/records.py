@@ -176,7 +176,7 @@ class PreflightRecord(Strict):
     instructions_digest: str = ""
     schema_digest: str = ""
     usage: CellUsage | None = None
-    """Of the requests that measured its schema, where some were sent."""
+    """Of the requests that measured the schemas of the arm: in its first record, every time. They are sent once."""
 
 
 class ScoreReason(StrEnum):

@@ -114,12 +114,9 @@ class ReferenceAgent:
         """Ask every server what it serves; where all are there, measure what their schemas cost."""
         records = [await ToolPreflight(self.role, server, self.commit).run() for server in self.servers]
         if records and all(record.ok for record in records):
-            n_kept = self.kept.n_kept
             self.tax = await self._measure_schema()
-            if self.kept.n_kept == n_kept:  # requests were sent, and not taken from those of an earlier call
-                records[0] = records[0].model_copy(
-                    update={"usage": plain_usage(self.tax.usage, self.settings.model, self._prices)}
-                )
+            used = plain_usage(self.tax.usage, self.settings.model, self._prices)
+            records[0] = records[0].model_copy(update={"usage": used})
         return tuple(records)
 
     async def run(self, task: Task, seed: int, attempt: int) -> CellRun:

@@ -122,10 +122,10 @@ class _Runner:
                 self.budget.spent.add(self._used(None))
 
     def charge_preflights(self) -> None:
-        """Count the requests that measured the schemas of tools."""
-        for record in self.folder.preflights():
-            if record.usage is not None:
-                self.budget.spent.add(self._used(record.usage))
+        """Count the requests that measured the schemas of tools: once, as their answers are kept."""
+        measured = {record.arm: record.usage for record in self.folder.preflights() if record.usage is not None}
+        for usage in measured.values():
+            self.budget.spent.add(self._used(usage))
 
     def pending(self) -> list[CellKey]:
         """Cells without an end, in the planned order."""

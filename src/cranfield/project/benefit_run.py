@@ -7,7 +7,7 @@ from pathlib import Path
 from cranfield.benefit.experiment import create_experiment
 from cranfield.benefit.gold_check import check_scoring
 from cranfield.benefit.plan import load_plan
-from cranfield.benefit.plan_check import CheckedPlan, check_plan
+from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 from cranfield.project.benefit_score import configured_checkers
@@ -17,10 +17,16 @@ def checked_plan(path: Path) -> CheckedPlan:
     """A plan that can be run, over tasks that can be scored. No model is called, and no tool under test.
 
     Raises:
-        ConfigError: with every problem of the plan; else with every task that cannot be scored.
+        ConfigError: with every problem of the plan, and all that this machine lacks; else with every task that cannot be scored.
     """
     plan = load_plan(path)
-    checked = check_plan(plan, path.parent)
+    problems = machine_problems(plan)
+    try:
+        checked = check_plan(plan, path.parent)
+    except ConfigError as error:
+        raise ConfigError([*error.problems, *problems]) from None
+    if problems:
+        raise ConfigError(problems)
     faults = event_loop().run(check_scoring(plan, checked.tasks, configured_checkers(plan)))
     if faults:
         raise ConfigError([fault.problem for fault in faults])

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +23,7 @@ from cranfield.benefit.experiment import RunOptions, create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan, Preflight
 from cranfield.benefit.records import CellEnd, CellRecord
+from cranfield.benefit.reference import CALLS
 from cranfield.errors import PreflightError
 
 pytestmark = pytest.mark.slow  # importing the libraries of the protocols takes three seconds
@@ -172,6 +181,43 @@ def test_a_run_that_is_interrupted_pays_for_no_answer_twice(folder: Path, model_
     # Two requests for the schema, four runs of four and four of three; one answer may have been under way.
     assert len(set(answered)) == 2 + 4 * 4 + 4 * 3
     assert len(answered) <= 31
+
+
+def test_killed_at_random_nothing_is_asked_or_charged_twice(folder: Path, model_server: Any) -> None:
+    script = scripted(model_server)
+
+    def slowly(body: dict[str, Any]) -> Any:
+        time.sleep(0.02)
+        return script(body)
+
+    with model_server.ModelServer(slowly) as server:
+        path = create_experiment(
+            of_docs(server.url, tools=("listing",), results_parameter="", results=None), folder, folder / "runs"
+        )
+        command = [sys.executable, "-m", "cranfield", "benefit", "run", "--resume", str(path)]
+        draw, n_killed = random.Random(17), 0
+        # The first is killed between the two requests for the schema, which no preflight has reported by then.
+        for n_requests in (2, *sorted(draw.sample(range(4, 29), 4))):
+            with (folder / "log").open("ab") as log:
+                process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            while process.poll() is None and len(server.requests) < n_requests:
+                time.sleep(0.001)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            n_killed += process.wait() != 0
+        outcome = execute(path)
+    asked = Counter(json.dumps(body, sort_keys=True) for body in server.requests)
+    kept = [json.loads(line)["digest"] for line in (path / CALLS).read_text().splitlines()]
+    opened = ExperimentFolder.open(path)
+    cells = opened.cells()
+    assert n_killed == 5
+    assert (outcome.is_complete, len(cells), len(opened.scored_cells())) == (True, 8, 8)
+    assert {cell.attempt for cell in cells} == {1}
+    # Two requests for the schema, four runs of four and four of three. Those under way at a kill, two at most, had no answer.
+    assert len(asked) == len(set(kept)) == len(kept) == 2 + 4 * 4 + 4 * 3
+    assert asked.total() <= len(asked) + 2 * n_killed
+    used = sum(cell.usage.total or 0 for cell in cells)
+    assert outcome.spent.tokens == used + 2 * 110 + 7 * SCHEMA
 
 
 def test_a_tool_that_serves_another_index_stops_the_experiment_before_a_cell(folder: Path, model_server: Any) -> None:

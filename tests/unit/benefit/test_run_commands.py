@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,7 +77,18 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
 
 def write_plan(place: Path, **changes: Any) -> Path:
     path = place / "plan.json"
-    about = {"tasks": {"testset": "golden.json"}, "success": {"by": "structure"}}
+    command = [sys.executable, "{prompt}", "{mcp_config}"]
+    about = {
+        "agent": {
+            "kind": "command",
+            "command": command,
+            "usage": {"answer": "a", "offered": "o"},
+            "model": {"model": "test:m"},
+        },
+        "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
+        "tasks": {"testset": "golden.json"},
+        "success": {"by": "structure"},
+    }
     path.write_text(json.dumps(plan_of(**about | changes)))
     return path
 
@@ -131,3 +143,25 @@ def test_wrong_calls_have_no_traceback(place: Path, call: Call) -> None:
     wrong = call("check", plan)
     assert wrong.exit_code == 2
     assert "seeds" in wrong.stderr
+
+
+def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place: Path, call: Call) -> None:
+    """Programs, keys and addresses: what `check` accepts, `run` can begin."""
+    external = {"kind": "codex", "command": ["no-such-program"], "model": {"model": "openai:m", "temperature": 0}}
+    judge = {"model": "openai:judge", "api_key_env": "NOT_SET_ANYWHERE"}
+    find = {"url": "http://127.0.0.1:1/mcp", "headers": {"A": "{env.NOT_SET_EITHER}"}}
+    find["preflight"] = {"tool": "status", "index": "[[[", "expect": {"version": "1"}}
+    plan = write_plan(place, agent=external, tools={"find": find}, success={"by": "structure", "judge": judge})
+    for command in ("check", "run"):
+        refused = call(command, plan)
+        assert refused.exit_code == 2
+        lines = refused.stderr.splitlines()
+        assert [line.partition(":")[2].split(":")[0].strip() for line in lines] == [
+            *("tools.find", "tools.find", "tools.find", "agent.command"),
+            *("agent.model.api_key_env", "agent.model.temperature", "success.judge.api_key_env"),
+        ]
+    assert not (place / "benefit-runs").exists()
+    reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
+    assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
+    reference = {"model": {"model": "openai:m"}}
+    assert "agent.model.api_key_env: no API key for OpenAI" in call("check", write_plan(place, agent=reference)).stderr

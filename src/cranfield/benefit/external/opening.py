@@ -20,7 +20,7 @@ from cranfield.benefit.shown import ShownLines
 from cranfield.concurrency.child_process import NotStartedError, child_process
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.config.template import ENV, fill_value, placeholders
-from cranfield.errors import ConfigError, ProblemList
+from cranfield.errors import ConfigError, Problem
 from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
@@ -57,10 +57,9 @@ async def open_external(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Arm
         MissingExtraError: the library for MCP servers is not installed.
     """
     plan = setup.plan
-    problems = ProblemList(ConfigError)
-    for path, message, expected in _problems(plan):
-        problems.add(message, path=path, expected=expected)
-    problems.raise_if_any()
+    problems = plan_problems(plan)
+    if problems:
+        raise ConfigError(problems)
     versions = {} if plan.agent.kind == "command" else {str(plan.agent.kind): await _version(plan)}
     shown = None if setup.snapshot is None else ShownLines(_texts(setup.snapshot))
     async with AsyncExitStack() as stack:
@@ -102,6 +101,11 @@ def _texts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             yield path, text
 
 
+def plan_problems(plan: BenefitPlan) -> list[Problem]:
+    """What the plan, or this machine, does not allow."""
+    return [Problem(message, path=path, expected=expected) for path, message, expected in _problems(plan)]
+
+
 def _problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     """Where, what is wrong, and what is expected."""
     agent = plan.agent
@@ -109,7 +113,7 @@ def _problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     yield from _path_problems(plan)
     yield from _model_problems(plan)
     yield from _tool_problems(plan)
-    for name in sorted(_variables(plan)):
+    for name in sorted(_agent_variables(plan)):
         if name not in os.environ:
             yield "agent.env", f"the environment variable {name} is not set", "a value"
     if agent.network == "none" and (why := network_problem()):
