@@ -197,7 +197,7 @@ def test_killed_at_random_nothing_is_asked_or_charged_twice(folder: Path, model_
         command = [sys.executable, "-m", "cranfield", "benefit", "run", "--resume", str(path)]
         draw, n_killed = random.Random(17), 0
         # The first is killed between the two requests for the schema, which no preflight has reported by then.
-        for n_requests in (2, *sorted(draw.sample(range(4, 29), 4))):
+        for n_requests in (2, *sorted(draw.sample(range(4, 29), 2))):
             with (folder / "log").open("ab") as log:
                 process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             while process.poll() is None and len(server.requests) < n_requests:
@@ -210,7 +210,7 @@ def test_killed_at_random_nothing_is_asked_or_charged_twice(folder: Path, model_
     kept = [json.loads(line)["digest"] for line in (path / CALLS).read_text().splitlines()]
     opened = ExperimentFolder.open(path)
     cells = opened.cells()
-    assert n_killed == 5
+    assert n_killed == 3
     assert (outcome.is_complete, len(cells), len(opened.scored_cells())) == (True, 8, 8)
     assert {cell.attempt for cell in cells} == {1}
     # Two requests for the schema, four runs of four and four of three. Those under way at a kill, two at most, had no answer.
