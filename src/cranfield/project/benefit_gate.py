@@ -133,7 +133,7 @@ def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
     unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
-        return RuleOutcome(rule, RuleState.FAILED, "; ".join(f"{_name(row)}: {row.reason}" for row in bad))
+        return RuleOutcome(rule, RuleState.FAILED, " ".join(f"{_name(row)}: {row.reason}" for row in bad))
     if len(unknown) == len(judged):
         return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
     left = f"; {len(unknown)} without enough data" if unknown else ""
@@ -165,4 +165,4 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
 
 
 def _name(row: StratumResult) -> str:
-    return ", ".join(row.stratum.values()) or "all tasks"
+    return ", ".join(f"{name}={value}" for name, value in row.stratum.items()) or "all tasks"

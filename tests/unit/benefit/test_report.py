@@ -154,7 +154,9 @@ def test_rows_for_other_programs(found: BenefitResult) -> None:
     ],
 )
 def test_gate(found: BenefitResult, verdicts: tuple[Verdict, Verdict], state: RuleState) -> None:
-    assert judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW).state is state
+    gate = judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW)
+    assert gate.state is state
+    assert gate.outcomes[0].sentence.startswith("task_type=locate, difficulty=easy: ") is (state is RuleState.FAILED)
 
 
 def test_gate_without_enough_data(found: BenefitResult) -> None:

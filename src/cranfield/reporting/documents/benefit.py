@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import PurePosixPath
 
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import BenefitResult, Estimate, Loss, StratumKind, StratumResult, Verdict
@@ -81,7 +80,6 @@ QUANTITIES = (
     *("success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both"),
     *("tool_calls", "turns", "latency_ratio", "per_protocol_lift"),
 )
-TRANSCRIPTS = "transcripts.html"
 
 
 def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
@@ -321,11 +319,3 @@ def _tidy(result: BenefitResult) -> Iterable[tuple[Cell, ...]]:
                     *(estimate.value, estimate.low, estimate.high, estimate.p, estimate.p_adjusted, estimate.n),
                     estimate.note,
                 )
-
-
-def transcript_names(result: BenefitResult) -> tuple[str, ...]:
-    """Files of the transcripts of the tasks where the treatment was worse, each once."""
-    found = (
-        PurePosixPath(name).name for loss in result.losses for names in loss.transcripts.values() for name in names
-    )
-    return tuple(dict.fromkeys(found))
