@@ -105,13 +105,16 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     assert begun.exit_code == 4, begun.stderr
     folder = next((place / "benefit-runs").iterdir())
     assert "stopped: budget" in begun.stderr
-    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}`" in begun.stderr
+    assert (
+        f"Hint: with a larger budget, `cranfield benefit run PLAN --resume benefit-runs/{folder.name}`" in begun.stderr
+    )
 
     write_plan(place, attempts=1)
     failed = call("run", plan, "--resume", folder)
     assert failed.exit_code == 3, failed.stderr
     assert "first: t1/treatment/" in failed.stderr
     assert "connection: the server is down" in failed.stderr
+    assert f"Hint: `cranfield benefit run --resume {folder}` goes on" in failed.stderr
 
     write_plan(place, attempts=3)
     done = call("run", plan, "--resume", folder, "--format", "json")
@@ -165,3 +168,14 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
     assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}
     assert "agent.model.api_key_env: no API key for OpenAI" in call("check", write_plan(place, agent=reference)).stderr
+
+
+def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cranfield.benefit.experiment.execute", interrupt)
+    ended = call("run", write_plan(place))
+    assert ended.exit_code == 130
+    (folder,) = (place / "benefit-runs").iterdir()
+    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` goes on" in ended.stderr

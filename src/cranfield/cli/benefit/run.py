@@ -65,8 +65,12 @@ def run_command(
     else:
         raise UsageError("neither a plan nor an experiment", expected="PLAN, or --resume RUN")
     typer.echo(f"experiment folder: {path}", err=True)
-    with sigterm_interrupts():
-        outcome = execute(path, RunOptions(on_cell=_print_cell))
+    try:
+        with sigterm_interrupts():
+            outcome = execute(path, RunOptions(on_cell=_print_cell))
+    except KeyboardInterrupt:
+        typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on", err=True)
+        raise
     folder = ExperimentFolder.open(path)
     deliver(experiment_status_document(folder.manifest, status_of(folder)), output, html)
     _end(outcome, path)
@@ -90,5 +94,10 @@ def _end(outcome: RunOutcome, path: Path) -> None:
     if outcome.waiting:
         first = outcome.waiting[0]
         typer.echo(f"first: {first.key}, {first.error}: {first.message}", err=True)
+    if outcome.stopped == CellError.BUDGET:
+        typer.echo(
+            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {path}` goes on with them.", err=True
+        )
+        raise typer.Exit(EXIT_INCONCLUSIVE)
     typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on with them.", err=True)
-    raise typer.Exit(EXIT_INCONCLUSIVE if outcome.stopped == CellError.BUDGET else EXIT_SYSTEM)
+    raise typer.Exit(EXIT_SYSTEM)
