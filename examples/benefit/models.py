@@ -1,0 +1,253 @@
+"""Scripted models for an experiment: an agent that searches with what it has, and a judge. They keep no state.
+
+The agent calls the tool under test where it is offered, and else searches for the words of the question. Its answer is what
+the functions that it was shown say of themselves; it knows neither the golden set nor its arm.
+
+    python models.py source FOLDER    make the repository that golden.json is about
+    python models.py serve PORT       serve the models on this machine, as OpenAI would
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cranfield.agents.pydantic_ai_backend import OUTPUT_TOOL
+
+HERE = Path(__file__).resolve().parent
+COMMON = {"what", "which", "where", "does", "code", "many", "somebody", "another", "function", "says", "that", "from"}
+SLIPS = 0.08
+"""Share of the answers that forget what was found."""
+MOST_THOUGHTS = 1_500
+"""Tokens of the reasoning before an answer."""
+
+
+def make_repository(folder: Path) -> Path:
+    """A repository with one commit, which is the same everywhere."""
+    shutil.copytree(HERE / "source", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    who = {f"GIT_{role}_{what}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    when = {f"GIT_{role}_DATE": "2026-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+    settings = ["-c", "core.autocrlf=false", "-c", "core.fileMode=false", "-c", "commit.gpgSign=false"]
+    for command in (["init", "-q", "-b", "main"], ["add", "-A", "-f"], ["commit", "-q", "-m", "Source"]):
+        subprocess.run(["git", *settings, *command], cwd=folder, check=True, env={**os.environ, **who, **when})
+    return folder
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A request to the agent."""
+
+    question: str
+    tools: list[str]
+    calls: list[tuple[str, dict[str, Any], str]]
+    """Name, arguments and result of those before."""
+    luck: float
+    """In [0, 1), of this request: a sampled model does not write the same twice."""
+
+    @property
+    def tested(self) -> str:
+        """The tool under test; empty: there is none."""
+        return next((name for name in self.tools if name.endswith("__find_code")), "")
+
+    @property
+    def n_places(self) -> int:
+        """Parts of the question."""
+        return 2 if ", and " in self.question else 1
+
+
+Move = tuple[str, dict[str, Any]]
+"""A tool, and its arguments."""
+
+
+def good(turn: Turn) -> Move:
+    """Look with the tool, else with native ones; then answer."""
+    done = [name for name, _, _ in turn.calls]
+    if turn.tested and turn.tested not in done:
+        return turn.tested, {"query": turn.question}
+    shown = "\n".join(result for name, _, result in turn.calls if name in {turn.tested, "read_file"})
+    functions = functions_in(shown)[: turn.n_places]
+    if functions:
+        return answer(turn, functions)
+    if "search" not in done:
+        return "search", {"pattern": "|".join(words(turn.question)), "ignore_case": True, "limit": 50, "context": 0}
+    unread = [hit for hit in hits(turn) if not any(call[1].get("path") == hit for call in turn.calls)]
+    if unread and len(unread) + done.count("read_file") > 0 and done.count("read_file") < turn.n_places:
+        return "read_file", {"path": unread[0]}
+    return answer(turn, best_functions(shown, turn))
+
+
+def answer(turn: Turn, functions: list[str]) -> Move:
+    """What the functions say of themselves."""
+    if turn.luck < SLIPS or not functions:
+        return OUTPUT_TOOL, {"text": "I did not find the code in question."}
+    says = [re.search(r'def (\w+).*?"""(.*?)"""', each, re.DOTALL) for each in functions]
+    return OUTPUT_TOOL, {"text": "\n".join(f"- As `{found[1]}` has it: {found[2]}" for found in says if found)}
+
+
+def leaking(turn: Turn) -> Move:
+    """As good, and it says with what it found it."""
+    tool, given = good(turn)
+    if tool == OUTPUT_TOOL and turn.tested:
+        given = {"text": f"With beacon's `{turn.tested}`, in the arm with the tool, I found:\n{given['text']}"}
+    return tool, given
+
+
+def endless(_: Turn) -> Move:
+    """Read on, without an answer."""
+    return "list_files", {"folder": "src/ferry"}
+
+
+def guessing(_: Turn) -> Move:
+    """Answer without looking."""
+    return OUTPUT_TOOL, {"text": "I would look into the settings."}
+
+
+def coder(turn: Turn) -> Move:
+    """Write what the current documentation says where there is some, and what was right years ago where there is none."""
+    from cranfield.benefit.coding import load_coding_tasks
+
+    tasks = load_coding_tasks("package:python", HERE).tasks
+    (task,) = (each for each in tasks if each.prompt in turn.question)
+    if turn.tested and not turn.calls:
+        return turn.tested, {"query": task.prompt}
+    knows = bool(turn.tested) or hashlib.sha256(task.id.encode()).digest()[0] < 128
+    files = task.reference if knows else task.traps[0].files
+    return OUTPUT_TOOL, {"files": [{"path": path, "content": text} for path, text in files.items()]}
+
+
+AGENTS: dict[str, Callable[[Turn], Move]] = {
+    "agent": good, "leaking": leaking, "endless": endless, "guessing": guessing, "coder": coder,
+}  # fmt: skip
+
+
+def words(text: str) -> list[str]:
+    """Beginnings of the words that say something."""
+    found = re.findall(r"[a-z]{4,}", text.lower())
+    return list(dict.fromkeys(word[:6] for word in found if word not in COMMON))
+
+
+def functions_in(shown: str) -> list[str]:
+    """Functions that the tool under test showed whole, in its order."""
+    return [json.loads(f'"{code}"') for code in re.findall(r'"code": ?"((?:[^"\\]|\\.)*)"', shown)]
+
+
+def hits(turn: Turn) -> list[str]:
+    """Paths of the search, the one with the most words first."""
+    found: dict[str, Counter[str]] = {}
+    for name, _, result in turn.calls:
+        if name == "search":
+            for path, line in re.findall(r"^(\S+\.py):\d+:(.*)$", result, re.MULTILINE):
+                found.setdefault(path, Counter()).update(word for word in words(turn.question) if word in line.lower())
+    return sorted(found, key=lambda path: (-len(found[path]), path))
+
+
+def best_functions(shown: str, turn: Turn) -> list[str]:
+    """Functions of the files that were read, those with the most words of the question first."""
+    code = re.sub(r"^ *\d+\t", "", shown, flags=re.MULTILINE)
+    functions = re.findall(r"^def .*?(?=\n\n\n|\Z|\n\S+, lines )", code, re.MULTILINE | re.DOTALL)
+    scores = {each: sum(word in each.lower() for word in words(turn.question)) for each in functions}
+    return sorted((each for each in functions if scores[each]), key=lambda each: -scores[each])[: turn.n_places]
+
+
+def judge(prompt: str) -> dict[str, str]:
+    """Whether a line of an answer has most words of the statement."""
+    parts = dict(re.findall(r'^<part-\S+ name="(\w+)">\n(.*?)\n</part', prompt, re.MULTILINE | re.DOTALL))
+    wanted = set(re.findall(r"\w{3,}", parts["statement"].lower()))
+    lines = parts["answer"].splitlines()
+    best = max(lines, key=lambda line: len(wanted & set(re.findall(r"\w{3,}", line.lower()))))
+    if len(wanted & set(re.findall(r"\w{3,}", best.lower()))) < 0.7 * len(wanted):
+        return {"quote": "", "verdict": "absent"}
+    return {"quote": best, "verdict": "supported"}
+
+
+def turn_of(body: dict[str, Any]) -> Turn:
+    """Of a request of chat completions."""
+    # Ids of calls are those of one answer: calls and results have the same order.
+    asked = [
+        (call["function"]["name"], json.loads(call["function"]["arguments"] or "{}"))
+        for message in body["messages"]
+        for call in message.get("tool_calls") or []
+    ]
+    results = [str(message["content"]) for message in body["messages"] if message["role"] == "tool"]
+    question = next(str(message["content"]) for message in body["messages"] if message["role"] == "user")
+    return Turn(
+        question,
+        [tool["function"]["name"] for tool in body.get("tools", [])],
+        [(*call, result) for call, result in zip(asked, results, strict=False)],
+        luck(body),
+    )
+
+
+def luck(body: dict[str, Any]) -> float:
+    """Of a request: the same one has the same."""
+    text = json.dumps([body["messages"], body.get("tools"), body.get("seed")], sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32
+
+
+@dataclass
+class Models:
+    """The models over HTTP, with what they were asked."""
+
+    n_requests: int = 0
+    wait_s: float = 0.0
+    """Before each answer."""
+    tokens: dict[str, int] = field(default_factory=dict)
+    """Of each different request to an agent."""
+
+    def script(self, reply: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+        """For the server of `model_server.py`, whose class of replies is given."""
+
+        def respond(body: dict[str, Any]) -> Any:
+            self.n_requests += 1
+            time.sleep(self.wait_s)
+            size = len(json.dumps([body["messages"], body.get("tools")])) // 4
+            thoughts = round(MOST_THOUGHTS * luck(body)) if body.get("max_completion_tokens") != 1 else 1
+            usage = {"prompt_tokens": size, "completion_tokens": thoughts, "total_tokens": size + thoughts,
+                     "prompt_tokens_details": {"cached_tokens": 0}}  # fmt: skip
+            if body["model"] == "judge":
+                return reply(json.dumps(judge(str(body["messages"][-1]["content"]))), usage=usage)
+            self.tokens[json.dumps(body, sort_keys=True)] = size + thoughts
+            turn = turn_of(body)
+            if OUTPUT_TOOL not in turn.tools:
+                return reply("x", usage=usage, finish="length")
+            name, given = AGENTS[body["model"]](turn)
+            return reply(tool_calls=[(name, json.dumps(given))], usage=usage, finish="tool_calls")
+
+        return respond
+
+
+def serve(port: int) -> None:
+    """Answer requests at a port of this machine, with the server of the tests."""
+    place = HERE.parents[1] / "tests" / "program" / "model_server.py"
+    spec = importlib.util.spec_from_file_location("model_server", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    with module.ModelServer(Models().script(module.Reply), port) as server:
+        print(server.url, flush=True)
+        while True:
+            time.sleep(3600)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["source", folder]:
+            make_repository(Path(folder))
+        case ["serve", port]:
+            serve(int(port))
+        case _:
+            sys.exit(__doc__)

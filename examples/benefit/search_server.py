@@ -1,0 +1,81 @@
+"""An MCP server that searches code by what it does: `search_server.py SOURCE INDEX`, on stdio.
+
+INDEX is a file of descriptions by entity (`index.json`), or one of the ways in which a tool can be worth nothing:
+
+    literal   it finds nothing that a search for words does not find
+    padded    as literal, with pages of text around each hit
+    never     it does not start
+    late      it starts after some seconds
+    stale     it serves an index of another commit
+"""
+
+import ast
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from math import log
+from pathlib import Path
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+
+SOURCE, INDEX = Path(sys.argv[1]), sys.argv[2]
+server = MCPServer("beacon", version="0.1", instructions="Describe in your own words what the code does.")
+
+
+def entities() -> dict[str, dict[str, Any]]:
+    """Functions of the source, with their places and texts."""
+    found = {}
+    for path in sorted((SOURCE / "src").rglob("*.py")):
+        text, name = path.read_text(), path.relative_to(SOURCE).as_posix()
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef):
+                code = "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
+                found[f"{name}::{node.name}"] = {
+                    "file": name,
+                    "start": node.lineno,
+                    "end": node.end_lineno,
+                    "code": code,
+                }
+    return found
+
+
+def words(text: str) -> set[str]:
+    return {word[:5] for word in re.findall(r"[a-z]{4,}", text.lower())}
+
+
+ENTITIES = entities()
+is_described = INDEX.endswith(".json")
+DESCRIBED = json.loads(Path(INDEX).read_text()) if is_described else {}
+WORDS = {name: words(f"{name} {entity['code']} {DESCRIBED.get(name, '')}") for name, entity in ENTITIES.items()}
+RARE = {word: log(1 + len(WORDS) / n) for word, n in Counter(w for found in WORDS.values() for w in found).items()}
+PADDING = "The harbour is open on all days but those of storm, and its office answers questions of all kinds. "
+
+
+@server.tool()
+def find_code(query: str, limit: int = 3) -> list[dict[str, Any]]:
+    """Finds code by what it does, and shows it with its lines."""
+    scores = {name: sum(RARE.get(word, 0) for word in words(query) & found) for name, found in WORDS.items()}
+    best = sorted((name for name in scores if scores[name]), key=lambda name: (-scores[name], name))[:limit]
+    around = {"about": PADDING * 60} if INDEX == "padded" else {}
+    return [{"entity": name, **ENTITIES[name], **around} for name in best]
+
+
+@server.tool()
+def index_status() -> dict[str, str]:
+    """Says which index is served, and of which commit."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=SOURCE, capture_output=True, text=True, check=True).stdout
+    digest = hashlib.sha256(Path(INDEX).read_bytes() if is_described else INDEX.encode()).hexdigest()[:12]
+    return {"index": digest, "version": "0.1", "commit": "0" * 40 if INDEX == "stale" else commit.strip()}
+
+
+if __name__ == "__main__":
+    if INDEX == "never":
+        sys.exit("the index cannot be read")
+    if INDEX == "late":
+        time.sleep(3)
+    server.run("stdio")

@@ -1,0 +1,123 @@
+"""The example of experiments, with the tool in several conditions: what the result says is what the tool is worth."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow  # whole experiments over two protocols: some ten seconds each
+
+
+def verdicts(result: dict[str, Any]) -> dict[str, str]:
+    return {" ".join(each["stratum"].values()): each["verdict"] for each in result["strata"] if each["kind"] == "cell"}
+
+
+def kinds(result: dict[str, Any]) -> set[str]:
+    return {each["kind"] for each in result["validity"]}
+
+
+def test_a_tool_that_helps_pays_off(example: Any) -> None:
+    run = example.run(example.plan())
+    result = example.result(run)
+    found = verdicts(result)
+    assert "net cost" not in found.values()
+    (helped,) = (each for each in result["strata"] if each["stratum"] == {"baseline_answerable": "false"})
+    assert helped["verdict"] == "pays off", helped["reason"]
+    assert re.match(
+        r"beacon-0.1 raised the rate of answers with correct facts from .* on 24 tasks, McNemar p", result["sentence"]
+    )
+    n_requests = example.asked.n_requests
+    assert example.call("benefit", "run", "--resume", run).returncode == 0
+    assert example.call("benefit", "score", run).returncode == 0
+    assert example.asked.n_requests == n_requests
+    page = example.place / "report.html"
+    assert example.call("benefit", "report", run, "--html", page).returncode == 0
+    assert "pays off" in page.read_text()
+
+
+def test_a_tool_that_finds_nothing_more_shows_no_difference(example: Any) -> None:
+    found = verdicts(example.result(example.run(example.plan("literal"))))
+    assert set(found.values()) == {"no difference shown"}
+
+
+def test_a_tool_that_only_costs_is_a_net_cost(example: Any) -> None:
+    found = verdicts(example.result(example.run(example.plan("padded"))))
+    assert "net cost" in found.values()
+    assert "pays off" not in found.values()
+
+
+def test_one_index_against_another(example: Any) -> None:
+    plan = json.loads(example.plan().read_text())
+    beacon = plan["tools"]["beacon"]
+    command = beacon["command"][:-1]
+    plan["tools"] = {"described": beacon, "plain": beacon | {"command": [*command, "literal"]}}
+    plan["arms"] = {
+        "treatment": {"name": "index-a", "tools": ["described"]},
+        "control": {"name": "index-b", "tools": ["plain"]},
+    }
+    plan["competence"] = {"success": 0, "search_use": 0}  # the control arm searches with its own index
+    path = example.place / "plan.json"
+    path.write_text(json.dumps(plan))
+    result = example.result(example.run(path))
+    assert result["arms"] == {"treatment": "index-a", "control": "index-b"}
+    (helped,) = (each for each in result["strata"] if each["stratum"] == {"baseline_answerable": "false"})
+    assert helped["verdict"] == "pays off", [helped["reason"], result["validity"]]
+
+
+def judged(example: Any) -> list[str]:
+    return [json.dumps(body, sort_keys=True) for body in example.server.requests if body["model"] == "judge"]
+
+
+def test_the_scorer_cannot_tell_the_arms(example: Any) -> None:
+    run = example.run(example.plan(model="leaking"))
+    result = example.result(run)
+    assert "leak" in kinds(result)
+    requests = judged(example)
+    assert requests
+    assert len(requests) == len(set(requests))  # the same answer of both arms is asked once
+    assert not [text for text in requests if re.search("beacon|find_code|search-and-read", text)]
+    # The arms change places: every answer has the score that it had.
+    swapped = example.place / "swapped"
+    shutil.copytree(run, swapped, ignore=shutil.ignore_patterns("scores.jsonl", "judge.jsonl"))
+    other = {"treatment": "control", "control": "treatment"}
+    for name in ("cells.jsonl", "begun.jsonl"):
+        records = [json.loads(line) for line in (run / name).read_text().splitlines()]
+        moved = [each | {"key": each["key"] | {"arm": other[each["key"]["arm"]]}} for each in records]
+        (swapped / name).write_text("".join(json.dumps(each) + "\n" for each in moved))
+    example.server.requests.clear()
+    assert example.call("benefit", "score", swapped).returncode == 0
+    assert set(judged(example)) == set(requests)
+
+    def scores(folder: Path, names: dict[str, str]) -> dict[tuple[str, str, int], Any]:
+        lines = map(json.loads, (folder / "scores.jsonl").read_text().splitlines())
+        return {
+            (each["key"]["task_id"], names[each["key"]["arm"]], each["key"]["seed"]): each["success"] for each in lines
+        }
+
+    assert scores(swapped, other) == scores(run, {name: name for name in other})
+
+
+def test_the_commands_of_the_example_run(checkout: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    for name in ("examples/benefit", "tests/program"):
+        shutil.copytree(checkout / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    example = tmp_path / "examples" / "benefit"
+    plan = example / "plan.yaml"
+    plan.write_text(plan.read_text().replace("8765", port))
+    found = re.search(r"```sh\n(.*?)```", (example / "README.md").read_text(), re.DOTALL)
+    assert found
+    commands = found[1].replace("8765", port).replace("cranfield benefit", f"{sys.executable} -m cranfield benefit")
+    commands = re.sub(r"^python ", f"{sys.executable} ", commands, flags=re.MULTILINE)
+    ran = subprocess.run(["bash", "-ec", commands], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert "pays off" in ran.stdout
