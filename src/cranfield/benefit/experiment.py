@@ -14,8 +14,9 @@ from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.folder import TASKS, ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import BenefitPlan, ToolServer
 from cranfield.benefit.plan_check import INSTRUCTIONS, CheckedPlan, check_plan
-from cranfield.benefit.records import CellRecord
+from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.runner import RunOutcome, run_cells
+from cranfield.benefit.tool_check import check_tools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.files import meta_path, shown, write_text
@@ -105,6 +106,24 @@ async def _execute(folder: ExperimentFolder, snapshot: Snapshot | None, options:
     budget = Budget(plan.budget.tokens, plan.budget.money, plan.budget.prices)
     async with open_agents(AgentSetup(plan, folder.path, snapshot, options.source)) as agents:
         return await run_cells(folder, folder.tasks(), agents, budget, options.on_cell)
+
+
+def preflights_of(path: Path, source: Backend | None = None) -> list[PreflightRecord]:
+    """Ask the tools of an experiment what they serve, and run no cell.
+
+    Raises:
+        UsageError: as `execute`.
+        PreflightError: a tool under test is not as the plan wants it.
+        InputError: the folder is damaged.
+    """
+    with ExperimentFolder.writing(path) as folder:
+        event_loop().run(_ask_tools(folder, _snapshot(folder), source))
+        return folder.preflights()
+
+
+async def _ask_tools(folder: ExperimentFolder, snapshot: Snapshot | None, source: Backend | None) -> None:
+    async with open_agents(AgentSetup(folder.plan, folder.path, snapshot, source)) as agents:
+        await check_tools(folder, agents)
 
 
 def _snapshot(folder: ExperimentFolder) -> Snapshot | None:

@@ -34,11 +34,16 @@ async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgen
         raise PreflightError(problems)
 
 
+def tool_changes(record: PreflightRecord, earlier: PreflightRecord) -> list[str]:
+    """What a tool says of itself that it did not say earlier."""
+    return [name for name in _SAME if getattr(record, name) != getattr(earlier, name)]
+
+
 def _problems(record: PreflightRecord, first: PreflightRecord | None) -> list[Problem]:
     where = f"{record.arm}.{record.tool}"
     if not record.ok:
         return [Problem(record.message or "the tool is not ready", path=where)]
-    changed = [name for name in _SAME if first is not None and getattr(record, name) != getattr(first, name)]
+    changed = [] if first is None else tool_changes(record, first)
     if not changed:
         return []
     hint = "begin another experiment: cells of two versions of a tool cannot be compared"

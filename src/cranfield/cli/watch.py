@@ -1,4 +1,4 @@
-"""Evaluate on a schedule."""
+"""Evaluations and experiments on a schedule."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def watch_command(
     list_: ListOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the evaluations of the block `watch:` of the operator's file when they are due, until interrupted.
+    """Run the evaluations and experiments of the block `watch:` of the operator's file when they are due, until interrupted.
 
     `cranfield serve` does the same. With --once the exit code is 1 if a rule of the gate fails or the verdict is worse, and 3 if the
     result is void.
@@ -121,7 +121,7 @@ def _print_list(service: Service, *, as_json: bool) -> None:
         typer.echo(json.dumps([state.as_json() for state in states], indent=2, ensure_ascii=False))
         return
     for state in states:
-        typer.echo(f"{state.name}: {state.testset}")
+        typer.echo(f"{state.name}: {state.testset or state.benefit}")
         for line in _state_lines(state):
             typer.echo(f"  {line}")
 

@@ -1,4 +1,4 @@
-"""The block `watch:` of the operator's file: evaluations on a schedule."""
+"""The block `watch:` of the operator's file: evaluations and experiments on a schedule."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import islice, pairwise
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field
+from pydantic import Field, Tag
 
 from cranfield.config.names import ConventionName, MeanMeasureName, TestName
-from cranfield.config.strict import Finding, Strict, checked
+from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.formats.io.validation import Text
@@ -82,8 +82,8 @@ class CompareOptions(Strict):
     """Equivalence margin; default: that of the config."""
 
 
-class Watch(Strict):
-    """An evaluation on a schedule. The rules of the config's gate are checked on each."""
+class Timed(Strict):
+    """What is run at the times of a cron expression."""
 
     cron: Annotated[str, checked(_check_cron)]
     """When: five fields, as in crontab: minute, hour, day of month, month, day of week."""
@@ -91,22 +91,6 @@ class Watch(Strict):
     """Time zone of `cron`, such as `Europe/Berlin`."""
     jitter_s: Annotated[int, Field(ge=0, le=86_400)] = 0
     """Each time is delayed by up to so many seconds; the delay follows from name, time and database."""
-    testset: Text
-    """Name of a test set, of the config or uploaded: its latest version."""
-    systems: list[Text] = Field(default_factory=list)
-    """Names of systems in the config; default: its candidate, else its only system."""
-    k: Annotated[int, Field(ge=1)] | None = None
-    """Number of results requested; default: that of the config."""
-    measures: Annotated[list[MeanMeasureName], Field(min_length=1)] | None = None
-    """Measures; default: those of the config."""
-    primary: MeanMeasureName | None = None
-    """Primary measure; default: that of the config, else the first."""
-    convention: ConventionName | None = None
-    """Scoring convention; default: that of the config."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Random seed."""
-    compare: CompareOptions | None = Field(default_factory=CompareOptions)
-    """What each evaluation is compared with; null: nothing."""
 
     def times(self, after: datetime) -> Iterator[datetime]:
         """The times of the schedule after a time, in its zone, without jitter."""
@@ -130,4 +114,41 @@ class Watch(Strict):
             yield ("jitter_s",), Problem("the jitter is too long", expected=expected, got=str(self.jitter_s))
 
 
-Watches = Annotated[dict[Annotated[Name, Field(max_length=100)], Watch], Field(json_schema_extra=CLOSED)]
+class Watch(Timed):
+    """An evaluation on a schedule. The rules of the config's gate are checked on each."""
+
+    testset: Text
+    """Name of a test set, of the config or uploaded: its latest version."""
+    systems: list[Text] = Field(default_factory=list)
+    """Names of systems in the config; default: its candidate, else its only system."""
+    k: Annotated[int, Field(ge=1)] | None = None
+    """Number of results requested; default: that of the config."""
+    measures: Annotated[list[MeanMeasureName], Field(min_length=1)] | None = None
+    """Measures; default: those of the config."""
+    primary: MeanMeasureName | None = None
+    """Primary measure; default: that of the config, else the first."""
+    convention: ConventionName | None = None
+    """Scoring convention; default: that of the config."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Random seed."""
+    compare: CompareOptions | None = Field(default_factory=CompareOptions)
+    """What each evaluation is compared with; null: nothing."""
+
+
+class BenefitWatch(Timed):
+    """An experiment on a schedule: whether a tool helps an agent. The default rules of `cranfield benefit gate` are checked."""
+
+    benefit: Text
+    """Plan of the experiment; paths are relative to the operator's file."""
+    when: Literal["always", "changed"] = "always"
+    """`changed`: only where the plan, its tasks, the commit or a tool is another than that of the last result."""
+    runs: Text = "benefit-runs"
+    """Folder of experiments."""
+    results: Text = "benefit-results"
+    """Folder of results, with their history."""
+
+
+AnyWatch = Annotated[
+    Annotated[Watch, Tag("testset")] | Annotated[BenefitWatch, Tag("benefit")], by_key("testset", "benefit")
+]
+Watches = Annotated[dict[Annotated[Name, Field(max_length=100)], AnyWatch], Field(json_schema_extra=CLOSED)]

@@ -16,7 +16,7 @@ from cranfield.config.metrics import MetricsConfig, Webhook
 from cranfield.config.server import ServerConfig
 from cranfield.config.strict import Finding, Strict
 from cranfield.config.tunable import Tunable
-from cranfield.config.watch import Watches
+from cranfield.config.watch import BenefitWatch, Watches
 from cranfield.errors import ConfigError, Problem, ProblemList, shorten
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import load_located
@@ -42,7 +42,7 @@ class Workbench(Strict):
     webhooks: list[Webhook] = Field(default_factory=list)
     """Web servers that get a message when a job ends badly."""
     watch: Watches = Field(default_factory=dict)
-    """Evaluations on a schedule, by name."""
+    """Evaluations and experiments on a schedule, by name."""
     intake: Intake = Field(default_factory=Intake)
     """What is done to production queries before they are stored."""
     jobs: JobsConfig = Field(default_factory=JobsConfig)
@@ -86,7 +86,7 @@ def load_workbench(path: Path | str) -> Workbench:
 
 
 def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
-    """Files and folders of sources that are not there."""
+    """Files and folders that are not there: of sources, and plans of experiments."""
     for index, source in enumerate(config.documents):
         place: Loc = ("documents", index)
         match source:
@@ -100,6 +100,9 @@ def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
                 kind, _, name = source.sql.database.partition(":")
                 if kind != "env" and not (folder / name).is_file():
                     yield (*place, "sql", "database"), Problem("no such file", got=shorten(name))
+    for schedule, watch in config.watch.items():
+        if isinstance(watch, BenefitWatch) and not (folder / watch.benefit).is_file():
+            yield ("watch", schedule, "benefit"), Problem("no such file", got=shorten(watch.benefit))
 
 
 def _missing_folder(folder: Path, name: str, place: Loc) -> Iterator[Finding]:

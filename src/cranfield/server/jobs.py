@@ -17,7 +17,7 @@ from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_tab
 from cranfield.server.v1.jobs import found_job
 from cranfield.service.requests import CompareRequest
 from cranfield.service.responses import JobState
-from cranfield.service.watch.status import watch_states
+from cranfield.service.watch.status import outcome_lines, watch_states
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -79,6 +79,7 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
         subject=job_subject(info),
         result_path="/comparisons" if compares else "/evaluations",
         void=[] if compares else [number for number in info.results if service.evaluations.get(number).void],
+        outcome=[] if info.outcome is None else [*outcome_lines(info.outcome)],
         settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
     )
 

@@ -12,7 +12,7 @@ from cranfield.reporting.document import Cell, Column, Document, Link, Section, 
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.server.pages import segment, when
-from cranfield.service.requests import CompareRequest
+from cranfield.service.requests import BenefitRequest, CompareRequest
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -172,10 +172,12 @@ def job_table(infos: Iterable[JobInfo], caption: str, root: str = "") -> Table:
 
 
 def job_subject(info: JobInfo) -> str:
-    """What a job evaluates or compares."""
+    """What a job evaluates, compares or runs."""
     request = info.request
     if isinstance(request, CompareRequest):
         return f"#{request.candidate} against #{request.baseline}"
+    if isinstance(request, BenefitRequest):
+        return f"the experiment of the schedule {request.schedule}"
     runs = [f"run {number}" for number in request.runs]
     what = ", ".join((*request.systems, *runs)) or "the candidate of the config"
     return f"{what}{f' ({request.variant})' if request.variant else ''} on {request.testset}"
@@ -192,10 +194,10 @@ def job_progress(info: JobInfo) -> str:
 
 def schedule_table(states: Iterable[WatchState]) -> Table:
     """Schedules of the operator's file."""
-    names = ("schedule", "test set", "next time", "running", "last job", "its result", "details")
+    names = ("schedule", "test set or plan", "next time", "running", "last job", "its result", "details")
     rows: list[tuple[Cell, ...]] = [
         (
-            *(state.name, Link(state.testset, f"testsets/{state.testset}")),
+            *(state.name, Link(state.testset, f"testsets/{state.testset}") if state.testset else state.benefit),
             next((f"{time:%Y-%m-%d %H:%M %Z}" for time in state.upcoming), None),
             *(_job_link(state.running), _job_link(state.last.job if state.last else None)),
             _result_cell(state.last),
@@ -204,7 +206,7 @@ def schedule_table(states: Iterable[WatchState]) -> Table:
         for state in states
     ]
     columns = tuple(map(Column, names))
-    return Table(columns, rows, "Evaluations on a schedule", shown=None)
+    return Table(columns, rows, "Evaluations and experiments on a schedule", shown=None)
 
 
 def _job_link(job: JobInfo | None) -> Cell:

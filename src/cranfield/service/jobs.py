@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError
-from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.experiments import benefit_watch
+from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.store.jobs import StoredJobs
 from cranfield.service.values import JobInfo
@@ -38,7 +39,7 @@ class Jobs(StoredJobs):
         or the systems is checked by the job, whose `problems` say what is wrong.
 
         Args:
-            request: an `EvaluateRequest` or a `CompareRequest`.
+            request: what is to be done.
             trigger: what asked for it.
             by: id of the account that asked for it.
             key: idempotency key: the same key and the same request is one job, whatever became of it.
@@ -50,6 +51,8 @@ class Jobs(StoredJobs):
             return found
         if isinstance(request, EvaluateRequest):
             problems = list(_check_evaluate(self._service, request))
+        elif isinstance(request, BenefitRequest):
+            problems = list(_problems("schedule", partial(benefit_watch, self._service, request.schedule)))
         else:
             problems = list(_check_compare(self._service, request))
         if problems:

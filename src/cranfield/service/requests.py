@@ -71,4 +71,11 @@ class CompareRequest(Request):
     seed: Seed = 0
 
 
-JobRequest = EvaluateRequest | CompareRequest
+class BenefitRequest(Request):
+    """Run the experiment of a schedule, score it, and write its result. Nothing but the schedule asks for one."""
+
+    schedule: Name
+    """Name in the operator's file, which has the plan."""
+
+
+JobRequest = EvaluateRequest | CompareRequest | BenefitRequest

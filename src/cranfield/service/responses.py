@@ -57,6 +57,8 @@ class JobKind(StrEnum):
     """Collect from systems, or take stored runs; score; store an evaluation of each."""
     COMPARE = "compare"
     """Compare two stored evaluations."""
+    BENEFIT = "benefit"
+    """Run the experiment of a schedule: whether a tool helps an agent."""
 
 
 class JobState(StrEnum):
@@ -166,6 +168,25 @@ class JobProblemResponse(Answer):
     code: str
 
 
+class BenefitOutcome(Answer):
+    """What the experiment of a schedule came to; its result is a file."""
+
+    file: str
+    """Of the result, in the folder of results of the schedule."""
+    made_at: str
+    """Time of the result, in ISO 8601."""
+    unchanged: bool
+    """Nothing is other than it was for this result: no cell was run, and all of this is of the earlier run."""
+    sentence: str
+    void: list[str]
+    """Why the comparison is invalid; empty where it is not."""
+    caveats: list[str]
+    verdicts: dict[str, str]
+    """Stratum, `task_type=locate, difficulty=easy`, to its verdict."""
+    failed_rules: list[str]
+    """Of the default rules of `cranfield benefit gate`, each with what breaks it."""
+
+
 class JobResponse(Answer):
     """A job."""
 
@@ -193,6 +214,8 @@ class JobResponse(Answer):
     """Ids of its evaluations, or of its comparison, once it is done."""
     ahead: int
     """Jobs that are queued before it."""
+    outcome: BenefitOutcome | None = None
+    """Of an experiment that is done."""
 
     @field_validator("request", mode="before")
     @classmethod

@@ -10,7 +10,16 @@ from pydantic import Field
 
 from cranfield.errors import Problem
 from cranfield.service.requests import JobRequest
-from cranfield.service.responses import ENDED, JobKind, JobProblemResponse, JobState, RunResponse, SetResponse, Trigger
+from cranfield.service.responses import (
+    ENDED,
+    BenefitOutcome,
+    JobKind,
+    JobProblemResponse,
+    JobState,
+    RunResponse,
+    SetResponse,
+    Trigger,
+)
 
 Json = dict[str, Any]
 
@@ -71,6 +80,8 @@ class JobInfo:
     """Ids of its evaluations in the order of the request, or of its comparison."""
     ahead: int
     """Jobs that are queued before it."""
+    outcome: BenefitOutcome | None
+    """Of an experiment that is done."""
 
     @property
     def has_ended(self) -> bool:
@@ -280,4 +291,4 @@ class NewComparison:
     """What its page shows, with the version of what made it; None: made when it is first opened."""
 
 
-Result = NewEvaluation | NewComparison
+Result = NewEvaluation | NewComparison | BenefitOutcome

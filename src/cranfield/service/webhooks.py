@@ -25,7 +25,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, FailureKind
 from cranfield.judging.documents.web import pinned
-from cranfield.service.responses import JobKind, JobState
+from cranfield.service.responses import BenefitOutcome, JobKind, JobState
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -93,6 +93,8 @@ def messages(service: Service, job: JobInfo) -> Iterator[Message]:
         if found is not None:
             yield from _of_comparison(found, job)
         return
+    if job.outcome is not None:
+        yield from _of_experiment(job.outcome, job)
     for number, info in enumerate(service.evaluations.for_job(job.id)):
         if not info.figures.pilot:
             yield from _of_evaluation(info, job, number)
@@ -110,6 +112,15 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
     elif broken:
         text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
         yield Message("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
+
+
+def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[Message]:
+    place, facts = f"/jobs/{job.id}", {"result": outcome.file}
+    if outcome.void:
+        yield Message("void", outcome.sentence, job.id, 0, place, {**facts, "reasons": outcome.void})
+    elif outcome.failed_rules:
+        text = f"{outcome.file} breaks rules of the gate: {'; '.join(outcome.failed_rules)}"
+        yield Message("gate-failed", text, job.id, 0, place, {**facts, "rules": outcome.failed_rules})
 
 
 def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:

@@ -25,7 +25,8 @@ from cranfield.config.workbench import Workbench
 from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError, traceback_of
 from cranfield.formats.io.files import path_lock
 from cranfield.service.evaluating import compared, evaluated
-from cranfield.service.requests import EvaluateRequest
+from cranfield.service.experiments import experimented
+from cranfield.service.requests import BenefitRequest, EvaluateRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode, job_problem
 from cranfield.service.values import Claim, JobProblem, Json, Result
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 REPORT_S = 1.0
 """Between two reports of progress."""
-PASSED_ON = {"jobs", "limits", "tunable"}
+PASSED_ON = {"jobs", "limits", "tunable", "watch"}
 """Blocks of the operator's file that a job needs."""
 
 
@@ -59,6 +60,7 @@ class Order:
     database: str
     config: str | None
     workbench: Json
+    workbench_folder: str
     folder: str
     with_messages: bool
     """Whether the log of the server has the messages of unexpected errors, which may quote anything."""
@@ -69,9 +71,10 @@ class Order:
         database, config = service.store.database, service.config_file.path
         path = database.path
         place = database.url.render_as_string(hide_password=False) if path is None else f"sqlite:{path.absolute()}"
-        blocks = service.workbench.model_dump(mode="json", include=PASSED_ON, exclude_defaults=True)
+        blocks = service.workbench.model_dump(mode="json", include=PASSED_ON, exclude_defaults=True, by_alias=True)
         config_path = None if config is None else str(config.absolute())
-        return cls(claim, place, config_path, blocks, str(folder), with_messages)
+        workbench_folder = str(service.workbench.folder.absolute())
+        return cls(claim, place, config_path, blocks, workbench_folder, str(folder), with_messages)
 
     def log_error(self, _kind: object, error: BaseException, _trace: object) -> None:
         """Write an unexpected error to the log of the server, as `sys.excepthook`."""
@@ -100,6 +103,7 @@ class JobProgress(Silent):
         self._totals: dict[str, int] = {}
         self._done: dict[str, int] = {}
         self._text = "reading the test set"
+        self._step: tuple[int, int, str] | None = None
         self._written: tuple[int, int, str] | None = None
         self.is_refused = False
 
@@ -116,11 +120,15 @@ class JobProgress(Silent):
         """Every system was asked."""
         self._text = "scoring"
 
+    def say(self, text: str, done: int, total: int) -> None:
+        """What is done now, and how much of it: of a job that asks no systems."""
+        self._step = done, total, text
+
     def tell(self) -> bool:
         """Write where the job is, if that has changed; False where another server has the job."""
         done, total = sum(self._done.values()), sum(self._totals.values())
         waiting = ", ".join(name for name, n in self._totals.items() if self._done[name] < n)
-        now = (done, total, f"asking {waiting}" if waiting else self._text)
+        now = self._step or (done, total, f"asking {waiting}" if waiting else self._text)
         if now == self._written:
             return True
         accepted = self._jobs.progress(self._claim, *now)
@@ -165,6 +173,8 @@ def work_on(service: Service, claim: Claim, folder: Path) -> Status:
                     made: Sequence[Result] = kept.enter_context(
                         evaluated(service, job.request, job.trigger, folder, progress)
                     )
+                elif isinstance(job.request, BenefitRequest):
+                    made = [experimented(service, job.request, folder, progress.say)]
                 else:
                     made = [compared(service, job.request)]
             progress.tell()
@@ -206,7 +216,9 @@ def _done(order: Order) -> Status:
     with closing(open_store(order.database, create=False)) as store:
         config = None if order.config is None else Path(order.config)
         try:
-            service = open_service(store, config, Workbench.model_validate(order.workbench))
+            workbench = Workbench.model_validate(order.workbench)
+            workbench.lie_in(Path(order.workbench_folder))
+            service = open_service(store, config, workbench)
         except CranfieldError as error:  # the config was broken meanwhile
             jobs = open_service(store).jobs
             return Status.ENDED if jobs.fail(order.claim, problems_of(error)) else Status.REFUSED

@@ -20,6 +20,8 @@ from cranfield.config.jobs import LimitsConfig
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
+from cranfield.service.requests import BenefitRequest
+from cranfield.service.responses import BenefitOutcome, Trigger
 
 ADDRESS = "http://127.0.0.1:8000"
 TYPES = ("exact_term", "paraphrase")
@@ -466,3 +468,27 @@ def client_of(api: Api, token: str) -> Client:
     made._http.close()
     made._http = TestClient(api.bench.team.app, base_url=ADDRESS, headers={"authorization": f"Bearer {token}"})
     return made
+
+
+def test_the_job_of_an_experiment_has_what_it_came_to(api: Api) -> None:
+    jobs = api.bench.service.jobs
+    number = jobs.add(BenefitRequest(schedule="quarterly"), Trigger.WATCH).id
+    outcome = BenefitOutcome(
+        file="benefit_v1.0.json",
+        made_at="2026-11-23T12:00:00Z",
+        unchanged=True,
+        sentence="a <b> raised it.",
+        void=[],
+        caveats=[],
+        verdicts={"difficulty=easy": "net cost"},
+        failed_rules=["no stratum has the verdict net cost: easy"],
+    )
+    jobs.finish(jobs.claim("test", number), [outcome])
+    assert api("read").get(f"/v1/jobs/{number}").json()["outcome"] == outcome.model_dump()
+    assert api("read").get(f"/v1/jobs/{number}/result").json() == outcome.model_dump()
+    page = api.bench.page(f"/jobs/{number}")
+    assert "the experiment of the schedule quarterly" in page
+    assert "a &lt;b&gt; raised it." in page
+    assert "difficulty=easy: net cost" in page
+    assert "gate failed</strong>: no stratum" in page
+    assert "the experiment of the schedule quarterly" in api.bench.page("/jobs")

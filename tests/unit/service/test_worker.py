@@ -147,7 +147,7 @@ def test_a_bug_of_a_job_is_logged_without_its_message(
     def fail(_: work.Order) -> work.Status:
         raise ValueError("the query open file")
 
-    order = work.Order(Claim(1, 1, "one"), "sqlite:books.db", None, {}, "jobs/1-1", with_messages)
+    order = work.Order(Claim(1, 1, "one"), "sqlite:books.db", None, {}, ".", "jobs/1-1", with_messages)
     monkeypatch.setattr(sys, "stdin", StringIO(order.line + "\n"))
     monkeypatch.setattr(work, "_end_with_server", lambda: None)
     monkeypatch.setattr(work, "_done", fail)

@@ -17,6 +17,7 @@ from cranfield.server.refusal import RefusedError, error_response
 from cranfield.server.v1.common import RETRY_S, answer, service_of
 from cranfield.service.jobs import LOOKS_S
 from cranfield.service.responses import (
+    BenefitOutcome,
     ComparedRow,
     ComparisonResponse,
     ComparisonSummary,
@@ -52,8 +53,8 @@ JOB_LINKS: dict[str, Any] = {
 }
 
 
-class ResultResponse(RootModel[EvaluationResponse | list[EvaluationResponse] | ComparisonResponse]):
-    """Of one system its evaluation, of several a list of the same shape; or a comparison."""
+class ResultResponse(RootModel[EvaluationResponse | list[EvaluationResponse] | ComparisonResponse | BenefitOutcome]):
+    """Of one system its evaluation, of several a list of the same shape; or a comparison; or what an experiment came to."""
 
 
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -108,6 +109,8 @@ def result_of(request: Request, job: JobInfo) -> Response:
     service = service_of(request)
     if job.kind == "compare":
         return answer(comparison_response(service, job.results[0]), headers={"Content-Location": place + "/result"})
+    if job.outcome is not None:
+        return answer(job.outcome, headers={"Content-Location": place + "/result"})
     found = [evaluation_response(service, each) for each in job.results]
     body: Any = found[0] if len(found) == 1 else found
     return answer(ResultResponse(body), headers={"Content-Location": place + "/result"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -21,14 +21,19 @@ from sqlalchemy.orm import Session
 from cranfield.database.engine import Clock, Database
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.store.rows import as_value
-from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
-from cranfield.service.responses import JobKind, JobState, Trigger
+from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.responses import BenefitOutcome, JobKind, JobState, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name, row_of
 from cranfield.service.store.comparisons import add_comparison
 from cranfield.service.store.evaluations import add_evaluation
 from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import Claim, JobInfo, JobProblem, NewComparison, NewEvaluation, Result
 
+REQUESTS: Mapping[JobKind, type[JobRequest]] = {
+    JobKind.EVALUATE: EvaluateRequest,
+    JobKind.COMPARE: CompareRequest,
+    JobKind.BENEFIT: BenefitRequest,
+}
 MOST_ATTEMPTS = 3
 """Claims of a job whose worker died each time; then it has failed."""
 DIED = "the process that worked on it ended in the middle of it, {n} times"
@@ -82,7 +87,7 @@ class StoredJobs(ServicePart):
             return found
         now = self._clock()
         row = Job(
-            kind=JobKind.EVALUATE if isinstance(request, EvaluateRequest) else JobKind.COMPARE,
+            kind=next(kind for kind, model in REQUESTS.items() if isinstance(request, model)),
             state=JobState.QUEUED,
             trigger=trigger,
             request=request.model_dump(mode="json"),
@@ -231,6 +236,8 @@ class StoredJobs(ServicePart):
                     add_evaluation(session, row, position, result, now)
                 elif isinstance(result, NewComparison):
                     add_comparison(session, row, result, now)
+                else:
+                    row.outcome = result.model_dump(mode="json")
             self._set_end(row, JobState.DONE)
             return True
 
@@ -338,12 +345,12 @@ def _row(session: Session, job_id: int, *, lock: bool = False) -> Job:
 def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo:
     kind, request = JobKind(row.kind), row.request
     results: Sequence[int] = ()
-    if row.state == JobState.DONE:
+    if row.state == JobState.DONE and kind is not JobKind.BENEFIT:
         made = StoredEvaluation if kind == JobKind.EVALUATE else StoredComparison
         results = session.scalars(select(made.id).where(made.job_id == row.id).order_by(made.id)).all()
     waiting = (turns or _turns(session)) if row.state == JobState.QUEUED else []
     ahead = waiting.index(row.id) if row.id in waiting else 0  # another server may have claimed it since it was read
-    model = EvaluateRequest if kind == JobKind.EVALUATE else CompareRequest
+    model = REQUESTS[kind]
     return as_value(
         JobInfo,
         row,
@@ -355,6 +362,7 @@ def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo
         problems=tuple(_problem(problem) for problem in row.problems or ()),
         results=tuple(results),
         ahead=ahead,
+        outcome=None if row.outcome is None else BenefitOutcome.model_validate(row.outcome),
     )
 
 

@@ -78,7 +78,7 @@ class Job(Base):
     state: Mapped[str] = mapped_column(String(20), default=JobState.QUEUED)
     trigger: Mapped[str] = mapped_column(String(20))
     request: Mapped[dict[str, object]]
-    """What is to be done: an `EvaluateRequest` or a `CompareRequest`."""
+    """What is to be done: a `JobRequest`."""
     key: Mapped[str | None] = mapped_column(String(200), unique=True)
     """Of the one who asked: the same key is one job (`watch:nightly:2026-11-23T02:00Z`)."""
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
@@ -100,6 +100,8 @@ class Job(Base):
     """Of state or progress."""
     problems: Mapped[list[dict[str, object]] | None]
     """Of a failed job: each with message, where, hint and code."""
+    outcome: Mapped[dict[str, object] | None]
+    """Of an experiment that is done: a `BenefitOutcome`."""
 
 
 class StoredEvaluation(Base):

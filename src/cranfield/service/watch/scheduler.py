@@ -1,4 +1,4 @@
-"""The scheduler: it puts evaluations into the queue when they are due, and their comparisons when they are done.
+"""The scheduler: it puts evaluations and experiments into the queue when they are due, and comparisons when they are done.
 
 Several servers on one database may each have one: a job has a key that follows from the schedule and its time.
 """
@@ -14,9 +14,10 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from cranfield.config.watch import BenefitWatch, Watch
 from cranfield.errors import CranfieldError, UnknownNameError
 from cranfield.service.intake.intake import purge
-from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobState, Trigger
 from cranfield.service.store.jobs import KeyConflictError
 from cranfield.service.values import EvaluationFilter
@@ -24,6 +25,7 @@ from cranfield.service.watch.times import Schedule, moment
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
+    from cranfield.config.watch import CompareOptions
     from cranfield.service.service import Service
     from cranfield.service.values import EvaluationInfo, JobInfo
 
@@ -103,21 +105,10 @@ class Scheduler:
         Raises:
             UsageError: unknown names, or too many jobs.
         """
-        watch, now = schedule.watch, self.now()
+        now = self.now()
         key = schedule.key(time) if time is not None else f"{schedule.prefix}by hand {now.isoformat()}"
-        request = EvaluateRequest(
-            testset=watch.testset,
-            systems=tuple(watch.systems),
-            k=watch.k,
-            measures=None if watch.measures is None else tuple(watch.measures),
-            primary=watch.primary,
-            convention=watch.convention,
-            seed=watch.seed,
-            tags=(f"watch:{schedule.name}",),
-            note=overdue_note(self.service, watch.testset, now.date(), as_it_stands=True),
-        )
         try:
-            job = self.service.jobs.submit(request, trigger=Trigger.WATCH, key=key)
+            job = self.service.jobs.submit(self._request(schedule), trigger=Trigger.WATCH, key=key)
         except KeyConflictError:
             started = self.service.jobs.scheduled(key, 1)
             if not started:
@@ -126,9 +117,25 @@ class Scheduler:
         LOG.info("schedule %s: job %d is due since %s", schedule.name, job.id, (time or now).isoformat())
         return job
 
+    def _request(self, schedule: Schedule) -> JobRequest:
+        watch = schedule.watch
+        if isinstance(watch, BenefitWatch):
+            return BenefitRequest(schedule=schedule.name)
+        return EvaluateRequest(
+            testset=watch.testset,
+            systems=tuple(watch.systems),
+            k=watch.k,
+            measures=None if watch.measures is None else tuple(watch.measures),
+            primary=watch.primary,
+            convention=watch.convention,
+            seed=watch.seed,
+            tags=(f"watch:{schedule.name}",),
+            note=overdue_note(self.service, watch.testset, self.now().date(), as_it_stands=True),
+        )
+
     def compare(self, schedule: Schedule, job: JobInfo) -> list[JobInfo]:
         """Put the comparisons of a job that is done into the queue, once."""
-        if job.state != JobState.DONE or job.id in self._compared or schedule.watch.compare is None:
+        if job.state != JobState.DONE or job.id in self._compared or compare_options(schedule) is None:
             return []
         made: list[JobInfo] = []
         for candidate in self.service.evaluations.for_job(job.id):
@@ -139,8 +146,8 @@ class Scheduler:
         return made
 
     def _compare(self, schedule: Schedule, baseline: EvaluationInfo, candidate: EvaluationInfo) -> list[JobInfo]:
-        options, key = schedule.watch.compare, schedule.compare_key(candidate.id)
-        if options is None or self.service.jobs.scheduled(key, 1):
+        watch, options, key = schedule.watch, compare_options(schedule), schedule.compare_key(candidate.id)
+        if not isinstance(watch, Watch) or options is None or self.service.jobs.scheduled(key, 1):
             return []
         request = CompareRequest(
             baseline=baseline.id,
@@ -149,7 +156,7 @@ class Scheduler:
             test=options.test,
             alpha=options.alpha,
             margin=options.margin,
-            seed=schedule.watch.seed,
+            seed=watch.seed,
         )
         try:
             return [self.service.jobs.submit(request, trigger=Trigger.WATCH, key=key)]
@@ -158,7 +165,7 @@ class Scheduler:
 
     def baseline_of(self, schedule: Schedule, candidate: EvaluationInfo) -> EvaluationInfo | Uncompared:
         """What an evaluation of a schedule is compared with, or why with nothing."""
-        options = schedule.watch.compare
+        options = compare_options(schedule)
         if options is None:
             return Uncompared.NOT_WANTED
         of_set = EvaluationFilter(testset=candidate.testset_name, limit=EARLIER)
@@ -230,6 +237,11 @@ def scheduling(service: Service) -> Iterator[Scheduler]:
     finally:
         stopping.set()
         thread.join()
+
+
+def compare_options(schedule: Schedule) -> CompareOptions | None:
+    """What the evaluations of a schedule are compared with; None: with nothing, as experiments are."""
+    return schedule.watch.compare if isinstance(schedule.watch, Watch) else None
 
 
 def overdue_note(service: Service, name: str, today: date, *, as_it_stands: bool) -> str:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cranfield.config.watch import zone_of
+from cranfield.benefit.plan import load_plan
+from cranfield.config.watch import BenefitWatch, Watch, zone_of
 from cranfield.errors import CranfieldError, Problem, unknown_name
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.service.responses import JobState
@@ -18,6 +19,7 @@ from cranfield.service.watch.times import Schedule
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
+    from cranfield.service.responses import BenefitOutcome
     from cranfield.service.service import Service
     from cranfield.service.values import ComparisonInfo, EvaluationInfo, JobInfo
 
@@ -57,7 +59,8 @@ class LastRun:
         """What it came to; None: a comparison has not ended."""
         if self.job.state != JobState.DONE:
             return Result.FAILED
-        if any(each.void for each in self.evaluations):
+        outcome = self.job.outcome
+        if any(each.void for each in self.evaluations) or (outcome is not None and outcome.void):
             return Result.VOID
         if any(job.has_ended and job.state != JobState.DONE for job in self.comparing):
             return Result.FAILED
@@ -69,7 +72,9 @@ class LastRun:
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
-        """Rules of the gate that an evaluation breaks whose figures count."""
+        """Rules of the gate that an evaluation breaks whose figures count, or an experiment."""
+        if self.job.outcome is not None:
+            return tuple(self.job.outcome.failed_rules)
         found = (each.figures.gate or {} for each in self.evaluations if not each.void)
         return tuple(dict.fromkeys(rule for gate in found for rule, holds in gate.items() if holds is False))
 
@@ -77,6 +82,8 @@ class LastRun:
         """The result, for people: why a job failed, figures, verdicts, broken rules."""
         for job in (self.job, *self.comparing):
             yield from (f"error: job {job.id}: {problem.problem.sentence()}" for problem in job.problems)
+        if self.job.outcome is not None:
+            yield from outcome_lines(self.job.outcome)
         for each in self.evaluations:
             primary = each.figures.primary or ""
             figure = each.figures.measures.get(primary, {})
@@ -88,12 +95,27 @@ class LastRun:
         yield from (f"gate: failed: {rule}" for rule in self.broken_rules)
 
 
+def outcome_lines(outcome: BenefitOutcome) -> Iterator[str]:
+    """What an experiment came to; an invalid one has no verdicts."""
+    if outcome.unchanged:
+        yield f"nothing changed since {outcome.file} of {outcome.made_at}: no cell was run"
+    else:
+        yield f"result: {outcome.file}"
+    yield outcome.sentence
+    yield from (f"VOID: {each}" for each in outcome.void)
+    yield from (f"{stratum}: {verdict}" for stratum, verdict in outcome.verdicts.items())
+    yield from (f"caveat: {each}" for each in outcome.caveats)
+
+
 @dataclass(frozen=True)
 class WatchState:
     """Where a schedule stands."""
 
     name: str
-    testset: str
+    testset: str | None
+    """None: it is of an experiment."""
+    benefit: str | None
+    """Plan of an experiment."""
     upcoming: tuple[datetime, ...]
     """The next times with their delays, in the zone of the schedule."""
     running: JobInfo | None
@@ -124,12 +146,14 @@ class WatchState:
         return {
             "name": self.name,
             "testset": self.testset,
+            "benefit": self.benefit,
             "next": [time.isoformat() for time in self.upcoming],
             "running": self.running and self.running.id,
             "job": last and last.job.id,
             "result": last and last.result,
             "evaluations": [each.id for each in last.evaluations] if last else [],
             "comparisons": [{"id": each.id, "verdict": each.verdict} for each in last.comparisons] if last else [],
+            "outcome": last and last.job.outcome and last.job.outcome.model_dump(mode="json"),
             "failed_rules": list(last.broken_rules) if last else [],
             "uncompared": self.uncompared,
             "skipped": self.n_skipped,
@@ -151,12 +175,16 @@ def watch_state(scheduler: Scheduler, schedule: Schedule, *, as_it_stands: bool 
     found = (scheduler.baseline_of(schedule, each) for each in (last.evaluations if last else ()))
     overdue, problems = "", list(_unknown_names(service, schedule))
     try:
-        overdue = overdue_note(service, watch.testset, now.date(), as_it_stands=as_it_stands)
+        if isinstance(watch, Watch):
+            overdue = overdue_note(service, watch.testset, now.date(), as_it_stands=as_it_stands)
+        else:
+            load_plan(service.workbench.folder / watch.benefit)
     except CranfieldError as error:
         problems += error.problems
     return WatchState(
         name=schedule.name,
-        testset=watch.testset,
+        testset=watch.testset if isinstance(watch, Watch) else None,
+        benefit=watch.benefit if isinstance(watch, BenefitWatch) else None,
         upcoming=tuple(time.astimezone(zone_of(watch.zone)) for time in islice(schedule.upcoming(now), UPCOMING)),
         running=None if newest is None or newest.has_ended else newest,
         last=last,
@@ -181,8 +209,8 @@ def last_run(service: Service, schedule: Schedule) -> LastRun | None:
 
 def _unknown_names(service: Service, schedule: Schedule) -> Iterator[Problem]:
     """What the schedule names and the config does not have."""
-    config = service.config()
-    for name in schedule.watch.systems:
+    config, watch = service.config(), schedule.watch
+    for name in watch.systems if isinstance(watch, Watch) else ():
         known = () if config is None else config.systems
         if name not in known:
             yield unknown_name("system", name, known)

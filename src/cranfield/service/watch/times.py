@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import islice, takewhile
 
-from cranfield.config.watch import Watch
+from cranfield.config.watch import AnyWatch
 from cranfield.service.values import JobInfo
 
 MOST_SKIPPED = 1_000
@@ -24,7 +24,7 @@ class Schedule:
     """A schedule of the operator's file, by name, on one database."""
 
     name: str
-    watch: Watch
+    watch: AnyWatch
     where: str
     """The database, as an absolute path where it is a file: other databases have other delays."""
 
