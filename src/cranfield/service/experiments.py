@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cranfield.config.watch import BenefitWatch
 from cranfield.errors import UnknownNameError
 from cranfield.formats.io.files import write_text
-from cranfield.service.responses import BenefitOutcome
+from cranfield.service.outcome import BenefitOutcome
 
 if TYPE_CHECKING:
     from cranfield.benefit.result import BenefitResult

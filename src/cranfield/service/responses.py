@@ -7,6 +7,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 
+from cranfield.service.outcome import BenefitOutcome
+
 T = TypeVar("T")
 Number = Annotated[float | None, Field(allow_inf_nan=False)]
 """Null: there is no value."""
@@ -166,25 +168,6 @@ class JobProblemResponse(Answer):
     where: str
     hint: str
     code: str
-
-
-class BenefitOutcome(Answer):
-    """What the experiment of a schedule came to; its result is a file."""
-
-    file: str
-    """Of the result, in the folder of results of the schedule."""
-    made_at: str
-    """Time of the result, in ISO 8601."""
-    unchanged: bool
-    """Nothing is other than it was for this result: no cell was run, and all of this is of the earlier run."""
-    sentence: str
-    void: list[str]
-    """Why the comparison is invalid; empty where it is not."""
-    caveats: list[str]
-    verdicts: dict[str, str]
-    """Stratum, `task_type=locate, difficulty=easy`, to its verdict."""
-    failed_rules: list[str]
-    """Of the default rules of `cranfield benefit gate`, each with what breaks it."""
 
 
 class JobResponse(Answer):

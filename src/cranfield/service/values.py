@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from cranfield.errors import Problem
+from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.requests import JobRequest
 from cranfield.service.responses import (
     ENDED,
-    BenefitOutcome,
     JobKind,
     JobProblemResponse,
     JobState,

@@ -25,7 +25,8 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, FailureKind
 from cranfield.judging.documents.web import pinned
-from cranfield.service.responses import BenefitOutcome, JobKind, JobState
+from cranfield.service.outcome import BenefitOutcome
+from cranfield.service.responses import JobKind, JobState
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service

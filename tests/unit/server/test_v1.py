@@ -20,8 +20,9 @@ from cranfield.config.jobs import LimitsConfig
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
+from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.requests import BenefitRequest
-from cranfield.service.responses import BenefitOutcome, Trigger
+from cranfield.service.responses import Trigger
 
 ADDRESS = "http://127.0.0.1:8000"
 TYPES = ("exact_term", "paraphrase")

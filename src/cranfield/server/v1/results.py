@@ -16,8 +16,8 @@ from cranfield.errors import Problem
 from cranfield.server.refusal import RefusedError, error_response
 from cranfield.server.v1.common import RETRY_S, answer, service_of
 from cranfield.service.jobs import LOOKS_S
+from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.responses import (
-    BenefitOutcome,
     ComparedRow,
     ComparisonResponse,
     ComparisonSummary,

@@ -21,8 +21,9 @@ from sqlalchemy.orm import Session
 from cranfield.database.engine import Clock, Database
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.store.rows import as_value
+from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
-from cranfield.service.responses import BenefitOutcome, JobKind, JobState, Trigger
+from cranfield.service.responses import JobKind, JobState, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name, row_of
 from cranfield.service.store.comparisons import add_comparison
 from cranfield.service.store.evaluations import add_evaluation

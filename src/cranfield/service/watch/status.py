@@ -19,7 +19,7 @@ from cranfield.service.watch.times import Schedule
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.service.responses import BenefitOutcome
+    from cranfield.service.outcome import BenefitOutcome
     from cranfield.service.service import Service
     from cranfield.service.values import ComparisonInfo, EvaluationInfo, JobInfo
 
