@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -62,7 +63,19 @@ class Place:
             for i in range(6)
         ]
         (self.folder / "golden.json").write_text(json.dumps(records))
-        about = {"tasks": {"testset": "golden.json"}, "success": {"by": "structure"}, "competence": {"success": 0}}
+        about: dict[str, Any] = {
+            "agent": {
+                "kind": "command",
+                "command": [sys.executable, "{prompt}", "{mcp_config}"],
+                "usage": {"answer": "a", "offered": "o"},
+                "model": {"model": "test:m"},
+            },
+            "tools": {"find": {"command": [sys.executable]}},
+            "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
+            "tasks": {"testset": "golden.json"},
+            "success": {"by": "structure"},
+            "competence": {"success": 0, "search_use": 0},
+        }
         (self.folder / "plan.json").write_text(json.dumps(plan_of(**about | {"attempts": 1} | changes)))
 
     def script(self, role: ArmRole, task_id: str, seed: int, attempt: int) -> CellRun:
