@@ -14,6 +14,7 @@ from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.redaction import redaction_of
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, SealedScore, required_checks
 from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.codecheck.report import Check
 from cranfield.errors import Problem
 from cranfield.model.label import Label
 
@@ -36,6 +37,10 @@ _SENTENCES: Mapping[ScoringFault, str] = {
     ScoringFault.NO_REFERENCE: "it has no reference solution, so that its checks are not known to be right",
     ScoringFault.NOT_CHECKED: "a check that the plan needs cannot run here",
 }
+
+
+_IDLE = "pass\n"
+"""Code that does nothing: tests must fail it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,9 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
             return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold))]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
-    empty = await scorer.score(SealedAnswer("empty", task.id, Answered()))
+    needs_tests = coding is not None and Check.TESTS in required_checks(plan.success, coding)
+    idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and needs_tests else {}
+    empty = await scorer.score(SealedAnswer("empty", task.id, Answered(), idle))
     if empty.success is not False:
         faults.append(TaskFault(task.id, ScoringFault.EMPTY_PASSES, empty.why))
     if coding is not None:

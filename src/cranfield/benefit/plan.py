@@ -152,7 +152,7 @@ class SuccessBy(StrEnum):
     STRUCTURE = "structure"
     """Every expected entity, file and range is named."""
     CODE = "code"
-    """The code compiles, and every check of the plan passes."""
+    """The code compiles, and every check passes that is in the plan and a criterion of the task."""
 
 
 class Success(Strict):
@@ -160,8 +160,9 @@ class Success(Strict):
 
     by: SuccessBy
     checks: tuple[Literal["compiles", "symbols", "available", "not_deprecated", "tests"], ...] = (
-        *("compiles", "symbols", "available", "not_deprecated"),
+        *("compiles", "symbols", "available", "not_deprecated", "tests"),
     )
+    """Those of them that are criteria of a task decide it."""
     checkers: Mapping[str, CheckerSettings] = {}
     """Of code, by language, that are commands; they come before those of the package."""
     judge: ModelSettings | None = None

@@ -170,6 +170,7 @@ class ValidityKind(StrEnum):
     SAME_ANSWERS = "same_answers"
     UNMEASURED_TOKENS = "unmeasured_tokens"
     JUDGE_IS_AGENT = "judge_is_agent"
+    CODE_NOT_RUN = "code_not_run"
 
 
 class Validity(Strict):

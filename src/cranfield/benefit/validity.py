@@ -14,7 +14,7 @@
 | `infrastructure_differs` | yes: one arm lost over 5 % of its cells more than the other |
 | `model_differs`, `agent_differs` | between the arms: yes; over time: no |
 | `undecided` | over 10 % of the cells of an arm |
-| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent` | no |
+| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run` | no |
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import Validity, ValidityKind
+from cranfield.codecheck.report import Check
 from cranfield.words import and_list, n_of
 
 MOST_UNDELIVERED = 0.1
@@ -252,7 +253,16 @@ def _judge(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.JUDGE_IS_AGENT, is_void=False, message=message)
 
 
+def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
+    checked = {key.task_id: score.checks for key, score in evidence.scores.items() if score.checks}
+    is_run = Check.TESTS in evidence.plan.success.checks
+    n = sum(not is_run or Check.TESTS not in checks for checks in checked.values())
+    if n:
+        message = f"no test decides {n} of {n_of(len(checked), 'tasks')}: code that passes the other checks is a success there, whatever it does"
+        yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
+
+
 RULES: Iterable[Rule] = (
     *(_native_tools, _preflights, _commits, _delivery, _complete, _models, _agents, _undecided, _leaks),
-    *(_same_answers, _unmeasured, _judge),
+    *(_same_answers, _unmeasured, _judge, _code_not_run),
 )

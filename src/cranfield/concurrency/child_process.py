@@ -292,10 +292,15 @@ os.register_at_fork(after_in_child=_running.clear)  # they are the parent's
 
 @asynccontextmanager
 async def child_process(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], max_output_bytes: int = MAX_OUTPUT_BYTES
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bool = False,
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
 ) -> AsyncIterator[ChildProcess]:
-    """A program without input that ends with the block; see `ChildProcess.start`."""
-    child = await ChildProcess.start(argv, cwd=cwd, env=env, max_output_bytes=max_output_bytes)
+    """A program that ends with the block; see `ChildProcess.start`."""
+    child = await ChildProcess.start(argv, cwd=cwd, env=env, stdin=stdin, max_output_bytes=max_output_bytes)
     try:
         yield child
     finally:

@@ -1,6 +1,5 @@
 import asyncio
-import subprocess
-import sys
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,6 +104,8 @@ def test_thirty_tasks_of_python_ship_each_with_a_reference_and_a_trap():
     assert shipped_names() == ["python", "swift"]
     assert len(PYTHON) == 30
     assert all(task.reference and task.traps and task.source for task in PYTHON)
+    # Its reference needs Python 3.12, and what its trap calls is deprecated since then.
+    assert [task.id for task in PYTHON if not task.tests] == ["remove-read-only"]
     assert Counter(task.strata["task_type"] for task in PYTHON) == {"migrate": 12, "version": 11, "write": 7}
     assert {trap.fails for task in PYTHON for trap in task.traps} == set(Check)
 
@@ -125,25 +126,21 @@ def test_five_tasks_of_swift_ship_and_say_that_no_compiler_has_checked_them():
             assert is_in_map == (trap.fails is Check.NOT_DEPRECATED), task.id
 
 
-def check(task: CodingTask, files: Mapping[str, str]) -> CheckReport:
-    return asyncio.run(checker_for(task.runs_on, {}).check(files, task.runs_on))
-
-
-def run_tests(task: CodingTask, files: Mapping[str, str], folder: Path) -> int:
-    for name, text in {**files, "run_tests.py": task.tests}.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return subprocess.run([sys.executable, "run_tests.py"], cwd=folder, capture_output=True, timeout=60).returncode
+def check(task: CodingTask, files: Mapping[str, str], tests: str = "") -> CheckReport:
+    return asyncio.run(checker_for(task.runs_on, {}).check(files, task.runs_on, tests))
 
 
 @pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in PYTHON])
-@pytest.mark.slow  # 60 runs of the type checker, and 28 of the interpreter
-def test_a_reference_passes_every_check_and_a_trap_fails_the_one_that_it_names(task: CodingTask, tmp_path: Path):
-    reference = check(task, task.reference)
-    assert set(reference.states.values()) == {CheckState.PASSED}, (reference.findings, reference.notes)
-    assert run_tests(task, task.reference, tmp_path) == 0
+@pytest.mark.slow  # 90 runs of the type checker, and as many of the tests
+def test_a_reference_passes_every_check_and_a_trap_fails_the_one_that_it_names(task: CodingTask):
+    reference = check(task, task.reference, task.tests)
+    left = set() if shutil.which("bwrap") else {Check.TESTS}
+    open_checks = {check for check, state in reference.states.items() if state is not CheckState.PASSED}
+    assert open_checks <= left, (reference.findings, reference.notes)
+    if task.tests and shutil.which("bwrap"):
+        idle = check(task, dict.fromkeys(task.writes, "pass\n"), task.tests)
+        assert idle.states[Check.TESTS] is CheckState.FAILED
     for trap in task.traps:
-        if trap.fails is Check.TESTS:
-            assert run_tests(task, trap.files, tmp_path) != 0
-        else:
-            found = check(task, trap.files).findings
-            assert any(each.check is trap.fails and trap.symbol in each.symbol for each in found), found
+        found = check(task, trap.files, task.tests if trap.fails is Check.TESTS else "").findings
+        is_found = any(each.check is trap.fails and trap.symbol in each.symbol for each in found)
+        assert is_found or (trap.fails is Check.TESTS and not shutil.which("bwrap")), found

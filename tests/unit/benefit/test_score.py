@@ -35,8 +35,10 @@ from cranfield.benefit.records import (
     ToolCount,
 )
 from cranfield.benefit.redaction import MACHINE, MCP, LeakFinder, redaction_of
+from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.validity import Evidence, validity
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label, Lines
@@ -285,6 +287,7 @@ class ByText:
         states = dict.fromkeys(Check, CheckState.PASSED)
         states |= {check: CheckState.FAILED for check in Check if f"fail:{check}" in text}
         states |= {check: CheckState.MISSING for check in Check if f"miss:{check}" in text}
+        states |= {Check.TESTS: CheckState.FAILED} if text == "pass\n" and tests != "assert True" else {}
         found = tuple(
             Finding(check, "a.py", 1, "os.nope", "no such symbol") for check in Check if f"fail:{check}" in text
         )
@@ -293,7 +296,7 @@ class ByText:
 
 def coding(**more: object) -> TaskSet:
     given_fields = {"id": "c1", "prompt": "Write it.", "writes": ("a.py",), "target": TargetSettings(language="python", version="3.11"),
-                    "reference": {"a.py": "good = 1"}, "tests": "assert True", **more}  # fmt: skip
+                    "reference": {"a.py": "good = 1"}, "tests": "import a", **more}  # fmt: skip
     task = CodingTask.model_validate(given_fields)
     return TaskSet((Task("c1", task.full_prompt, coding=task),))
 
@@ -305,7 +308,7 @@ def coding(**more: object) -> TaskSet:
         ("fail:symbols fail:available", False, ScoreReason.SYMBOLS),
         ("miss:available", None, ScoreReason.CHECK_MISSING),
         ("miss:available fail:compiles", False, ScoreReason.COMPILES),
-        ("fail:tests", True, None),  # the plan does not ask for tests
+        ("fail:tests", False, ScoreReason.TESTS),
         (" \n", False, ScoreReason.NO_CODE),
     ],
 )
@@ -317,6 +320,18 @@ def test_success_by_code(code: str, success: bool | None, why: ScoreReason | Non
     assert checker.n <= 1  # the same code is checked once for both arms
     if "fail" in code:
         assert found[cells[0].key].findings[0]["symbol"] == "os.nope"
+
+
+def test_a_plan_may_leave_tests_out() -> None:
+    success = Success(by=SuccessBy.CODE, checks=("compiles",))
+    scores = score_all(
+        [cell("c1", T, files={"a.py": "fail:tests"})], Scorer(coding(), success, checkers=lambda _: ByText())
+    )
+    assert next(iter(scores.values())).success is True
+    given = Evidence(plan(success), [], [], scores, [], "", "")
+    assert ValidityKind.CODE_NOT_RUN in {each.kind for each in validity(given)}
+    tested = Evidence(plan(Success(by=SuccessBy.CODE)), [], [], scores, [], "", "")
+    assert ValidityKind.CODE_NOT_RUN not in {each.kind for each in validity(tested)}
 
 
 def test_code_without_a_checker_is_undecided() -> None:
@@ -349,6 +364,7 @@ def test_gold_answers_succeed_and_empty_ones_fail() -> None:
         ({"reference": {}}, ScoringFault.NO_REFERENCE),
         ({"reference": {"a.py": "fail:symbols"}}, ScoringFault.GOLD_FAILS),
         ({"reference": {"a.py": "miss:symbols"}}, ScoringFault.NOT_CHECKED),
+        ({"tests": "assert True"}, ScoringFault.EMPTY_PASSES),
         ({"traps": (Trap(fails=Check.SYMBOLS, files={"a.py": "passes"}),)}, ScoringFault.TRAP_PASSES),
     ],
 )

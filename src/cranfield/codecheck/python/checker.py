@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from cranfield.codecheck.deprecations import DeprecationMap, packaged_deprecations
+from cranfield.codecheck.deprecations import DeprecationMap, is_older, packaged_deprecations
 from cranfield.codecheck.python.deprecated import Use, find_uses
 from cranfield.codecheck.python.facts import FileFacts, inspect_files
 from cranfield.codecheck.python.sandbox import find_python, run_tests
@@ -77,6 +77,7 @@ class _Work:
         self._undecided: set[Check] = set()
         self._versions = {"python": _RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
+        self._sources: Sources | None = None
         self._packages = frozenset(module for name in target.packages for module in modules_of(name))
         for name, text in sorted(files.items()):
             self._take(name, text)
@@ -139,7 +140,7 @@ class _Work:
             return
         for name in self._texts.keys() - typed:
             (self._place.code / name).unlink()
-        sources = Sources({name: self._texts[name] for name in typed}, facts, self._packages)
+        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, self._packages)
         self._note_hidden(sources)
         if len(typed) < len(self._texts):
             rows = await self._place.run_types(self._version, self._platform, typed)
@@ -170,25 +171,40 @@ class _Work:
 
     async def run_tests(self, tests: str, sandbox: str) -> None:
         """Run tests beside the files, where that is possible."""
-        python = find_python(self._version)
         if any(finding.check is Check.COMPILES for finding in self._findings) or not self._texts:
             self.leave("tests are not run, because the code does not compile", Check.TESTS)
         elif self._target.packages:
             self.leave("tests are not run, because they have the standard library alone", Check.TESTS)
         elif shadowing := self._shadowing():
             self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", Check.TESTS)
-        elif not python:
-            self.leave(f"tests are not run, because there is no Python {self._version} here", Check.TESTS)
         else:
             for name, text in self._texts.items():
                 (self._place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+            python = find_python(self._version)
+            is_this = python == find_python(_RUNNING)
+            if is_this and self._version != _RUNNING:
+                self._notes.append(f"tests ran on Python {_RUNNING}")
             try:
                 reason = await run_tests(self._place.code, tests, python, program=sandbox)
+                if reason and is_this and await self._needs_newer():
+                    self.leave(f"tests fail on Python {_RUNNING}, and the code is for {self._version}", Check.TESTS)
+                elif reason:
+                    self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
             except CheckerError as error:
                 self.leave(str(error), Check.TESTS)
-                return
-            if reason:
-                self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
+
+    async def _needs_newer(self) -> bool:
+        """Whether the code may need what this Python lacks and that of the target has."""
+        if not is_older(_RUNNING, self._version):
+            return False
+        sources = self._sources
+        if sources is None or sources.texts.keys() != self._texts.keys():
+            return True
+        if any(facts.error for facts in sources.facts.values()):
+            return True
+        there = await missing_symbols(self._place, sources, self._version, self._platform)
+        here = await missing_symbols(self._place, sources, _RUNNING, self._platform)
+        return any(not is_among(row, there) for row in here)
 
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
         """All diagnostics, and the files that compile on the target."""

@@ -1,4 +1,4 @@
-"""Run another program with limits of the operating system: `limited.py SECONDS BYTES PROGRAM ARGUMENT...`.
+"""Run another program with limits of the operating system: `limited.py SECONDS BYTES PROCESSES PROGRAM ARGUMENT...`.
 
 Started as a script, without the packages of this environment. Only the standard library is imported.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+INTERVAL_S = 0.1
 
 
 def limit(seconds: int, n_bytes: int) -> None:
@@ -28,11 +31,44 @@ def limit(seconds: int, n_bytes: int) -> None:
             resource.setrlimit(kind, (most, most))
 
 
+def watch(child: subprocess.Popen[bytes], n_bytes: int, n_processes: int) -> int:
+    """Status of a program that is killed when it and all that it started are too many, or take too much memory together.
+
+    Limits of the operating system are those of one process, and not of a process of root.
+    """
+    while True:
+        try:
+            return child.wait(INTERVAL_S)
+        except subprocess.TimeoutExpired:
+            memory = memory_below(child.pid)
+        if len(memory) > n_processes or sum(memory) > n_bytes:
+            child.kill()
+            sys.stderr.write(f"\nmore than {n_processes} processes, or {n_bytes >> 20} MB of memory\n")
+
+
+def memory_below(pid: int) -> list[int]:
+    """Bytes of memory of a process and of each that it started, where the operating system lists them."""
+    children: dict[int, list[int]] = {}
+    memory: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        children.setdefault(int(fields[1]), []).append(int(file.parent.name))
+        memory[int(file.parent.name)] = 4096 * int(fields[21])
+    found = [pid]
+    for each in found:
+        found += children.get(each, [])
+    return [memory.get(each, 0) for each in found]
+
+
 def main() -> int:
     """Exit status of the program; of one that a signal killed, 128 and its number."""
-    seconds, n_bytes, *argv = sys.argv[1:]
+    seconds, n_bytes, n_processes, *argv = sys.argv[1:]
     limit(int(seconds), int(n_bytes))
-    status = subprocess.call(argv)
+    with subprocess.Popen(argv) as child:
+        status = watch(child, int(n_bytes), int(n_processes)) if int(n_processes) else child.wait()
     return status if status >= 0 else 128 - status
 
 

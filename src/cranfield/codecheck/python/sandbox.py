@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
-from cranfield.codecheck.deprecations import is_older
-from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
+from cranfield.codecheck.python.ty import CheckerError, Output, OutputError, run_limited
 
-_SECONDS, _BYTES = 30, 2 << 30
+_SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
+_FILE_BYTES = 256 << 20
+"""Of temporary files, which are in memory."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
 _CODE, _TESTS = "/code", "/tests"
 _SCRATCH = "/" + "tmp"
@@ -37,8 +40,13 @@ async def run_tests(code: Path, tests: str, python: str, *, seconds: int = _SECO
     if empty.status != 0:
         raise CheckerError(f"tests are not run, because bubblewrap does not work here: {empty.describe()}")
     token = secrets.token_hex(16)
-    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py", token]
-    output = await run_limited(argv, cwd=folder, seconds=seconds, n_bytes=_BYTES)
+    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py"]
+    try:
+        output = await run_limited(
+            argv, cwd=folder, seconds=seconds, n_bytes=_BYTES, n_processes=_PROCESSES, line=token
+        )
+    except OutputError:
+        return "the program wrote too much"
     return "" if _passed(output, token) else _reason(output)
 
 
@@ -50,21 +58,32 @@ def _reason(output: Output) -> str:
     return "the program ended before its tests" if output.status == 0 else output.describe()
 
 
+@cache
 def find_python(version: str) -> str:
-    """Path of a Python of a version, or of this one where that is newer; empty: there is none."""
+    """Path of a Python of a version, or of this one where there is none that runs."""
     this = ".".join(map(str, sys.version_info[:2]))
-    found = sys.executable if version == this else shutil.which(f"python{version}")
-    if not found and is_older(version, this):
-        found = sys.executable
-    return str(Path(found).resolve()) if found else ""
+    found = None if version == this else shutil.which(f"python{version}")
+    own = str(Path(sys.executable).resolve())
+    if not found:
+        return own
+    argv = [found, "-I", "-c", "import sys; print(*sys.version_info[:2], sep='.'); print(sys.executable)"]
+    try:
+        told = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):  # such as a shim of a version that is not installed
+        return own
+    return str(Path(told[1]).resolve()) if told[:1] == [version] else own
 
 
 def _sandbox(program: str, code: Path, tests: Path, python: str) -> list[str]:
     options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
-    read = {place: place for place in (*_SYSTEM, str(Path(python).parents[1]))}
+    prefix = str(Path(python).parents[1])
+    read = {place: place for place in (*_SYSTEM, *([] if prefix == "/" else [prefix]))}
     for inside, outside in (read | {_CODE: str(code), _TESTS: str(tests)}).items():
         options += ["--ro-bind-try", outside, inside]
-    options += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", _SCRATCH, "--chdir", _SCRATCH]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    for place in (_SCRATCH, "/dev/shm"):
+        options += ["--size", str(_FILE_BYTES), "--tmpfs", place]
+    options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _SCRATCH]
     for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", _SCRATCH), ("LANG", "C.UTF-8")):
         options += ["--setenv", name, value]
     return options

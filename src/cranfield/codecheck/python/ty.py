@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from asyncio import timeout
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ _MAX_OUTPUT = 32 << 20
 
 class CheckerError(Exception):
     """The checker cannot run; the message says why."""
+
+
+class OutputError(CheckerError):
+    """A program wrote too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +158,33 @@ class Output:
         return f"{'time limit' if self.status is None else exit_reason(self.status)}{': ' if last else ''}{last}"
 
 
-async def run_limited(argv: Sequence[str], *, cwd: Path, seconds: int, n_bytes: int) -> Output:
+async def run_limited(
+    argv: Sequence[str], *, cwd: Path, seconds: int, n_bytes: int, n_processes: int = 0, line: str = ""
+) -> Output:
     """Run a program with limits of time and memory, and no variables but those named here.
+
+    Args:
+        argv: program and arguments.
+        cwd: its working directory.
+        seconds: of the processor, for each process; twice that of time.
+        n_bytes: of memory, for each process.
+        n_processes: that there may be at a time, with `n_bytes` for all together; 0: not watched.
+        line: of its stdin; empty: it has none.
 
     Raises:
         CheckerError: it could not be started, or wrote too much.
     """
     launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("limited.py")), str(seconds), str(n_bytes)]
+    launcher.append(str(n_processes))
     env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd.parent), "LANG": "C.UTF-8", "TY_MAX_PARALLELISM": "1"}
     try:
-        async with child_process([*launcher, *argv], cwd=cwd, env=env, max_output_bytes=_MAX_OUTPUT) as child:
+        async with child_process(
+            [*launcher, *argv], cwd=cwd, env=env, stdin=bool(line), max_output_bytes=_MAX_OUTPUT
+        ) as child:
             try:
+                if line:
+                    with suppress(OSError):  # it has ended: its status says why
+                        await child.write_line(line)
                 async with timeout(2 * seconds):
                     status: int | None = await child.run()
             except TimeoutError:
@@ -172,4 +193,4 @@ async def run_limited(argv: Sequence[str], *, cwd: Path, seconds: int, n_bytes: 
     except NotStartedError as error:
         raise CheckerError(f"{argv[0]} could not be started: {error}") from None
     except TooMuchOutputError:
-        raise CheckerError(f"{Path(argv[0]).name} wrote more than {_MAX_OUTPUT >> 20} MB") from None
+        raise OutputError(f"{Path(argv[0]).name} wrote more than {_MAX_OUTPUT >> 20} MB") from None
