@@ -18,7 +18,7 @@ _SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
 _FILE_BYTES = 256 << 20
 """Of temporary files, which are in memory."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
-_CODE, _TESTS = "/code", "/tests"
+_CODE, _TESTS, _DEVICES = "/code", "/tests", "/dev"
 _SCRATCH = "/" + "tmp"
 
 
@@ -68,10 +68,10 @@ def find_python(version: str) -> str:
         return own
     argv = [found, "-I", "-c", "import sys; print(*sys.version_info[:2], sep='.'); print(sys.executable)"]
     try:
-        told = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.splitlines()
+        lines = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):  # such as a shim of a version that is not installed
         return own
-    return str(Path(told[1]).resolve()) if told[:1] == [version] else own
+    return str(Path(lines[1]).resolve()) if lines[:1] == [version] else own
 
 
 def _sandbox(program: str, code: Path, tests: Path, python: str) -> list[str]:
@@ -80,10 +80,10 @@ def _sandbox(program: str, code: Path, tests: Path, python: str) -> list[str]:
     read = {place: place for place in (*_SYSTEM, *([] if prefix == "/" else [prefix]))}
     for inside, outside in (read | {_CODE: str(code), _TESTS: str(tests)}).items():
         options += ["--ro-bind-try", outside, inside]
-    options += ["--proc", "/proc", "--dev", "/dev"]
-    for place in (_SCRATCH, "/dev/shm"):
+    options += ["--proc", "/proc", "--dev", _DEVICES]
+    for place in (_SCRATCH, f"{_DEVICES}/shm"):
         options += ["--size", str(_FILE_BYTES), "--tmpfs", place]
-    options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _SCRATCH]
+    options += ["--remount-ro", _DEVICES, "--remount-ro", "/", "--chdir", _SCRATCH]
     for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", _SCRATCH), ("LANG", "C.UTF-8")):
         options += ["--setenv", name, value]
     return options
