@@ -314,7 +314,12 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_kind_of_validity_is_tested() -> None:
-    elsewhere = {ValidityKind.CODE_NOT_RUN, ValidityKind.LEAK, ValidityKind.CONTROL_INCOMPETENT, ValidityKind.COMPETENCE_UNKNOWN}
+    elsewhere = {
+        ValidityKind.CODE_NOT_RUN,
+        ValidityKind.LEAK,
+        ValidityKind.CONTROL_INCOMPETENT,
+        ValidityKind.COMPETENCE_UNKNOWN,
+    }
     assert {case.kind for case in CASES} | elsewhere == set(ValidityKind)
 
 
