@@ -45,13 +45,13 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
 
 
 def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
-    """Share of the cells that called a tool of their own, whatever an external agent calls it."""
+    """Share of the cells that called a tool. Of a control with another index, its tool is how it searches."""
     plan, arm = evidence.plan, evidence.name(ArmRole.CONTROL)
-    if not plan.repo or not plan.arms[ArmRole.CONTROL].native:
+    control = plan.arms[ArmRole.CONTROL]
+    if not control.tools and not (plan.repo and control.native):
         return ()
-    own = [cell.usage.n_tool_calls - (cell.delivery.called if cell.delivery is not None else 0) for cell in cells]
-    share, floor = sum(n > 0 for n in own) / len(own), plan.competence.search_use
+    share, floor = sum(cell.usage.n_tool_calls > 0 for cell in cells) / len(cells), plan.competence.search_use
     if share >= floor:
         return ()
-    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(own), 'cells')}; the plan demands {floor:.0%}"
+    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(cells), 'cells')}; the plan demands {floor:.0%}"
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)

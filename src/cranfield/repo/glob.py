@@ -8,6 +8,8 @@ MAX_CHARS = 200
 _PARTS = re.compile(
     r"(?P<folders>(?<![^/])\*\*/)|(?P<all>\*\*)|(?P<some>\*+)|(?P<one>\?)|(?P<set>\[[^\]/]+\])|(?P<text>.)", re.DOTALL
 )
+_RANGES = re.compile(r"(.)(?:-(.))?", re.DOTALL)
+"""In brackets: `a-c`, or a character."""
 _SIGNS = {"folders": "(?:[^/]+/)*", "all": ".*", "some": "[^/]*", "one": "[^/]"}
 
 
@@ -52,8 +54,8 @@ def glob_regex(glob: str) -> str:
 def _characters(text: str) -> str:
     """Of `[a-c]`; a range that descends holds nothing, and is taken as its characters."""
     inverted, text = text.startswith(("!", "^")), text.lstrip("!^") or text
-    escaped = re.sub(r"([\\\[\]^&~|])", r"\\\1", text)
-    expression = f"[{'^/' if inverted else ''}{escaped}]"
+    escaped = (re.escape(low) + (f"-{re.escape(high)}" if high else "") for low, high in _RANGES.findall(text))
+    expression = f"[{'^/' if inverted else ''}{''.join(escaped)}]"
     try:
         re.compile(expression)
     except re.error:

@@ -63,7 +63,7 @@ def test_one_index_against_another(example: Any) -> None:
         "treatment": {"name": "index-a", "tools": ["described"]},
         "control": {"name": "index-b", "tools": ["plain"]},
     }
-    plan["competence"] = {"success": 0, "search_use": 0}  # the control arm searches with its own index
+    plan["competence"] = {"success": 0}
     path = example.place / "plan.json"
     path.write_text(json.dumps(plan))
     result = example.result(example.run(path))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cranfield.agents.loop import RESULT_CHARS, Read, ToolResult
@@ -237,6 +237,7 @@ def test_patterns_of_paths(glob: str, matches: list[str], others: list[str]) -> 
 
 @settings(max_examples=50)
 @given(glob=st.text("ab*?[],!-/^\\.", max_size=12))
+@example("[?--]")
 def test_every_pattern_of_paths_without_braces_is_an_expression(glob: str) -> None:
     re.compile(glob_regex(glob))
 
