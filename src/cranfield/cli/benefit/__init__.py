@@ -8,5 +8,6 @@ SUBCOMMANDS = {
     "result": f"{__name__}.result",
     "report": f"{__name__}.report",
     "gate": f"{__name__}.gate",
+    "history": f"{__name__}.history",
 }
 """Command to its module, in the order help lists them."""

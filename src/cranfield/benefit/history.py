@@ -1,0 +1,58 @@
+"""What is remembered of the results of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cranfield.agents.settings import Filled, Strict
+from cranfield.benefit.result import Estimate, StratumKind, Verdict
+
+
+class PastStratum(Strict):
+    """A stratum of a result."""
+
+    kind: StratumKind
+    stratum: Mapping[str, str]
+    n_tasks: int
+    verdict: Verdict
+    success_lift: Estimate
+    token_ratio: Estimate
+
+
+class PastResult(Strict):
+    """The line of a result."""
+
+    cranfield_benefit_history: Literal[1] = 1
+    time: Filled
+    git_commit: str | None = None
+    """Of the repository that the folder of results is in; None outside of one."""
+    dirty: bool = False
+    name: str
+    run: str
+    version: str
+    file: Filled
+    plan_digest: str
+    labels_digest: str = ""
+    commit: str = ""
+    """Of the repository that the tasks are about."""
+    arms: Mapping[str, str]
+    is_void: bool
+    sentence: str
+    strata: tuple[PastStratum, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BenefitHistory:
+    """The results of a history file, and its damaged lines."""
+
+    results: tuple[PastResult, ...]
+    """In the order of the file; of several lines of one run, the last."""
+    damaged: tuple[tuple[int, str], ...] = ()
+    """Number of each line that could not be read, and the reason."""
+
+    @property
+    def valid(self) -> tuple[PastResult, ...]:
+        """Those that are not void: what a result may be compared with."""
+        return tuple(each for each in self.results if not each.is_void)
