@@ -17,9 +17,12 @@ from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
+from cranfield.project.benefit_history import read_results
+from cranfield.project.benefit_score import publish
 from cranfield.reporting import render
-from cranfield.reporting.document import VOID_STAMP, Table, TonedCell
+from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
+from cranfield.reporting.documents.benefit_history import benefit_history_document
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -222,3 +225,42 @@ def test_commands(tmp_path: Path) -> None:
         ("locate, easy: insufficient data", []),
     ]
     assert "unknown verdict" in call("gate", saved, "--forbid", "cheap").output
+
+
+def test_history_joins_results_of_one_plan_and_marks_void_ones(found: BenefitResult, tmp_path: Path) -> None:
+    broken = result(experiment(tmp_path, preflight=({"ok": False, "message": "it serves another index"},)))
+    same = {"name": "trial", "plan_digest": found.plan_digest, "labels_digest": found.labels_digest}
+    runs = [
+        found.model_copy(update={"run": "first"}),
+        broken.model_copy(update={"run": "second", **same}),
+        found.model_copy(update={"run": "third"}),
+        found.model_copy(update={"run": "fourth", "plan_digest": "sha256:other"}),
+    ]
+    for each in runs:
+        publish(each, tmp_path / "results")
+    document = benefit_history_document(read_results(tmp_path / "results"))
+    assert [section.title for section in document.sections] == ["trial: explain, easy", "trial: locate, easy"]
+    figure, table = document.sections[0].blocks
+    assert isinstance(figure, Figure)
+    assert isinstance(table, Table)
+    assert [(cell_value(row[0]), cell_value(row[8]), row[9]) for row in table.rows] == [
+        ("2.0", "insufficient data", "another plan"),
+        ("1.2", "insufficient data", ""),
+        ("1.1", "invalid", broken.sentence),
+        ("1.0", "insufficient data", ""),
+    ]
+    drawn = {value["stretch"] for value in figure.spec["data"]["values"] if "stretch" in value}
+    assert len(drawn) == 3  # before the void result, after it, and of the other plan
+
+
+def test_history_command(found: BenefitResult, tmp_path: Path) -> None:
+    publish(found, tmp_path / "results")
+    words = ["benefit", "history", str(tmp_path / "results"), "--html", str(tmp_path / "history.html")]
+    done = CliRunner().invoke(command_line(*words[:2]), words)
+    assert done.exit_code == 0, done.output
+    assert "trial: explain, easy" in done.output
+    assert 'href="results/benefit_v1.0.json"' in (tmp_path / "history.html").read_text()
+    words[2] = str(tmp_path / "empty")
+    none = CliRunner().invoke(command_line(*words[:2]), words)
+    assert none.exit_code == 2
+    assert "no result of an experiment" in none.output

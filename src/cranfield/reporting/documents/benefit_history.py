@@ -50,7 +50,7 @@ def benefit_history_document(history: BenefitHistory, place: Place = lambda past
 
     A result that is invalid has no verdict, is not drawn, and ends the line before it.
     """
-    sections = []
+    sections: list[Section] = []
     for name in dict.fromkeys(past.name for past in history.results):
         results = [past for past in history.results if past.name == name]
         for stratum in _strata(results):
@@ -108,8 +108,8 @@ def _section(name: str, experiment: str, stratum: str, points: list[_Point], pla
     title = f"{experiment}: {stratum}" if stratum else experiment
     columns = (
         *(Column("version"), Column("time (UTC)"), Column("commit", "code"), Column("tasks", "count")),
-        *(Column("Δ success", "delta"), Column("CI", "delta interval"), Column("token ratio", "value")),
-        *(Column("CI", "interval"), Column("verdict"), Column("note")),
+        *(Column("Δ success", "delta"), Column("CI of success", "delta interval"), Column("token ratio", "value")),
+        *(Column("CI of the ratio", "interval"), Column("verdict"), Column("note")),
     )
     rows = [_row(point, place) for point in reversed(points)]
     table = Table(columns, rows, f"Results of {title}, the latest first", wrap=True, shown=None)
