@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from math import log
+from math import fsum, log
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ PADDING = "The harbour is open on all days but those of storm, and its office an
 @server.tool()
 def find_code(query: str, limit: int = 3) -> list[dict[str, Any]]:
     """Finds code by what it does, and shows it with its lines."""
-    scores = {name: sum(RARE.get(word, 0) for word in words(query) & found) for name, found in WORDS.items()}
+    scores = {name: fsum(RARE.get(word, 0) for word in words(query) & found) for name, found in WORDS.items()}
     best = sorted((name for name in scores if scores[name]), key=lambda name: (-scores[name], name))[:limit]
     around = {"about": PADDING * 60} if INDEX == "padded" else {}
     return [{"entity": name, **ENTITIES[name], **around} for name in best]

@@ -140,6 +140,14 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         output=_words(r"request timed out|read timeout|deadline exceeded"),
     ),
     ErrorClass(
+        CellError.TOOL_NOT_STARTED,
+        "a tool under test did not start, or was not offered to the agent",
+        Retry.AGAIN,
+        output=_words(
+            r"mcp[^\n]{0,80}(failed to (start|connect|initiali[sz]e)|handshak\w+ fail|timed out|not (found|connected))"
+        ),
+    ),
+    ErrorClass(
         CellError.CONNECTION,
         "the server of the model cannot be reached",
         Retry.AGAIN,
@@ -154,14 +162,6 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         "what came back is no answer of a model",
         Retry.AGAIN,
         kinds=_kinds(FailureKind.PROTOCOL),
-    ),
-    ErrorClass(
-        CellError.TOOL_NOT_STARTED,
-        "a tool under test did not start, or was not offered to the agent",
-        Retry.AGAIN,
-        output=_words(
-            r"mcp[^\n]{0,80}(failed to (start|connect|initiali[sz]e)|handshak\w+ fail|timed out|not (found|connected))"
-        ),
     ),
     ErrorClass(CellError.TOOL_CHANGED, "a tool under test is another than before", Retry.STOP),
     ErrorClass(CellError.TOOL_LOST, "a tool under test ended in the middle", Retry.AGAIN),

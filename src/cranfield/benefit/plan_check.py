@@ -17,7 +17,6 @@ from cranfield.benefit.records import CellKey
 from cranfield.benefit.runner import reservation
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
-from cranfield.codecheck.report import Check
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.repo.snapshot import Snapshot, source_snapshot
 from cranfield.words import and_list, n_of
@@ -92,7 +91,7 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
     except CranfieldError as error:
         problems += error.problems
     if tasks is not None:
-        problems += _success_problems(plan, tasks.tasks)
+        problems += _success_problems(plan)
         problems += _commit_problems(plan, tasks)
         try:
             snapshot = _snapshot(plan, tasks, folder)
@@ -217,15 +216,11 @@ def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
         yield Problem("the budget does not allow a single cell", path="budget", got=f"{got} for a cell")
 
 
-def _success_problems(plan: BenefitPlan, tasks: Sequence[Task]) -> Iterator[Problem]:
+def _success_problems(plan: BenefitPlan) -> Iterator[Problem]:
     is_coding = plan.tasks.coding is not None
     if is_coding != (plan.success.by is SuccessBy.CODE):
         expected = "code" if is_coding else "facts or structure"
         yield Problem("success is decided by what the tasks do not have", path="success.by", expected=expected)
-    without = [task.id for task in tasks if task.coding is not None and not task.coding.tests.strip()]
-    if Check.TESTS in plan.success.checks and without:
-        message = f"{n_of(len(without), 'tasks')} without the tests that success needs"
-        yield Problem(message, path="success.checks", got=and_list(without[:5]))
 
 
 def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
