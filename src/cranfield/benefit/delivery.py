@@ -23,43 +23,35 @@ _PROBE = "Reply with one word."
 _Part = Literal["index", "version", "commit"]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPreflight:
-    """Asks a server under test what it serves, whichever agent uses it later."""
+async def tool_preflight(role: ArmRole, tools: McpTools, commit: str = "") -> PreflightRecord:
+    """Ask a server under test what it serves, whichever agent uses it later: start it, list its tools, and ask it.
 
-    role: ArmRole
-    """Of the arm whose agent is given the tools."""
-    tools: McpTools
-    commit: str = ""
-    """Of the repository that the tasks are about; empty: not compared."""
-
-    async def run(self) -> PreflightRecord:
-        """Start the server, list its tools, and ask it."""
-        tools, preflight = self.tools, self.tools.server.preflight
-        found: dict[str, Any] = {}
-        problems: list[str] = []
-        try:
-            await tools.open()
-            if preflight is not None:
-                found, problems = served(preflight, await tools.ask(preflight.tool, preflight.arguments), self.commit)
-        except ToolServerError as error:
-            problems = [str(error)]
-        used = tools.instructions
-        return PreflightRecord(
-            arm=self.role,
-            tool=tools.name,
-            ok=not problems,
-            message="; ".join(problems),
-            found=found,
-            server=tools.version,
-            tools=tools.listed,
-            instructions_digest="sha256:" + sha256(used.encode()).hexdigest() if used else "",
-            schema_digest=tools.schema_digest,
-        )
-
-    async def aclose(self) -> None:
-        """End the server that was started."""
-        await self.tools.aclose()
+    Args:
+        role: of the arm whose agent is given the tools.
+        tools: of the server.
+        commit: of the repository that the tasks are about; empty: not compared.
+    """
+    preflight = tools.server.preflight
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    try:
+        await tools.open()
+        if preflight is not None:
+            found, problems = served(preflight, await tools.ask(preflight.tool, preflight.arguments), commit)
+    except ToolServerError as error:
+        problems = [str(error)]
+    used = tools.instructions
+    return PreflightRecord(
+        arm=role,
+        tool=tools.name,
+        ok=not problems,
+        message="; ".join(problems),
+        found=found,
+        server=tools.version,
+        tools=tools.listed,
+        instructions_digest="sha256:" + sha256(used.encode()).hexdigest() if used else "",
+        schema_digest=tools.schema_digest,
+    )
 
 
 def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, Any], list[str]]:

@@ -18,21 +18,13 @@ from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, End, Limits, NoTools, ToolResult, Toolset, Transcript, run_agent
-from cranfield.agents.protocol import (
-    Answer,
-    Backend,
-    Failure,
-    FailureKind,
-    Request,
-    Tool,
-    ToolCall,
-    Usage,
-)
+from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
+from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import AllowedTools, SourceTools
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun
 from cranfield.benefit.answer_types import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
-from cranfield.benefit.delivery import SchemaTax, ToolPreflight, measure_schema, run_delivery
+from cranfield.benefit.delivery import SchemaTax, measure_schema, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_of
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
@@ -45,8 +37,6 @@ from cranfield.errors import ConfigError
 from cranfield.repo.secret_files import find_withheld
 from cranfield.repo.snapshot import Snapshot
 
-CALLS = "calls.jsonl"
-"""File of kept answers in the folder of the experiment."""
 ENDS: Mapping[End, CellEnd] = {
     End.ANSWERED: CellEnd.ANSWERED,
     End.TURNS: CellEnd.TURNS,
@@ -112,7 +102,7 @@ class ReferenceAgent:
 
     async def preflight(self) -> tuple[PreflightRecord, ...]:
         """Ask every server what it serves; where all are there, measure what their schemas cost."""
-        records = [await ToolPreflight(self.role, server, self.commit).run() for server in self.servers]
+        records = [await tool_preflight(self.role, server, self.commit) for server in self.servers]
         if records and all(record.ok for record in records):
             self.tax = await self._measure_schema()
             used = plain_usage(self.tax.usage, self.settings.model, self._prices)

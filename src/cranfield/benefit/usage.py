@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from cranfield.agents.budget import TYPICAL_BYTES, PriceList
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Usage
-from cranfield.benefit.plan import TokenWeights
 from cranfield.benefit.records import CellUsage, ToolCount
 from cranfield.words import printable
 
@@ -61,19 +60,6 @@ def token_fields(usage: Usage) -> dict[str, int | None]:
         *(usage.cache_read, usage.cache_write, usage.output, usage.reasoning),
     )
     return dict(zip(kinds, values, strict=True))
-
-
-def weighted_tokens(usage: CellUsage, weights: TokenWeights) -> float | None:
-    """Tokens in units of an uncached input token; None where they are not known.
-
-    Input without a report of its cache counts as uncached, as it is priced.
-    """
-    if usage.total is None or usage.output is None:
-        return None
-    read, write = usage.cache_read or 0, usage.cache_write or 0
-    uncached = usage.total - usage.output - read - write
-    cached = read * weights.cache_read + write * weights.cache_write
-    return uncached * weights.uncached + cached + usage.output * weights.output
 
 
 def tool_counts(transcript: Transcript) -> Mapping[str, ToolCount]:

@@ -227,9 +227,9 @@ def read_testset(path: Path | str, format: str | None = None, *, ids: str | None
         UnknownNameError: there is no such format, or no such rule.
         UsageError: `ids` is given, and the ids stand in the file.
     """
-    from cranfield.formats.testsets.golden_versions import newest_golden
+    from cranfield.formats.io.versions import newest_version
 
-    path = newest_golden(Path(path))
+    path = newest_version(Path(path), "golden")
     testset = _read(path, "testset", format)
     if testset.id_rules is None and ids is None:
         return testset

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from cranfield.errors import UsageError
-from cranfield.formats.testsets.golden_versions import GoldenVersion
+from cranfield.formats.io.versions import FileVersion
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
     SCHEMA_VERSION,
@@ -253,7 +253,7 @@ def _free_id(query_id: str, taken: Mapping[str, object]) -> str:
     return f"{query_id}-{number}"
 
 
-def next_version(previous: GoldenVersion | None, old: Sequence[Mapping[str, Any]], merged: Merged) -> GoldenVersion:
+def next_version(previous: FileVersion | None, old: Sequence[Mapping[str, Any]], merged: Merged) -> FileVersion:
     """The version of a set: 1.0; another major one where the schema is another, another minor one where records are.
 
     Args:
@@ -265,10 +265,10 @@ def next_version(previous: GoldenVersion | None, old: Sequence[Mapping[str, Any]
         UsageError: nothing is changed.
     """
     if previous is None:
-        return GoldenVersion(1, 0)
+        return FileVersion(1, 0)
     schemas = {str(record.get("schema_version", SCHEMA_VERSION)).partition(".")[0] for record in old}
     if schemas - {SCHEMA_VERSION.partition(".")[0]}:
-        return GoldenVersion(previous.major + 1, 0)
+        return FileVersion(previous.major + 1, 0)
     if not merged.added and not merged.changed:
         raise UsageError(f"nothing is added to version {previous}, and nothing is changed")
-    return GoldenVersion(previous.major, previous.minor + 1)
+    return FileVersion(previous.major, previous.minor + 1)

@@ -14,9 +14,9 @@ from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.io.versions import FileVersion, file_versions
 from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
 from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
-from cranfield.formats.testsets.golden_versions import GoldenVersion, golden_versions
 from cranfield.gate.baseline import read_baseline
 from cranfield.golden.assemble import (
     Checked,
@@ -41,7 +41,6 @@ from cranfield.repo.snapshot import Snapshot, take
 from cranfield.testsets.validate import validate
 from cranfield.words import first_of, n_of
 
-DRAFT = "draft_v{}.json"
 """Name of a set that is not golden."""
 
 
@@ -61,7 +60,7 @@ class Assembly:
     """A version, its criteria, and what was written."""
 
     testset: TestSet
-    version: GoldenVersion
+    version: FileVersion
     checked: tuple[Checked, ...]
     written: tuple[Path, ...] = ()
 
@@ -104,7 +103,7 @@ def assemble(
     assembly = Assembly(_named(testset, batch, content, is_golden=is_golden), content.version, tuple(checked))
     if not is_golden and not draft:
         return assembly
-    path = out / (content.version.file_name if is_golden else DRAFT.format(content.version))
+    path = out / (content.version.file_name("golden" if is_golden else "draft"))
     out.mkdir(parents=True, exist_ok=True)
     write_golden_json(assembly.testset, path)
     return replace(assembly, written=(path, facts_path(path)))
@@ -112,7 +111,7 @@ def assemble(
 
 def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
     """The records of the version before, and those of a batch."""
-    versions = golden_versions(out)
+    versions = file_versions(out, "golden")
     previous = next(reversed(versions), None)
     before = None if previous is None else read_golden_json(versions[previous])
     old = [] if previous is None else _raw(versions[previous])
@@ -123,7 +122,7 @@ def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
         _refuse_drift(before, versions[previous], snapshot)
     new = {*merged.added, *merged.changed}
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-        testset = _content(merged.records, Path(folder) / version.file_name)
+        testset = _content(merged.records, Path(folder) / version.file_name("golden"))
         of_batch = _content([each for each in merged.records if each["query_id"] in new], Path(folder) / "batch.json")
     if before is not None:
         testset = replace(testset, meta=replace(before.meta, source_files={}, anchors={}))

@@ -12,7 +12,7 @@ from typing import Any
 from cranfield.agents.record_folder import PLAN
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import shown
-from cranfield.formats.testsets.golden_versions import GoldenVersion
+from cranfield.formats.io.versions import FileVersion
 from cranfield.golden.assemble import (
     Merged,
     Record,
@@ -73,7 +73,7 @@ class Content:
 
     testset: TestSet
     merged: Merged
-    version: GoldenVersion
+    version: FileVersion
     before: TestSet | None
     batch: TestSet
     """The records that were added or changed."""
@@ -136,7 +136,7 @@ def assembly_of(batch: Batch, content: Content) -> dict[str, Any]:
     }
 
 
-def _run(batch: Batch, merged: Merged, version: GoldenVersion) -> dict[str, Any]:
+def _run(batch: Batch, merged: Merged, version: FileVersion) -> dict[str, Any]:
     """A run, as a version keeps it."""
     manifest, report = batch.index.folder.manifest, batch.report
     found: dict[str, Any] = {

@@ -19,12 +19,13 @@ from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord
 from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
-from cranfield.benefit.result_file import baseline_of, read_result, result_versions, write_result
+from cranfield.benefit.result_file import baseline_of, read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.validity import Evidence, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
+from cranfield.formats.io.versions import file_versions
 from cranfield.project.benefit_history import FILE, read_results
 from cranfield.project.benefit_score import publish, result_of, score_experiment
 
@@ -358,7 +359,7 @@ def test_versions_of_results(tmp_path: Path) -> None:
         "benefit_v1.2.json",
         "benefit_v1.1.json",
     ]
-    assert [str(version) for version in result_versions(out)] == ["1.0", "1.1", "1.2", "2.0"]
+    assert [str(version) for version in file_versions(out, "benefit")] == ["1.0", "1.1", "1.2", "2.0"]
     assert read_result(out / "benefit_v1.2.json") == base.model_copy(update={"run": "third", "version": "1.2"})
     history = read_results(out)
     assert [(past.run, past.version) for past in history.results] == [

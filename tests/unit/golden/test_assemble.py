@@ -14,8 +14,8 @@ from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.convert import write_testset
+from cranfield.formats.io.versions import FileVersion, file_versions, newest_version
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.golden_versions import GoldenVersion, golden_versions, newest_golden
 from cranfield.gate.baseline import baseline_of, write_baseline
 from cranfield.golden.assemble import Criterion, check_counts, check_review, merge_records, next_version
 from cranfield.golden.batch_review import next_sample, waiting_records
@@ -193,16 +193,16 @@ def test_versions(tmp_path: Path) -> None:
     names = ("golden_v1.0.json", "golden_v1.10.json", "golden_v1.9.json", "golden_v01.9.json", "draft_v3.0.json")
     for name in names:
         (tmp_path / name).write_text("[]")
-    assert [str(version) for version in golden_versions(tmp_path)] == ["1.0", "1.9", "1.10"]
-    assert newest_golden(tmp_path) == tmp_path / "golden_v1.10.json"
-    assert newest_golden(tmp_path / names[0]) == tmp_path / names[0]
+    assert [str(version) for version in file_versions(tmp_path, "golden")] == ["1.0", "1.9", "1.10"]
+    assert newest_version(tmp_path, "golden") == tmp_path / "golden_v1.10.json"
+    assert newest_version(tmp_path / names[0], "golden") == tmp_path / names[0]
     first, second = {"query_id": "q1", "query_text": "a"}, {"query_id": "q2", "query_text": "b"}
     more = merge_records([first], [second])
-    assert next_version(None, [], more) == GoldenVersion(1, 0)
-    assert next_version(GoldenVersion(1, 9), [first], more) == GoldenVersion(1, 10)
-    assert next_version(GoldenVersion(1, 9), [first | {"schema_version": "0.9"}], more) == GoldenVersion(2, 0)
+    assert next_version(None, [], more) == FileVersion(1, 0)
+    assert next_version(FileVersion(1, 9), [first], more) == FileVersion(1, 10)
+    assert next_version(FileVersion(1, 9), [first | {"schema_version": "0.9"}], more) == FileVersion(2, 0)
     with pytest.raises(UsageError, match="nothing is added"):
-        next_version(GoldenVersion(1, 0), [first], merge_records([first], [first]))
+        next_version(FileVersion(1, 0), [first], merge_records([first], [first]))
 
 
 def test_an_id_of_another_query_is_not_used_again() -> None:
@@ -221,7 +221,7 @@ def test_a_set_that_lacks_something_is_a_draft_at_most(tmp_path: Path, repo: Pat
     draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY)
     assert [path.name for path in draft.written] == ["draft_v1.0.json", "draft_v1.0.meta.json"]
     assert read_testset(draft.written[0]).meta.review == "draft 1.0, not golden: review pending"
-    assert golden_versions(out) == {}
+    assert file_versions(out, "golden") == {}
 
 
 def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, repo: Path) -> None:

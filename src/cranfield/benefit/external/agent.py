@@ -14,7 +14,7 @@ from cranfield.agents.budget import PriceList
 from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import CellRun
-from cranfield.benefit.delivery import SchemaTax, ToolPreflight, run_delivery
+from cranfield.benefit.delivery import SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
 from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
 from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
@@ -87,7 +87,7 @@ class ExternalAgent:
         """Ask every tool under test what it serves, in a session of our own, which ends before the agent has one."""
         commit = "" if self.snapshot is None else self.snapshot.commit
         async with self._opening:
-            records = [await ToolPreflight(self.role, tools, commit).run() for tools in self.tools]
+            records = [await tool_preflight(self.role, tools, commit) for tools in self.tools]
             self.servers = tuple(entry_of(tools) for tools in self.tools)
             await self.aclose()
         return tuple(records)

@@ -60,21 +60,8 @@ CAPTIONS = {
     StratumKind.ALL: "All tasks, which have no strata",
 }
 TIDY = (
-    *(
-        "kind",
-        "stratum",
-        "tasks",
-        "seeds",
-        "verdict",
-        "quantity",
-        "value",
-        "low",
-        "high",
-        "p",
-        "p_adjusted",
-        "n",
-        "note",
-    ),
+    *("kind", "stratum", "tasks", "seeds", "verdict", "quantity", "value", "low", "high", "p", "p_adjusted", "n"),
+    "note",
 )
 QUANTITIES = (
     *("success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both"),

@@ -73,8 +73,8 @@ def render_html(document: Document) -> str:
         document = _with_fewer_rows(document, MOST_ROWS)
     page = _template("page.html").render(
         document=document,
-        style=_markup(style),
-        script=_markup(script),
+        style=style,
+        script=script,
         policy=content_policy(style, script),
         view=_View(_place_of_view(document), CHUNK) if packed else None,
         packed=packed,
@@ -85,10 +85,7 @@ def render_html(document: Document) -> str:
 def static_page(name: str, **values: object) -> str:
     """A page without a script: `renderers/NAME.html` with the style of reports and that of `renderers/NAME.css`."""
     style = _read("static/report.css") + _read("renderers/page.css") + _read(f"renderers/{name}.css")
-    return (
-        _template(f"{name}.html").render(style=_markup(style), policy=content_policy(style, ""), **values).strip()
-        + "\n"
-    )
+    return _template(f"{name}.html").render(style=style, policy=content_policy(style, ""), **values).strip() + "\n"
 
 
 def render_blocks(
@@ -131,13 +128,6 @@ def _place_of_view(document: Document) -> str:
 @cache
 def _read(name: str) -> str:
     return (files("cranfield.reporting") / name).read_text(encoding="utf-8")
-
-
-def _markup(file: str) -> Markup:
-    """The text of a file of this package, which is not escaped."""
-    from markupsafe import Markup
-
-    return Markup(file)  # noqa: S704 - no text of others
 
 
 def _script() -> str:

@@ -22,9 +22,9 @@ from cranfield.benefit.errors import CellError
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
-from cranfield.benefit.result_file import result_versions
 from cranfield.config.workbench import load_workbench
 from cranfield.errors import ConfigError
+from cranfield.formats.io.versions import file_versions
 from cranfield.server.tables import job_subject
 from cranfield.service.requests import BenefitRequest
 from cranfield.service.responses import JobResponse, JobState
@@ -95,7 +95,7 @@ class Place:
 
     @property
     def files(self) -> list[str]:
-        return [path.name for path in result_versions(self.folder / "benefit-results").values()]
+        return [path.name for path in file_versions(self.folder / "benefit-results", "benefit").values()]
 
     @property
     def experiments(self) -> list[Path]:
