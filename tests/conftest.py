@@ -106,6 +106,12 @@ def load_script() -> Callable[[Path], ModuleType]:
 
 
 @pytest.fixture(scope="session")
+def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> ModuleType:
+    """The module with `ModelServer`, which stands in for models, and `Reply`."""
+    return load_script(checkout / "examples" / "model_server.py")
+
+
+@pytest.fixture(scope="session")
 def call() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a command line of cranfield in this process, which starts in no time: `call("gate", "--from", "out")`."""
     from cranfield.cli.main import run_command_line

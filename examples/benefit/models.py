@@ -4,13 +4,11 @@ The agent calls the tool under test where it is offered, and else searches for t
 the functions that it was shown say of themselves; it knows neither the golden set nor its arm.
 
     python models.py source FOLDER    make the repository that golden.json is about
-    python models.py serve PORT       serve the models on this machine, as OpenAI would
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -207,7 +205,7 @@ class Models:
     """Of each different request to an agent."""
 
     def script(self, reply: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-        """For the server of `model_server.py`, whose class of replies is given."""
+        """For `examples/model_server.py`, whose class of replies is given."""
 
         def respond(body: dict[str, Any]) -> Any:
             self.n_requests += 1
@@ -228,26 +226,9 @@ class Models:
         return respond
 
 
-def serve(port: int) -> None:
-    """Answer requests at a port of this machine, with the server of the tests."""
-    place = HERE.parents[1] / "tests" / "program" / "model_server.py"
-    spec = importlib.util.spec_from_file_location("model_server", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    with module.ModelServer(Models().script(module.Reply), port) as server:
-        print(server.url, flush=True)
-        while True:
-            time.sleep(3600)
-
-
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["source", folder]:
             make_repository(Path(folder))
-        case ["serve", port]:
-            serve(int(port))
         case _:
             sys.exit(__doc__)

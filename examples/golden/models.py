@@ -3,13 +3,11 @@
 What a model does depends on the topic of the record alone, and what it writes on what its tools showed it: it keeps no state.
 
     python models.py source FOLDER               make a repository of a part of Cranfield's source
-    python models.py serve PORT                  serve the models on this machine, as OpenAI would
     python models.py record PLAN SOURCE CALLS    run a plan, and keep the answers of its models in a file
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -398,7 +396,7 @@ class Models:
         return with_output(Answer(text=move.output, usage=usage, model=request.model), request)
 
     def script(self, reply: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-        """For the server of `model_server.py`, whose class of replies is given."""
+        """For `examples/model_server.py`, whose class of replies is given."""
 
         def answer(body: dict[str, Any]) -> Any:
             self.n_requests += 1
@@ -438,28 +436,11 @@ def record(plan: Path, source: Path, calls: Path) -> None:
         shutil.copy(run / "calls.jsonl", calls)
 
 
-def serve(port: int) -> None:
-    """Answer requests at a port of this machine, with the server of the tests."""
-    place = Path(__file__).resolve().parents[2] / "tests" / "program" / "model_server.py"
-    spec = importlib.util.spec_from_file_location("model_server", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    with module.ModelServer(Models().script(module.Reply), port) as server:
-        print(server.url, flush=True)
-        while True:
-            time.sleep(3600)
-
-
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["source", folder]:
             make_repository(Path(folder))
         case ["record", plan, source, calls]:
             record(Path(plan), Path(source), Path(calls))
-        case ["serve", port]:
-            serve(int(port))
         case _:
             sys.exit(__doc__)

@@ -31,11 +31,6 @@ def models(load_script: LOAD, checkout: Path) -> ModuleType:
     return load_script(checkout / "examples" / "golden" / "models.py")
 
 
-@pytest.fixture(scope="module")
-def server_module(load_script: LOAD, checkout: Path) -> ModuleType:
-    return load_script(checkout / "tests" / "program" / "model_server.py")
-
-
 @pytest.fixture
 def place(models: Any, tmp_path: Path) -> Path:
     models.make_repository(tmp_path / "repo")
@@ -43,10 +38,10 @@ def place(models: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def served(models: Any, server_module: Any) -> Iterator[Any]:
+def served(models: Any, model_server: Any) -> Iterator[Any]:
     """The server, and the models behind it."""
     asked = models.Models()
-    with server_module.ModelServer(asked.script(server_module.Reply)) as server:
+    with model_server.ModelServer(asked.script(model_server.Reply)) as server:
         yield server, asked
 
 
@@ -136,7 +131,7 @@ def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 @pytest.mark.slow  # starts the program some thirty times: about two minutes
 def test_killed_twenty_times_it_gives_the_same_set_and_asks_nothing_twice(
-    place: Path, models: Any, served: Any, server_module: Any
+    place: Path, models: Any, served: Any, model_server: Any
 ) -> None:
     server, asked = served
     asked.wait_s = 0.02
@@ -186,9 +181,8 @@ def test_the_commands_of_the_example_run(checkout: Path, tmp_path: Path) -> None
     found = re.search(r"```sh\n(.*?)```", (example / "README.md").read_text(), re.DOTALL)
     assert found
     commands = found[1].replace("examples/golden/plan.yaml", str(plan)).replace("8765", port)
-    commands = commands.replace("examples/golden", str(example)).replace(
-        "cranfield ", f"{sys.executable} -m cranfield "
-    )
+    commands = commands.replace("examples/", f"{checkout}/examples/")
+    commands = commands.replace("cranfield golden", f"{sys.executable} -m cranfield golden")
     commands = re.sub(r"^python ", f"{sys.executable} ", commands, flags=re.MULTILINE)
     ran = subprocess.run(["bash", "-ec", commands], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr

@@ -57,12 +57,13 @@ class Example:
 
 
 @pytest.fixture
-def example(load_script: Callable[[Path], ModuleType], checkout: Path, tmp_path: Path, call: Any) -> Iterator[Example]:
+def example(
+    load_script: Callable[[Path], ModuleType], model_server: Any, checkout: Path, tmp_path: Path, call: Any
+) -> Iterator[Example]:
     """With nothing run yet."""
     folder = checkout / "examples" / "benefit"
     models: Any = load_script(folder / "models.py")
-    stub: Any = load_script(checkout / "tests" / "program" / "model_server.py")
     models.make_repository(tmp_path / "harbour")
     asked = models.Models()
-    with stub.ModelServer(asked.script(stub.Reply)) as server:
+    with model_server.ModelServer(asked.script(model_server.Reply)) as server:
         yield Example(tmp_path, folder, server, asked, call)

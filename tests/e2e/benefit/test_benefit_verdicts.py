@@ -109,8 +109,7 @@ def test_the_commands_of_the_example_run(checkout: Path, tmp_path: Path) -> None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    for name in ("examples/benefit", "tests/program"):
-        shutil.copytree(checkout / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(checkout / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     example = tmp_path / "examples" / "benefit"
     plan = example / "plan.yaml"
     plan.write_text(plan.read_text().replace("8765", port))

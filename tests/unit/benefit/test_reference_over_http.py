@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -33,11 +32,6 @@ SERVER = Path(__file__).parents[1] / "systems" / "mcp_server.py"
 SOURCE = "def grid(page):\n    columns = page.columns\n    return [columns, page.rows]\n"
 SCHEMA = 70
 """Tokens of a tool in a request, as the stub counts."""
-
-
-@pytest.fixture(scope="module")
-def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
-    return load_script(checkout / "tests" / "program" / "model_server.py")
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -32,12 +30,6 @@ DOCS = {
         "print": ("print", "Writes text to a stream."),
     },
 }
-
-
-@pytest.fixture(scope="session")
-def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
-    """The module with `ModelServer` and `Reply`."""
-    return load_script(checkout / "tests" / "program" / "model_server.py")
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,25 @@
 """A server that speaks OpenAI's chat completions on 127.0.0.1: what tests and examples call in place of a model.
 
 A script answers each request. Without one it is a rater by the share of the words of the query in the document, and says
-so in the form that the request asks for: the schema of the response, a tool, or JSON in text. As a program it prints
-its address: `python model_server.py`.
+so in the form that the request asks for: the schema of the response, a tool, or JSON in text. As a program it serves the
+class `Models` of a file, on a free port where none is named, and prints its address:
+
+    python model_server.py [MODELS.py [PORT]]
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 
 USAGE = {
@@ -144,8 +149,28 @@ class ModelServer:
         }
 
 
-if __name__ == "__main__":
-    with ModelServer() as server:
+def script_of(models: Path) -> Script:
+    """Of a file, as `benefit/models.py` is one."""
+    sys.path.insert(0, str(models.resolve().parent))
+    script: Script = importlib.import_module(models.stem).Models().script(Reply)
+    return script
+
+
+def serve(script: Script = grade_by_words, port: int = 0) -> None:
+    """Answer requests until the process is ended."""
+    with ModelServer(script, port) as server:
         print(server.url, flush=True)
         while True:
             time.sleep(3600)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case []:
+            serve()
+        case [models]:
+            serve(script_of(Path(models)))
+        case [models, port]:
+            serve(script_of(Path(models)), int(port))
+        case _:
+            sys.exit(__doc__)
