@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
 
 from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
@@ -35,7 +34,6 @@ from cranfield.benefit.usage import cell_usage, plain_usage
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 from cranfield.repo.secret_files import find_withheld
-from cranfield.repo.snapshot import Snapshot
 
 ENDS: Mapping[End, CellEnd] = {
     End.ANSWERED: CellEnd.ANSWERED,
@@ -258,7 +256,7 @@ async def open_reference(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Ar
             source = SourceTools(snapshot, withheld=withheld)
             stack.push_async_callback(source.aclose)
             if used:
-                shown = await event_loop().threads.call(lambda: _shown_lines(snapshot, withheld))
+                shown = await event_loop().threads.call(lambda: ShownLines.of(snapshot, withheld))
         servers = {name: McpTools(name, plan.tools[name]) for name in sorted(used)}
         for server in servers.values():
             stack.push_async_callback(server.aclose)
@@ -277,11 +275,6 @@ async def open_reference(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Ar
             )
             for role, arm in plan.arms.items()
         }
-
-
-def _shown_lines(snapshot: Snapshot, withheld: Mapping[str, Any]) -> ShownLines:
-    texts = ((path, snapshot.text(path)) for path in snapshot.files if path not in withheld)
-    return ShownLines((path, text) for path, text in texts if text is not None)
 
 
 def _versions(plan: BenefitPlan, source: SourceTools | None) -> dict[str, str]:

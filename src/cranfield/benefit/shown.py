@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from cranfield.agents.loop import Read
+from cranfield.repo.snapshot import Snapshot, as_text
 
 MOST_PLACES = 50
 """A line that stands in more places than these is no anchor: it is only found beside one."""
@@ -41,6 +42,12 @@ class ShownLines:
             for number, line in enumerate(lines, start=1):
                 if line and len(self._places[line]) <= MOST_PLACES:
                     self._places[line].append((path, number))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, withheld: Container[str] = ()) -> ShownLines:
+        """Of the text files of a repository but those that are withheld."""
+        texts = ((path, as_text(data)) for path, data in snapshot.each() if path not in withheld)
+        return cls((path, text) for path, text in texts if text is not None)
 
     def find(self, text: str) -> tuple[Read, ...]:
         """Blocks of lines of the files that stand in a text, each once, by path and line."""

@@ -406,6 +406,15 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
     assert len(caught.value.problems) == 13
 
 
+def test_a_program_that_never_tells_its_version_is_refused(
+    model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cranfield.benefit.external.opening._VERSION_S", 0.05)
+    plan = plan_of(model.url, {}, agent={"command": (*PYTHON, "-c", "import time; time.sleep(60)")})
+    with pytest.raises(ConfigError, match="--version has not ended after 0.05 s"):
+        run(plan, "hello")
+
+
 def test_a_place_below_instructions_of_agents_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "AGENTS.md").write_text("Always use the tool.")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

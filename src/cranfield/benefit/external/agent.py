@@ -52,7 +52,6 @@ class Watched:
     status: int | None = None
     stderr: str = ""
     wall_s: float = 0.0
-    lines: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -175,7 +174,6 @@ class ExternalAgent:
             size += len(line)
             if size > _MOST_OUTPUT:
                 raise TooMuchOutputError
-            watched.lines.append(text)
             reader.line(text)
             if len(reader.events.calls) > self.plan.limits.tool_calls:
                 watched.stopped = CellEnd.TOOL_CALLS
@@ -204,7 +202,7 @@ class ExternalAgent:
             reads=tuple(_reads(events, reads)),
             models=_models(events, gateway),
             versions={**self.versions, **({"agent": events.version} if events.version else {})},
-            transcript=self.redactor.redact_value(fields | self._transcript(watched, events, gateway)),
+            transcript=self.redactor.redact_value(fields | self._transcript(watched, launch.reader, gateway)),
         )
 
     def _delivery(self, events: Events, gateway: Gateway | None) -> Delivery | None:
@@ -228,8 +226,9 @@ class ExternalAgent:
             return None if usage.unmeasured or used is None else prices.cost(model.model, used)
         return events.money if prices.currency == PriceList().currency else None
 
-    def _transcript(self, watched: Watched, events: Events, gateway: Gateway | None) -> dict[str, Any]:
+    def _transcript(self, watched: Watched, reader: Reader, gateway: Gateway | None) -> dict[str, Any]:
         """What a transcript of the reference agent does not have, and settings of the plan."""
+        events = reader.events
         return {
             "agent": self.plan.agent.kind,
             "model": "" if self.plan.agent.model is None else self.plan.agent.model.model,
@@ -240,7 +239,7 @@ class ExternalAgent:
             "exit": None if watched.status is None else exit_reason(watched.status),
             "error": events.error,
             "stderr": watched.stderr,
-            "output": watched.lines,
+            "output": reader.lines,
             "unread_lines": events.n_unread,
         }
 

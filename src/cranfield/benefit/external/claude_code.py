@@ -10,7 +10,7 @@ from typing import Any
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.external.events import (
     MCP,
-    Events,
+    EventReader,
     count_of,
     dicts_of,
     mapping_of,
@@ -18,12 +18,20 @@ from cranfield.benefit.external.events import (
     text_of,
     tool_name,
 )
-from cranfield.benefit.external.job import Job, Launch, ServerEntry, json_line
+from cranfield.benefit.external.job import Job, Launch, ServerEntry
+from cranfield.benefit.external.wire import anthropic_usage
 from cranfield.benefit.records import CellEnd
 
 UPSTREAM = "https://api.anthropic.com"
 _READING = ("Read", "Grep", "Glob", "LS")
 _WRITING = ("Edit", "Write", "Bash")
+_COUNTS = {
+    "input_tokens": "inputTokens",
+    "cache_read_input_tokens": "cacheReadInputTokens",
+    "cache_creation_input_tokens": "cacheCreationInputTokens",
+    "output_tokens": "outputTokens",
+}
+"""Name of a count in a request to that of a model."""
 
 
 def launch(job: Job) -> Launch:
@@ -84,18 +92,15 @@ def _server(entry: ServerEntry) -> Mapping[str, Any]:
     }
 
 
-class ClaudeReader:
+class ClaudeReader(EventReader):
     """Reads events. The `init` event names every server with its state, and every tool."""
 
     def __init__(self) -> None:
-        self.events = Events()
+        super().__init__()
         self._turns: set[str] = set()
 
-    def line(self, text: str) -> None:
-        """Take an event."""
-        if (event := json_line(text)) is None:
-            self.events.n_unread += bool(text.strip())
-            return
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Note what an event says."""
         kind = event.get("type")
         if kind == "system" and event.get("subtype") == "init":
             self._init(event)
@@ -105,9 +110,6 @@ class ClaudeReader:
             self._results(mapping_of(event.get("message")))
         elif kind == "result":
             self._end(event)
-
-    def end(self) -> None:
-        """Nothing is left."""
 
     def _init(self, event: Mapping[str, Any]) -> None:
         tools, events = event.get("tools"), self.events
@@ -143,7 +145,7 @@ class ClaudeReader:
         else:
             events.error = str(event.get("result") or event.get("subtype") or "error")
             events.limit = CellEnd.TURNS if event.get("subtype") == "error_max_turns" else None
-        events.usage = _sum(dicts_of(list(used.values()))) if used else _of_result(mapping_of(event.get("usage")))
+        events.usage = _sum(dicts_of(list(used.values()))) if used else anthropic_usage(mapping_of(event.get("usage")))
         for model in used:
             events.note_model(model)
         money, model_ms = event.get("total_cost_usd"), event.get("duration_api_ms")
@@ -153,20 +155,7 @@ class ClaudeReader:
 
 def _sum(models: Sequence[Mapping[str, Any]]) -> Usage:
     """Of all models, those of subagents included; `inputTokens` are those that no cache held."""
-
-    def total(name: str) -> int | None:
-        counts = [count_of(model.get(name)) for model in models]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    read, write = total("cacheReadInputTokens"), total("cacheCreationInputTokens")
-    return _whole(total("inputTokens"), read, write, total("outputTokens"))
-
-
-def _of_result(usage: Mapping[str, Any]) -> Usage:
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    return _whole(*(count_of(usage.get(name)) for name in names))
-
-
-def _whole(uncached: int | None, read: int | None, write: int | None, output: int | None) -> Usage:
-    whole = None if uncached is None else uncached + (read or 0) + (write or 0)
-    return Usage(input=whole, cache_read=read, cache_write=write, output=output)
+    counts = {name: [count_of(model.get(own)) for model in models] for name, own in _COUNTS.items()}
+    return anthropic_usage(
+        {name: None if None in found else sum(filter(None, found)) for name, found in counts.items()}
+    )

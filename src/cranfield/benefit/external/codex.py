@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cranfield.agents.protocol import Usage
-from cranfield.benefit.external.events import Events, count_of, mapping_of, text_of, tool_name
-from cranfield.benefit.external.job import Job, Launch, ServerEntry, json_line
+from cranfield.benefit.external.events import EventReader, count_of, mapping_of, text_of, tool_name
+from cranfield.benefit.external.job import Job, Launch, ServerEntry
 
 UPSTREAM = "https://api.openai.com/v1"
 _PROVIDER = "cranfield"
@@ -78,17 +78,11 @@ def _spelled(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-class CodexReader:
+class CodexReader(EventReader):
     """Reads events. The usage of a turn is that of all requests so far: the last one counts, not the sum."""
 
-    def __init__(self) -> None:
-        self.events = Events()
-
-    def line(self, text: str) -> None:
-        """Take an event."""
-        if (event := json_line(text)) is None:
-            self.events.n_unread += bool(text.strip())
-            return
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Note what an event says."""
         kind, item = event.get("type"), mapping_of(event.get("item"))
         if kind in {"item.started", "item.updated", "item.completed"}:
             self._item(item, is_complete=kind == "item.completed")
@@ -97,9 +91,6 @@ class CodexReader:
             self.events.is_finished = True
         elif kind in {"turn.failed", "error"}:
             self.events.error = str(mapping_of(event.get("error")).get("message") or event.get("message") or kind)
-
-    def end(self) -> None:
-        """Nothing is left."""
 
     def _item(self, item: Mapping[str, Any], *, is_complete: bool) -> None:
         kind, id_ = str(item.get("type")), str(item.get("id"))

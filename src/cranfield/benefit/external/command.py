@@ -9,8 +9,8 @@ from typing import Any
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader
-from cranfield.benefit.external.events import Events, Reader, count_of, dicts_of, plain_name
-from cranfield.benefit.external.job import Job, Launch, json_line
+from cranfield.benefit.external.events import Reader, count_of, dicts_of, json_object, plain_name
+from cranfield.benefit.external.job import Job, Launch
 from cranfield.benefit.plan import OutputPaths
 from cranfield.config.template import fill_text
 
@@ -43,34 +43,21 @@ def _reader(job: Job) -> Reader:
     return _READERS[usage]()
 
 
-class TextReader:
+class TextReader(Reader):
     """Of an agent that prints its answer and nothing else."""
-
-    def __init__(self) -> None:
-        self.events = Events()
-        self._lines: list[str] = []
-
-    def line(self, text: str) -> None:
-        """Take a line of the answer."""
-        self._lines.append(text)
 
     def end(self) -> None:
         """The answer is whole."""
-        self.events.answer = "\n".join(self._lines).strip()
+        self.events.answer = "\n".join(self.lines).strip()
         self.events.is_finished = True
 
 
-class PathsReader:
+class PathsReader(Reader):
     """Of an agent that prints JSON: one document, or lines, which are a list then."""
 
     def __init__(self, paths: OutputPaths) -> None:
-        self.events = Events()
+        super().__init__()
         self._paths = paths
-        self._lines: list[str] = []
-
-    def line(self, text: str) -> None:
-        """Keep a line."""
-        self._lines.append(text)
 
     def end(self) -> None:
         """Look up what the plan names."""
@@ -97,11 +84,11 @@ class PathsReader:
     def _document(self) -> Any:
         """The output as JSON; lines that are none are counted."""
         try:
-            return json.loads("\n".join(self._lines))
+            return json.loads("\n".join(self.lines))
         except (ValueError, RecursionError):
             values: list[Mapping[str, Any]] = []
-            for line in filter(str.strip, self._lines):
-                value = json_line(line)
+            for line in filter(str.strip, self.lines):
+                value = json_object(line)
                 self.events.n_unread += value is None
                 values += [] if value is None else [value]
             return values

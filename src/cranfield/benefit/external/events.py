@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.records import CellEnd, ToolCount
@@ -106,18 +107,44 @@ class Events:
             self.models.append(name)
 
 
-class Reader(Protocol):
-    """Reads the output of one run."""
+class Reader:
+    """Reads the output of one run; its lines are kept."""
 
-    events: Events
+    def __init__(self) -> None:
+        self.events = Events()
+        self.lines: list[str] = []
 
     def line(self, text: str) -> None:
         """Take a line."""
-        ...
+        self.lines.append(text)
 
     def end(self) -> None:
         """Take the end of the output."""
-        ...
+
+
+class EventReader(Reader, ABC):
+    """Of an agent that prints an event a line, as JSON."""
+
+    def line(self, text: str) -> None:
+        """Take an event."""
+        super().line(text)
+        if (event := json_object(text)) is not None:
+            self.take(event)
+        else:
+            self.events.n_unread += bool(text.strip())
+
+    @abstractmethod
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Note what an event says."""
+
+
+def json_object(text: str | bytes) -> Mapping[str, Any] | None:
+    """The JSON object that a text is; None where it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def count_of(value: object) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -92,12 +91,3 @@ def entry_of(tools: McpTools) -> ServerEntry:
 
 
 Preset = Callable[[Job], Launch]
-
-
-def json_line(text: str) -> Mapping[str, Any] | None:
-    """An event; None where the line is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

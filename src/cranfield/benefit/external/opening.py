@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from asyncio import timeout
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from cranfield.concurrency.child_process import NotStartedError, child_process
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.config.template import ENV, fill_value, placeholders
 from cranfield.errors import ConfigError, Problem
-from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 
@@ -61,7 +61,7 @@ async def open_external(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Arm
     if problems:
         raise ConfigError(problems)
     versions = {} if plan.agent.kind == "command" else {str(plan.agent.kind): await _version(plan)}
-    shown = None if setup.snapshot is None else ShownLines(_texts(setup.snapshot))
+    shown = None if setup.snapshot is None else ShownLines.of(setup.snapshot)
     async with AsyncExitStack() as stack:
         agents: dict[ArmRole, ArmAgent] = {}
         for role in ArmRole:
@@ -93,12 +93,6 @@ def _agent(setup: AgentSetup, role: ArmRole, versions: Mapping[str, str], shown:
         shown=shown,
         redactor=Redactor({name: os.environ[name] for name in needed}),
     )
-
-
-def _texts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for path, data in snapshot.each():
-        if (text := as_text(data)) is not None:
-            yield path, text
 
 
 def plan_problems(plan: BenefitPlan) -> list[Problem]:
@@ -213,11 +207,13 @@ async def _version(plan: BenefitPlan) -> str:
     """
     argv = [*(plan.agent.command or (KINDS[plan.agent.kind].program,)), "--version"]
     try:
-        async with child_process(argv, cwd=Path.cwd(), env=dict(os.environ)) as child:
+        async with timeout(_VERSION_S), child_process(argv, cwd=Path.cwd(), env=dict(os.environ)) as child:
             status = await child.run()
             text = bytes(child.stdout).decode("utf-8", "replace")
     except NotStartedError as error:
         raise ConfigError(f"{argv[0]} cannot be started: {error}", path="agent.command") from None
+    except TimeoutError:
+        raise ConfigError(f"{argv[0]} --version has not ended after {_VERSION_S:g} s", path="agent.command") from None
     if status:
         raise ConfigError(f"{argv[0]} --version ended with exit status {status}", path="agent.command")
     return first_line(text)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cranfield.agents.protocol import Usage
-from cranfield.benefit.external.events import count_of, dicts_of, mapping_of, plain_name
+from cranfield.benefit.external.events import count_of, dicts_of, json_object, mapping_of, plain_name
 from cranfield.benefit.usage import estimated_tokens
 
 _DATA = b"data:"
@@ -18,7 +18,7 @@ _DATA = b"data:"
 
 def request_of(body: bytes) -> Mapping[str, Any]:
     """A request to a model; empty where it is none."""
-    value = mapping_of(_json(body))
+    value = json_object(body) or {}
     return value if isinstance(value.get("model"), str) and ("messages" in value or "input" in value) else {}
 
 
@@ -48,11 +48,16 @@ def _usage(tokens: Mapping[str, Any]) -> Usage:
     if "prompt_tokens" in tokens:
         return _openai(tokens, "prompt_tokens", "completion_tokens")
     if "cache_read_input_tokens" in tokens or "cache_creation_input_tokens" in tokens:
-        read, write = (count_of(tokens.get(f"cache_{part}_input_tokens")) for part in ("read", "creation"))
-        uncached = count_of(tokens.get("input_tokens"))
-        whole = None if uncached is None else uncached + (read or 0) + (write or 0)
-        return Usage(input=whole, cache_read=read, cache_write=write, output=count_of(tokens.get("output_tokens")))
+        return anthropic_usage(tokens)
     return _openai(tokens, "input_tokens", "output_tokens")
+
+
+def anthropic_usage(tokens: Mapping[str, Any]) -> Usage:
+    """Of a response of Anthropic, whose `input_tokens` are those that no cache held."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    uncached, read, write, output = (count_of(tokens.get(name)) for name in names)
+    whole = None if uncached is None else uncached + (read or 0) + (write or 0)
+    return Usage(input=whole, cache_read=read, cache_write=write, output=output)
 
 
 def _openai(tokens: Mapping[str, Any], input_: str, output: str) -> Usage:
@@ -69,15 +74,8 @@ def _openai(tokens: Mapping[str, Any], input_: str, output: str) -> Usage:
 def _documents(body: bytes) -> Iterator[Mapping[str, Any]]:
     """The JSON objects of a response: the whole, or each event of a stream."""
     if body.lstrip()[:1] == b"{":
-        yield mapping_of(_json(body))
+        yield json_object(body) or {}
         return
     for line in body.splitlines():
         if line.startswith(_DATA) and (b'"usage"' in line or b'"model"' in line):
-            yield mapping_of(_json(line.removeprefix(_DATA)))
-
-
-def _json(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+            yield json_object(line.removeprefix(_DATA)) or {}
