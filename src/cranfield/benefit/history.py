@@ -51,8 +51,3 @@ class BenefitHistory:
     """In the order of the file; of several lines of one run, the last."""
     damaged: tuple[tuple[int, str], ...] = ()
     """Number of each line that could not be read, and the reason."""
-
-    @property
-    def valid(self) -> tuple[PastResult, ...]:
-        """Those that are not void: what a result may be compared with."""
-        return tuple(each for each in self.results if not each.is_void)

@@ -48,15 +48,6 @@ def write_result(result: BenefitResult, folder: Path) -> Path:
     return path
 
 
-def baseline_of(result: BenefitResult, folder: Path) -> Path | None:
-    """The newest valid result of another run of the same plan; None where there is none. A void one is no baseline."""
-    for path in reversed(file_versions(folder, _NAME).values()):
-        other = read_result(path)
-        if other.plan_digest == result.plan_digest and other.run != result.run and not other.is_void:
-            return path
-    return None
-
-
 def _next(result: BenefitResult, known: dict[FileVersion, BenefitResult]) -> FileVersion:
     same = [version.major for version, other in known.items() if other.plan_digest == result.plan_digest]
     if not same:

@@ -1,6 +1,6 @@
 """The history of experiments: a line for every result, in `.cranfield/benefit.jsonl` of the folder of results.
 
-Void results have their line too, and are never a baseline.
+Void results have their line too, and are marked.
 """
 
 from __future__ import annotations

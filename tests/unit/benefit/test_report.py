@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,13 +13,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from pydantic import ValidationError
 from tests.unit.benefit.test_result import PLAN_RECORD, T, absent, experiment, result
+from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
+from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
 from cranfield.project.benefit_history import read_results
+from cranfield.project.benefit_report import loss_transcripts
 from cranfield.project.benefit_score import publish
 from cranfield.reporting import render
 from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
@@ -199,6 +204,67 @@ def test_required_verdicts(found: BenefitResult) -> None:
         judge_result(found, BenefitRules((), (Requirement({"task_type": "none"}, Verdict.PAYS_OFF),)), NOW)
     with pytest.raises(UsageError, match="not a stratum and its verdict"):
         parse_requirement("pays off")
+
+
+def test_transcripts_of_any_cell(tmp_path: Path) -> None:
+    kept: list[dict[str, Any]] = []
+
+    def change(cell: dict[str, Any]) -> dict[str, Any]:
+        key = cell["key"]
+        kept.append(transcript("", "", text=f"<script>{key['task_id']}-{key['arm']}-{key['seed']}"))
+        text = json.dumps(kept[-1], ensure_ascii=True, sort_keys=True)
+        failed = {"end": "infrastructure"} if key == {"task_id": "q5", "arm": "control", "seed": 1} else {}
+        return cell | failed | {"transcript": f"sha256-{sha256(text.encode()).hexdigest()}.json"}
+
+    run = experiment(tmp_path, change=change)
+    folder = ExperimentFolder.open(run)
+    for each in kept:
+        folder.keep_transcript(each)
+    page = tmp_path / "page.html"
+
+    def call(*arguments: str) -> Any:
+        words = ["benefit", "transcripts", str(run), "--html", str(page), *arguments]
+        return CliRunner().invoke(command_line(*words[:2]), words)
+
+    def shown() -> list[str]:
+        return re.findall(r"&lt;script&gt;(q\d-\w+-\d)", page.read_text())
+
+    assert call().output == f"wrote {page}: 32 transcripts\n"
+    assert len(shown()) == 32
+    assert call("--task", "q5", "--task", "q0").exit_code == 0
+    cells = [f"{task}-{arm}-{seed}" for task in ("q5", "q0") for seed in (0, 1) for arm in ("treatment", "control")]
+    assert shown() == cells
+    assert call("--task", "q0", "--arm", "control").exit_code == 0
+    assert shown() == ["q0-control-0", "q0-control-1"]
+    assert "<script>" not in page.read_text()
+    found = result(run)
+    assert call("--task", "q5").exit_code == 0
+    assert list(dict.fromkeys(re.findall(r"(?:treatment|control) \([^<]+(?=, vote 2)", page.read_text()))) == [
+        "treatment (acme), seed 0: success",
+        "control (plain), seed 0: no success, fact_missing",
+        "treatment (acme), seed 1: success",
+        "control (plain), seed 1: failed, not scored",
+    ]
+    assert loss_transcripts(found, run, page) == [page]
+    assert {name.split("-")[0] for name in shown()} == {loss.task_id for loss in found.losses} == {"q0"}
+    wrong = call("--task", "q9", "--task", "p1")
+    assert wrong.exit_code == 2
+    assert "unknown task 'q9'" in wrong.output
+    assert "unknown task 'p1'" in wrong.output
+    assert "unknown arm 'both'" in call("--arm", "both").output
+
+
+def test_runs_without_a_transcript_are_counted(tmp_path: Path) -> None:
+    empty = f"sha256-{sha256(b'{}').hexdigest()}.json"
+    run = experiment(tmp_path, change=lambda cell: cell | {"end": "infrastructure", "transcript": empty})
+    ExperimentFolder.open(run).keep_transcript({})
+    words = ["benefit", "transcripts", str(run), "--html", str(tmp_path / "page.html"), "--task", "q1"]
+    done = CliRunner().invoke(command_line(*words[:2]), words)
+    assert "0 transcripts" in done.stdout
+    assert "4 runs without a transcript: q1/treatment/0, q1/control/0" in done.stderr
+    words[-1] = "q2"
+    next((run / "transcripts").iterdir()).write_text("{ }")
+    assert "a transcript was changed" in CliRunner().invoke(command_line(*words[:2]), words).output
 
 
 def test_commands(tmp_path: Path) -> None:

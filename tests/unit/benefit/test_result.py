@@ -19,7 +19,7 @@ from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord
 from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
-from cranfield.benefit.result_file import baseline_of, read_result, write_result
+from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.validity import Evidence, validity
@@ -368,18 +368,11 @@ def test_versions_of_results(tmp_path: Path) -> None:
     assert history.results[0].strata[-1].success_lift == base.strata[-1].success_lift
 
 
-def test_a_void_result_is_in_the_history_and_never_a_baseline(tmp_path: Path) -> None:
+def test_a_void_result_is_marked_in_the_history(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    void = result(experiment(tmp_path, "void", change=of_arm("treatment", delivery=_NO_TOOL)))
-    good = result(experiment(tmp_path, "good"))
-    publish(void, out)
-    assert baseline_of(good, out) is None
-    publish(good, out)
-    later = good.model_copy(update={"run": "later"})
-    assert baseline_of(later, out) == out / "benefit_v1.1.json"
-    history = read_results(out)
-    assert [past.is_void for past in history.results] == [True, False]
-    assert [past.run for past in history.valid] == [good.run]
+    publish(result(experiment(tmp_path, "void", change=of_arm("treatment", delivery=_NO_TOOL))), out)
+    publish(result(experiment(tmp_path, "good")), out)
+    assert [past.is_void for past in read_results(out).results] == [True, False]
 
 
 def test_damaged_files_are_reported(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ SUBCOMMANDS = {
     "score": f"{__name__}.score",
     "result": f"{__name__}.result",
     "report": f"{__name__}.report",
+    "transcripts": f"{__name__}.transcripts",
     "gate": f"{__name__}.gate",
     "history": f"{__name__}.history",
 }
