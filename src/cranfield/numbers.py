@@ -68,6 +68,16 @@ def format_percent(share: Number) -> str:
     return _minus(f"{share * 100:.1f} %")
 
 
+def format_points(share: Number) -> str:
+    """A difference of shares in percentage points: `+12.3`."""
+    return UNKNOWN if share is None else _minus(f"{share * 100:+.1f}")
+
+
+def format_change(number: Number) -> str:
+    """A difference of counts: whole, with its sign, `+1,204`."""
+    return UNKNOWN if number is None else _minus(f"{number:+,.0f}")
+
+
 def format_average(number: Number) -> str:
     """A mean of counts: one decimal, `19.5`."""
     return UNKNOWN if number is None else _minus(f"{number:.1f}")

@@ -7,9 +7,10 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cranfield.agents.prompt import Prompt
+from cranfield.agents.settings import Strict
 from cranfield.benefit.records import LineRange, NamedPlaces
 from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import load_model
@@ -18,11 +19,7 @@ QUESTION, CODE = "question-1", "code-1"
 _Line = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
-class _Typed(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class NamedLines(_Typed):
+class NamedLines(Strict):
     """Lines of a file."""
 
     file: str
@@ -30,13 +27,13 @@ class NamedLines(_Typed):
     end: _Line
 
 
-class QuestionAnswer(_Typed):
+class QuestionAnswer(Strict):
     """The answer to a question."""
 
     text: str
-    entities: list[str] = []
-    files: list[str] = []
-    lines: list[NamedLines] = []
+    entities: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    lines: tuple[NamedLines, ...] = ()
 
     @property
     def named(self) -> NamedPlaces:
@@ -50,14 +47,14 @@ class QuestionAnswer(_Typed):
         )
 
 
-class CodeFile(_Typed):
+class CodeFile(Strict):
     """A file."""
 
     path: Annotated[str, Field(min_length=1)]
     content: str
 
 
-class CodeAnswer(_Typed):
+class CodeAnswer(Strict):
     """Code."""
 
     text: str = ""

@@ -142,21 +142,12 @@ def load_coding_tasks(source: str, folder: Path) -> CodingFile:
         return _read(path)
 
 
-def shipped_names() -> list[str]:
-    """Names of the files that ship with Cranfield, as `package:NAME` takes them."""
-    return sorted(_shipped_files())
-
-
 def _shipped(name: str) -> Traversable:
-    shipped = _shipped_files()
+    folder = files(__package__) / "coding_tasks"
+    shipped = {file.name.removesuffix(".yaml"): file for file in folder.iterdir() if file.name.endswith(".yaml")}
     if name not in shipped:
         raise UnknownNameError.among("file of coding tasks", name, shipped)
     return shipped[name]
-
-
-def _shipped_files() -> dict[str, Traversable]:
-    folder = files(__package__) / "coding_tasks"
-    return {file.name.removesuffix(".yaml"): file for file in folder.iterdir() if file.name.endswith(".yaml")}
 
 
 def _read(path: Path) -> CodingFile:

@@ -16,9 +16,8 @@ from cranfield.benefit.records import Delivery, PreflightRecord
 from cranfield.benefit.usage import estimated_tokens
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.errors import shorten
+from cranfield.repo.git import is_same_commit
 
-SHORTEST_COMMIT = 7
-"""Digits of an abbreviated id of a commit that are compared."""
 _PROBE = "Reply with one word."
 _Part = Literal["index", "version", "commit"]
 
@@ -64,13 +63,14 @@ def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, 
         except ExpressionError:
             continue
         wanted = {preflight.expect.get(name, ""), commit if name == "commit" else ""} - {""}
+        is_same = is_same_commit if name == "commit" else str.__eq__
         got = found[name]
         if got is None:
             problems.append(f"its result has no {name} at {path}")
         problems += [
             f"it serves the {name} {shorten(got)}, and not {shorten(each)}"
             for each in sorted(wanted)
-            if got is not None and not _is_same(name, str(got), each)
+            if got is not None and not is_same(str(got), each)
         ]
     return found, problems
 
@@ -106,14 +106,6 @@ def _value_at(path: str, value: object) -> Any:
         return compiled.search(value)
     except (JMESPathError, TypeError, ValueError, RecursionError):
         return None
-
-
-def _is_same(name: str, got: str, wanted: str) -> bool:
-    """Whether two values are the same; commits also where one is an abbreviation."""
-    if name != "commit":
-        return got == wanted
-    short, long = sorted((got.lower(), wanted.lower()), key=len)
-    return long.startswith(short) and len(short) >= min(SHORTEST_COMMIT, len(long))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from cranfield.answers.places import Named
+from cranfield.benefit.analysis.values import mean_of_known
 from cranfield.benefit.records import ReadLines
 from cranfield.benefit.result import Reading
 from cranfield.matching.place import path_of
@@ -72,22 +73,18 @@ def arm_reading(cells: Mapping[str, Sequence[CellReading]]) -> Reading:
     longest = max((len(cell.by_turn) for found in tasks for cell in found), default=0)
     return Reading(
         n_tasks=len(tasks),
-        gold_recall=_mean(_mean(cell.recall for cell in found) for found in tasks),
-        gold_used=_mean(_mean(cell.used for cell in found) for found in tasks),
-        lines_read=_mean(_mean(cell.lines for cell in found) for found in tasks),
+        gold_recall=mean_of_known(mean_of_known(cell.recall for cell in found) for found in tasks),
+        gold_used=mean_of_known(mean_of_known(cell.used for cell in found) for found in tasks),
+        lines_read=mean_of_known(mean_of_known(cell.lines for cell in found) for found in tasks),
         recall_by_turn=tuple(
-            _mean(_mean(_at(cell.by_turn, turn) for cell in found) for found in tasks) or 0.0 for turn in range(longest)
+            mean_of_known(mean_of_known(_at(cell.by_turn, turn) for cell in found) for found in tasks) or 0.0
+            for turn in range(longest)
         ),
     )
 
 
 def _at(by_turn: Sequence[float], turn: int) -> float | None:
     return by_turn[min(turn, len(by_turn) - 1)] if by_turn else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _is_named(span: Lines, named: Named) -> bool:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
-from cranfield.agents.loop import AgentTask, End, Limits, NoTools, ToolResult, Toolset, Transcript, run_agent
+from cranfield.agents.loop import AgentTask, Limits, NoTools, ToolResult, Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
 from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
@@ -35,14 +35,6 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 from cranfield.repo.secret_files import find_withheld
 
-ENDS: Mapping[End, CellEnd] = {
-    End.ANSWERED: CellEnd.ANSWERED,
-    End.TURNS: CellEnd.TURNS,
-    End.TOOL_CALLS: CellEnd.TOOL_CALLS,
-    End.TOKENS: CellEnd.TOKENS,
-    End.SECONDS: CellEnd.SECONDS,
-}
-"""Of a run whose requests all had an answer."""
 _NOT_SENT = Usage(requests=0, input=0, output=0)
 
 
@@ -224,7 +216,7 @@ def _end(transcript: Transcript, tools: ArmTools) -> tuple[CellEnd, str, str]:
     if transcript.failure is not None:
         known = error_of(transcript.failure)
         return known.end, known.name, transcript.failure.message
-    end, output = ENDS[transcript.end], transcript.output
+    end, output = CellEnd(transcript.end), transcript.output
     if end is CellEnd.SECONDS and (transcript.usage.requests > transcript.turns or transcript.usage.unmeasured):
         return CellEnd.INFRASTRUCTURE, CellError.REQUEST_TIMEOUT, "the time went by while requests were repeated"
     is_blank = isinstance(output, QuestionAnswer) and not output.text.strip()

@@ -125,6 +125,11 @@ class StratumResult(Strict):
     reason: Filled
     """One sentence: which part of the rule decides."""
 
+    @property
+    def label(self) -> str:
+        """`task_type=locate, difficulty=easy`; `all tasks`."""
+        return ", ".join(f"{name}={value}" for name, value in self.stratum.items()) or "all tasks"
+
 
 class VarianceAdvice(Strict):
     """Where another run would help: more tasks, or more seeds."""

@@ -29,6 +29,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.codecheck.report import Check
+from cranfield.repo.git import is_same_commit
 from cranfield.words import and_list, n_of
 
 MOST_UNDELIVERED = 0.1
@@ -123,8 +124,7 @@ def _commits(evidence: Evidence) -> Iterator[Validity]:
     found = {"the repository": evidence.read_commit}
     found |= {record.tool: str(record.found.get(_COMMIT) or "") for record in evidence.preflights if record.ok}
     for name, commit in found.items():
-        n = min(len(commit), len(evidence.commit))
-        if n and commit[:n] != evidence.commit[:n]:
+        if commit and evidence.commit and not is_same_commit(commit, evidence.commit):
             message = f"{name} is at commit {commit[:12]}, the golden set at {evidence.commit[:12]}"
             yield Validity(kind=ValidityKind.COMMIT_DIFFERS, is_void=True, message=message)
 

@@ -15,24 +15,28 @@ from cranfield.codecheck.report import Target
 from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import load_model
 
-_Filled = Annotated[str, Field(min_length=1)]
+Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 
 
-class Deprecation(BaseModel):
-    """A symbol that new code does not use."""
+class Strict(BaseModel):
+    """Accepts nothing that it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    symbol: _Filled
+
+class Deprecation(Strict):
+    """A symbol that new code does not use."""
+
+    symbol: Filled
     """Of Python `module`, `module:name`, `module:Class.member` or `module:function(parameter)`."""
     since: _Version
     """Version of the platform, the language or the package from which on it is deprecated."""
     removed: _Version | Literal[""] = ""
     """Version from which on it is not there."""
-    current: _Filled
+    current: Filled
     """What new code uses."""
-    source: _Filled
+    source: Filled
     """Where that is documented."""
     platform: str = ""
     """`macos`, `ios`; empty: versions are of the language."""
@@ -61,13 +65,11 @@ class Deprecation(BaseModel):
         return target.version if self.platform in {"", target.platform} else ""
 
 
-class DeprecationMap(BaseModel):
+class DeprecationMap(Strict):
     """All entries of a language."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     cranfield_deprecations: Literal[1]
-    language: _Filled
+    language: Filled
     entries: tuple[Deprecation, ...]
 
     @property

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from cranfield.codecheck.deprecations import Deprecation
+from cranfield.codecheck.deprecations import Deprecation, Filled, Strict
 from cranfield.codecheck.report import Check
 
 
@@ -21,14 +21,9 @@ def _regex(text: str) -> str:
 
 
 _Regex = Annotated[str, AfterValidator(_regex)]
-_Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DiagnosticRule(_Strict):
+class DiagnosticRule(Strict):
     """Which check a diagnostic belongs to: the first rule that matches it decides."""
 
     check: Check | Literal["unknown"]
@@ -37,20 +32,20 @@ class DiagnosticRule(_Strict):
     """Of the whole code of the diagnostic; empty: any."""
     text: _Regex = ""
     """Found in its message; its groups `symbol` and `current` are those of the finding. Empty: any."""
-    severity: tuple[_Filled, ...] = ()
+    severity: tuple[Filled, ...] = ()
     """Empty: any."""
 
 
-class CheckerSettings(_Strict):
+class CheckerSettings(Strict):
     """A command that checks files, and how its diagnostics are read."""
 
     preset: Literal["", "tsc", "swiftc"] = ""
     """Where fields that are not given come from."""
-    command: tuple[_Filled, ...] = ()
+    command: tuple[Filled, ...] = ()
     """Program and arguments; no shell reads it. Placeholders: {files} (an argument a file), {platform}, {version}, {target},
     {presets} (folder of the presets), and the names of `values`. Where one is empty, its argument is left out, and with it an
     option that stands before it."""
-    version_command: tuple[_Filled, ...] = ()
+    version_command: tuple[Filled, ...] = ()
     """Prints the version in its first line; empty: it is not recorded."""
     values: Mapping[str, str] = {}
     """What further placeholders of the command stand for, such as `sdk: /path`."""
@@ -63,7 +58,7 @@ class CheckerSettings(_Strict):
     as `<unknown>` is no file of the answer: such an error is one of the checker."""
     json_list: str = ""
     """In the place of `line`: JMESPath of the list of diagnostics in the JSON output, each with the groups of `line` as keys, and `symbol`."""
-    error_severities: tuple[_Filled, ...] = ("error", "fatal error")
+    error_severities: tuple[Filled, ...] = ("error", "fatal error")
     """Those that fail compiling."""
     rules: tuple[DiagnosticRule, ...] = ()
     env: Mapping[str, str] = {}

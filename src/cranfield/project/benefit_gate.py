@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from cranfield.benefit.result import BenefitResult, StratumKind, StratumResult, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
 from cranfield.errors import InputError, Problem, UsageError, shorten
+from cranfield.repo.git import is_same_commit
 from cranfield.words import n_of
 
 
@@ -106,8 +107,7 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
     ]
     if not result.tasks:
         found.append(RuleOutcome("the comparison is valid", RuleState.INVALID, "there is no task"))
-    n = min(len(rules.commit), len(result.commit))
-    if rules.commit and (not n or rules.commit[:n] != result.commit[:n]):
+    if rules.commit and not is_same_commit(rules.commit, result.commit):
         sentence = f"the result is of commit {result.commit[:12] or 'unknown'}"
         found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
     if rules.max_age is not None:
@@ -133,7 +133,7 @@ def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
     unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
-        return RuleOutcome(rule, RuleState.FAILED, " ".join(f"{_name(row)}: {row.reason}" for row in bad))
+        return RuleOutcome(rule, RuleState.FAILED, " ".join(f"{row.label}: {row.reason}" for row in bad))
     if len(unknown) == len(judged):
         return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
     left = f"; {len(unknown)} without enough data" if unknown else ""
@@ -146,11 +146,7 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
         label = ", ".join(each.stratum.values())
         row = next((row for row in result.strata if row.stratum == each.stratum), None)
         if row is None:
-            known = "; ".join(
-                dict.fromkeys(
-                    ", ".join(f"{k}={v}" for k, v in row.stratum.items()) for row in result.strata if row.stratum
-                )
-            )
+            known = "; ".join(dict.fromkeys(row.label for row in result.strata if row.stratum))
             problems.append(Problem("the result has no such stratum", got=label, expected=known))
             continue
         state = RuleState.FAILED
@@ -162,7 +158,3 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
     if problems:
         raise InputError(problems)
     return outcomes
-
-
-def _name(row: StratumResult) -> str:
-    return ", ".join(f"{name}={value}" for name, value in row.stratum.items()) or "all tasks"

@@ -14,7 +14,9 @@ NO_GIT = "there is no program `git`"
 GIT_S = 120
 _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""
-COMMIT_ID = re.compile(r"[0-9a-f]{7,64}")
+SHORTEST_ID = 7
+"""Digits of an abbreviated id of a commit that are compared."""
+COMMIT_ID = re.compile(rf"[0-9a-f]{{{SHORTEST_ID},64}}")
 MOST_COMMITS = 200
 """Largest number of commits that are listed, the latest first."""
 
@@ -31,6 +33,12 @@ def commit_of(root: Path, at: str) -> str:
     """
     found = git(root, "rev-parse", "--verify", "--end-of-options", f"{at}^{{commit}}")
     return found.decode().strip()
+
+
+def is_same_commit(first: str, second: str) -> bool:
+    """Whether two ids, of which one may be short, are those of one commit."""
+    short, long = sorted((first.lower(), second.lower()), key=len)
+    return bool(short) and long.startswith(short) and len(short) >= min(SHORTEST_ID, len(long))
 
 
 def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) -> bytes:

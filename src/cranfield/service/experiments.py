@@ -93,7 +93,7 @@ def outcome_of(
         void=[each.message for each in result.validity if each.is_void],
         caveats=[*(each.message for each in result.validity if not each.is_void), *more],
         verdicts={
-            ", ".join(f"{name}={value}" for name, value in row.stratum.items()): row.verdict.value
+            row.label: row.verdict.value
             for row in result.strata
             if row.kind in {StratumKind.CELL, StratumKind.MARGIN} and not result.is_void
         },

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from cranfield.benefit.analysis.observation import Observation
-from cranfield.benefit.analysis.values import Task, success, tokens, values_of
+from cranfield.benefit.analysis.values import Task, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import VarianceAdvice
 from cranfield.numbers import format_percent
@@ -49,7 +49,7 @@ def _typical_size(groups: _Groups) -> float:
 
 def _of_level(name: str, arms: Sequence[Components], n_seeds: float) -> VarianceAdvice:
     """Of one arm: the mean of the components of both."""
-    between, within = _mean([each.between for each in arms]), _mean([each.within for each in arms])
+    between, within = mean_of_known([each.between for each in arms]), mean_of_known([each.within for each in arms])
     icc = Components(between, within).icc
     if icc is None:
         advice = _nothing_to_split(between, within)
@@ -91,8 +91,3 @@ def _nothing_to_split(between: float | None, within: float | None) -> str:
     if between == within == 0:
         return "All runs have the same value."
     return "One run of each task cannot tell tasks from runs: plan two seeds or more."
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from cranfield.benefit.analysis.values import Quantity, Task
+from cranfield.benefit.analysis.values import Quantity, Task, mean_of_known
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
 from cranfield.benefit.result import ArmMeans, Loss
 from cranfield.stats.ratio import ratio_of_sums
 
+_MEANS = (
+    *(Quantity.SUCCESS, Quantity.TOKENS, Quantity.WEIGHTED_TOKENS, Quantity.TOOL_CALLS, Quantity.TURNS),
+    *(Quantity.WALL_S, Quantity.MONEY),
+)
+_DEBITS = ("schema_tokens", "payload_tokens", "instructions_tokens")
 _PLACE = {ArmRole.TREATMENT: 0, ArmRole.CONTROL: 1}
 
 
@@ -20,40 +24,27 @@ def arm_means(tasks: Sequence[Task], role: ArmRole) -> ArmMeans:
     scored = [each for each in cells if each.is_scored]
     delivered = [each.delivery for each in scored if each.delivery is not None]
     return ArmMeans(
-        success=_mean_of_tasks(tasks, role, Quantity.SUCCESS),
-        tokens=_mean_of_tasks(tasks, role, Quantity.TOKENS),
-        weighted_tokens=_mean_of_tasks(tasks, role, Quantity.WEIGHTED_TOKENS),
-        tool_calls=_mean_of_tasks(tasks, role, Quantity.TOOL_CALLS),
-        turns=_mean_of_tasks(tasks, role, Quantity.TURNS),
-        wall_s=_mean_of_tasks(tasks, role, Quantity.WALL_S),
-        money=_mean_of_tasks(tasks, role, Quantity.MONEY),
+        **{name.value: _mean_of_tasks(tasks, role, name) for name in _MEANS},
+        **{name: mean_of_known(getattr(each, name) for each in delivered) for name in _DEBITS},
         n_cells=len(cells),
         n_failed=sum(each.end is not CellEnd.ANSWERED for each in scored),
         n_unscored=sum(each.success is None for each in scored),
         n_infrastructure=len(cells) - len(scored),
-        offered=_mean(each.offered for each in delivered),
-        called=_mean(each.called > 0 for each in delivered),
-        answered=_mean(each.answered > 0 for each in delivered),
-        schema_tokens=_mean(each.schema_tokens for each in delivered),
-        payload_tokens=_mean(each.payload_tokens for each in delivered),
-        instructions_tokens=_mean(each.instructions_tokens for each in delivered),
+        offered=mean_of_known(each.offered for each in delivered),
+        called=mean_of_known(each.called > 0 for each in delivered),
+        answered=mean_of_known(each.answered > 0 for each in delivered),
         tokens_per_success=_tokens_per_success(tasks, role),
     )
 
 
 def _mean_of_tasks(tasks: Sequence[Task], role: ArmRole, quantity: Quantity) -> float | None:
-    return _mean(pair[_PLACE[role]] for task in tasks if (pair := task.pair(quantity)) is not None)
+    return mean_of_known(pair[_PLACE[role]] for task in tasks if (pair := task.pair(quantity)) is not None)
 
 
 def _tokens_per_success(tasks: Sequence[Task], role: ArmRole) -> float | None:
     pairs = [(task.pair(Quantity.TOKENS), task.pair(Quantity.SUCCESS)) for task in tasks]
     known = [(tokens[_PLACE[role]], success[_PLACE[role]]) for tokens, success in pairs if tokens and success]
     return ratio_of_sums([tokens for tokens, _ in known], [success for _, success in known])
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [float(value) for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def losses_of(tasks: Sequence[Task]) -> tuple[Loss, ...]:

@@ -73,10 +73,15 @@ def _task(task_id: str, cells: Sequence[Observation], plan: BenefitPlan) -> Task
 Value = Callable[[Observation], float | None]
 
 
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are there; None where none is."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
 def mean_of(value: Value, cells: Iterable[Observation]) -> float | None:
     """Mean over the scored cells that have a value."""
-    found = values_of(value, cells)
-    return math.fsum(found) / len(found) if found else None
+    return mean_of_known(values_of(value, cells))
 
 
 def values_of(value: Value, cells: Iterable[Observation]) -> list[float]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from cranfield.benefit.plan import VerdictRule
 from cranfield.benefit.result import Estimate, Verdict
-from cranfield.numbers import MINUS, UNKNOWN, format_level, format_p, format_percent
+from cranfield.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
 
@@ -174,13 +174,13 @@ class _Claims:
 
     def _lift(self) -> str:
         lift = self.evidence.lift
-        return f"{_signed_points(lift.value)} points{self._interval(lift, _signed_points)}, adjusted p {format_p(self.p_lift)}"
+        return f"{format_points(lift.value)} points{self._interval(lift, format_points)}, adjusted p {format_p(self.p_lift)}"
 
     def _tokens(self) -> str:
         saved = self.evidence.saved
         kind = " price-weighted" if self.rule.tokens == "weighted" else ""
         return (
-            f"net{kind} tokens a task {_signed_count(saved.value)}{self._interval(saved, _signed_count)}, "
+            f"net{kind} tokens a task {format_change(saved.value)}{self._interval(saved, format_change)}, "
             f"adjusted p {format_p(self.p_saved)}"
         )
 
@@ -192,11 +192,3 @@ class _Claims:
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _signed_points(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:+.1f}".replace("-", MINUS)
-
-
-def _signed_count(count: float | None) -> str:
-    return UNKNOWN if count is None else f"{count:+,.0f}".replace("-", MINUS)

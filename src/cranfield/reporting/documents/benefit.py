@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import BenefitResult, Estimate, Loss, StratumKind, StratumResult, Verdict
-from cranfield.numbers import UNKNOWN, format_count, format_level, format_p, format_percent
+from cranfield.numbers import (
+    UNKNOWN,
+    format_change,
+    format_count,
+    format_level,
+    format_p,
+    format_percent,
+    format_points,
+)
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -33,7 +41,6 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.benefit_sections import (
     arms_sections,
     delta_text,
-    points_text,
     range_text,
     ratio_text,
     stratum_name,
@@ -154,10 +161,10 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
         (
             *(row.stratum.values() if by_name else [stratum_name(row)]),
             row.n_tasks,
-            points_text(row.success_lift.value),
-            _ends(row.success_lift, points_text),
-            tokens_text(row.net_tokens.value),
-            _ends(row.net_tokens, tokens_text),
+            format_points(row.success_lift.value),
+            _ends(row.success_lift, format_points),
+            format_change(row.net_tokens.value),
+            _ends(row.net_tokens, format_change),
             row.tool_calls.value,
             TonedCell(row.verdict.value, TONES[row.verdict]),
         )
@@ -185,51 +192,28 @@ def _detectable(lift: float | None) -> str:
 
 def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Figure]:
     level = format_level(float(result.rule["alpha"]))
-    lift = [_whisker(row, row.success_lift, gain=1) for row in rows]
-    saved = [_whisker(row, row.net_tokens, gain=1) for row in rows]
+    lifts, saved = [row.success_lift for row in rows], [row.net_tokens for row in rows]
     return [
-        _forest(
-            "success-lift",
-            f"Success: treatment less control, {level} CI",
-            lift,
-            rows,
-            lambda row: row.success_lift,
-            delta_text,
-        ),
-        _forest(
-            "net-tokens", f"Tokens saved per task, {level} CI", saved, rows, lambda row: row.net_tokens, tokens_text
-        ),
+        _forest("success-lift", f"Success: treatment less control, {level} CI", rows, lifts, delta_text),
+        _forest("net-tokens", f"Tokens saved per task, {level} CI", rows, saved, format_change),
     ]
-
-
-def _whisker(row: StratumResult, estimate: Estimate, gain: int) -> Whisker:
-    tone: Tone = ""
-    if estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0):
-        tone = "good" if gain * (estimate.value or 0) > 0 else "bad"
-    return Whisker(
-        f"{stratum_name(row)} ({format_count(row.n_tasks)})", estimate.value, estimate.low, estimate.high, tone
-    )
 
 
 def _forest(
     name: str,
     title: str,
-    marks: Sequence[Whisker],
     rows: Sequence[StratumResult],
-    estimate: Callable[[StratumResult], Estimate],
+    estimates: Sequence[Estimate],
     text: Callable[[float | None], str],
 ) -> Figure:
+    marks: list[Whisker] = []
+    data: list[tuple[Cell, ...]] = []
+    for row, each in zip(rows, estimates, strict=True):
+        label = stratum_name(row)
+        tone: Tone = "good" if (each.low or 0) > 0 else "bad" if (each.high or 0) < 0 else ""
+        marks.append(Whisker(f"{label} ({format_count(row.n_tasks)})", each.value, each.low, each.high, tone))
+        data.append((label, text(each.value), range_text(each, text), each.n, each.note))
     page, phone = (whiskers(marks, title, screen) for screen in SCREENS)
-    data: list[tuple[Cell, ...]] = [
-        (
-            stratum_name(row),
-            text(estimate(row).value),
-            range_text(estimate(row), text),
-            estimate(row).n,
-            estimate(row).note,
-        )
-        for row in rows
-    ]
     columns = (Column("stratum"), Column("estimate"), Column("interval"), Column("tasks", "count"), Column("note"))
     alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in data)}"
     return Figure(name, title, alt, page, phone, Table(columns, data, title, shown=None))
@@ -275,7 +259,7 @@ def _losses(result: BenefitResult, transcripts: str) -> Section:
             loss.task_id,
             ", ".join(loss.stratum.values()),
             *(format_percent(loss.success.get(role)) for role in ArmRole),
-            *(tokens_text(loss.tokens.get(role), signed=False) for role in ArmRole),
+            *(tokens_text(loss.tokens.get(role)) for role in ArmRole),
             _transcripts_of(loss, transcripts),
         )
         for loss in result.losses

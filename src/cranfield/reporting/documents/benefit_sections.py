@@ -8,7 +8,16 @@ from typing import Any
 
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import ArmMeans, BenefitResult, Estimate, StratumKind, StratumResult
-from cranfield.numbers import MINUS, UNKNOWN, format_count, format_percent
+from cranfield.numbers import (
+    UNKNOWN,
+    Number,
+    format_average,
+    format_change,
+    format_count,
+    format_effect,
+    format_percent,
+    format_points,
+)
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -25,7 +34,6 @@ from cranfield.reporting.document import (
 )
 from cranfield.words import n_of
 
-_Number = float | int | None
 COLOURS: tuple[Swatch, ...] = ("good", "same")
 """Of the treatment and of the control."""
 
@@ -37,29 +45,22 @@ def stratum_name(row: StratumResult) -> str:
     return ", ".join(row.stratum.values()) or "all tasks"
 
 
-def tokens_text(value: _Number, *, signed: bool = True) -> str:
-    """`+1,204`: whole tokens, with the sign of a difference."""
-    if value is None:
-        return UNKNOWN
-    return (f"{value:+,.0f}" if signed else f"{value:,.0f}").replace("-", MINUS)
+def tokens_text(value: Number) -> str:
+    """`1,204`: whole tokens."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
 
 
-def points_text(value: _Number) -> str:
-    """`+12.3`: percentage points of a difference of shares."""
-    return UNKNOWN if value is None else f"{value * 100:+.1f}".replace("-", MINUS)
-
-
-def delta_text(value: _Number) -> str:
+def delta_text(value: Number) -> str:
     """`+12.3 pp`."""
-    return UNKNOWN if value is None else f"{points_text(value)} pp"
+    return UNKNOWN if value is None else f"{format_points(value)} pp"
 
 
-def ratio_text(value: _Number) -> str:
+def ratio_text(value: Number) -> str:
     """`0.83`."""
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
-def range_text(estimate: Estimate, text: Callable[[_Number], str]) -> str:
+def range_text(estimate: Estimate, text: Callable[[Number], str]) -> str:
     """Both ends of an interval, or why there is none."""
     if estimate.low is None and estimate.high is None:
         return estimate.note or UNKNOWN
@@ -81,15 +82,15 @@ def arms_sections(result: BenefitResult) -> Iterable[Section]:
 def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     by_arm: Mapping[str, Callable[[ArmMeans], str]] = {
         "success": lambda arm: format_percent(arm.success),
-        "tokens": lambda arm: tokens_text(arm.tokens, signed=False),
-        "price-weighted tokens": lambda arm: tokens_text(arm.weighted_tokens, signed=False),
-        "schema of the tool, each request": lambda arm: tokens_text(arm.schema_tokens, signed=False),
-        "instructions for the tool": lambda arm: tokens_text(arm.instructions_tokens, signed=False),
-        "results of the tool": lambda arm: tokens_text(arm.payload_tokens, signed=False),
-        "tokens per success": lambda arm: tokens_text(arm.tokens_per_success, signed=False),
-        "tool calls": lambda arm: _average(arm.tool_calls),
-        "turns": lambda arm: _average(arm.turns),
-        "seconds": lambda arm: _average(arm.wall_s),
+        "tokens": lambda arm: tokens_text(arm.tokens),
+        "price-weighted tokens": lambda arm: tokens_text(arm.weighted_tokens),
+        "schema of the tool, each request": lambda arm: tokens_text(arm.schema_tokens),
+        "instructions for the tool": lambda arm: tokens_text(arm.instructions_tokens),
+        "results of the tool": lambda arm: tokens_text(arm.payload_tokens),
+        "tokens per success": lambda arm: tokens_text(arm.tokens_per_success),
+        "tool calls": lambda arm: format_average(arm.tool_calls),
+        "turns": lambda arm: format_average(arm.turns),
+        "seconds": lambda arm: format_average(arm.wall_s),
         "money": lambda arm: UNKNOWN if arm.money is None else f"{arm.money:.4f}",
     }
     rows: list[tuple[Cell, ...]] = [
@@ -100,20 +101,16 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     return Section("cost", "What the arms cost", (Table(columns, rows, caption, shown=None), _differences(whole)))
 
 
-def _average(value: _Number) -> str:
-    return UNKNOWN if value is None else f"{value:.1f}"
-
-
 def _differences(whole: StratumResult) -> Table:
     """Differences over all tasks: material, no verdict."""
-    shown: tuple[tuple[str, Estimate, Callable[[_Number], str]], ...] = (
+    shown: tuple[tuple[str, Estimate, Callable[[Number], str]], ...] = (
         ("token ratio, treatment over control", whole.token_ratio, ratio_text),
-        ("tokens saved per task", whole.net_tokens, tokens_text),
-        ("price-weighted tokens saved per task", whole.net_tokens_weighted, tokens_text),
-        ("tokens saved per success", whole.net_tokens_per_success, tokens_text),
-        ("tokens saved where both arms succeed", whole.net_tokens_both, tokens_text),
-        ("more tool calls", whole.tool_calls, _signed),
-        ("more turns", whole.turns, _signed),
+        ("tokens saved per task", whole.net_tokens, format_change),
+        ("price-weighted tokens saved per task", whole.net_tokens_weighted, format_change),
+        ("tokens saved per success", whole.net_tokens_per_success, format_change),
+        ("tokens saved where both arms succeed", whole.net_tokens_both, format_change),
+        ("more tool calls", whole.tool_calls, format_effect),
+        ("more turns", whole.turns, format_effect),
         ("latency ratio, treatment over control", whole.latency_ratio, ratio_text),
     )
     rows: list[tuple[Cell, ...]] = [
@@ -133,11 +130,7 @@ def _differences(whole: StratumResult) -> Table:
     return Table(columns, rows, caption, shown=None)
 
 
-def _signed(value: _Number) -> str:
-    return UNKNOWN if value is None else f"{value:+.2f}".replace("-", MINUS)
-
-
-def _bootstrap(estimate: Estimate, text: Callable[[_Number], str]) -> str:
+def _bootstrap(estimate: Estimate, text: Callable[[Number], str]) -> str:
     return UNKNOWN if estimate.bootstrap is None else " to ".join(map(text, estimate.bootstrap))
 
 
@@ -173,7 +166,7 @@ def _reading(result: BenefitResult) -> Section:
         (
             f"{role.value}: {result.arms[role]}",
             *(each.n_tasks, format_percent(each.gold_recall), format_percent(each.gold_used)),
-            tokens_text(each.lines_read, signed=False),
+            tokens_text(each.lines_read),
         )
         for role, each in known.items()
     ]
