@@ -14,6 +14,9 @@ from cranfield.agents.protocol import Failure, FailureKind
 from cranfield.benefit.records import CellEnd
 
 
+OUTAGES_IN_A_ROW = 5
+
+
 class CellError(StrEnum):
     """Name of an error."""
 
@@ -46,6 +49,8 @@ class Retry(StrEnum):
     """Nothing: it is a failure of the cell."""
     AGAIN = "again"
     """The cell is run again, as often as the plan allows."""
+    AGAIN_IF_UP = "again_if_up"
+    """As `again`; after `OUTAGES_IN_A_ROW` runs of any cells in a row the others would end the same way, and none is begun."""
     NOT_NOW = "not_now"
     """Another attempt would end the same way: the cell waits for the next call."""
     STOP = "stop"
@@ -128,7 +133,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
     ErrorClass(
         CellError.SERVER_ERROR,
         "the server of the model failed",
-        Retry.AGAIN,
+        Retry.AGAIN_IF_UP,
         kinds=_kinds(FailureKind.UNAVAILABLE),
         output=_words(r"internal server error|bad gateway|service unavailable|api_error|\b(500|502|503|504|529)\b"),
     ),
@@ -150,7 +155,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
     ErrorClass(
         CellError.CONNECTION,
         "the server of the model cannot be reached",
-        Retry.AGAIN,
+        Retry.AGAIN_IF_UP,
         kinds=_kinds(FailureKind.CONNECTION),
         output=_words(
             r"connection (refused|reset|error|aborted|closed)|ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.record_folder import now
 from cranfield.benefit.agent import ArmAgent, CellRun
-from cranfield.benefit.errors import CellError, Retry, retry_of
+from cranfield.benefit.errors import OUTAGES_IN_A_ROW, CellError, Retry, retry_of
 from cranfield.benefit.folder import BegunRecord, ExperimentFolder, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage
@@ -105,6 +105,8 @@ class _Runner:
     """Cells whose last run failed, and may be run again in this call."""
     stopped: str = ""
     n_run: int = 0
+    n_outages: int = 0
+    """Runs in a row that ended because the model could not be reached."""
 
     def __post_init__(self) -> None:
         self.plan = self.folder.plan
@@ -128,8 +130,9 @@ class _Runner:
             self.budget.spent.add(self._used(usage))
 
     def pending(self) -> list[CellKey]:
-        """Cells without an end, in the planned order."""
-        return [key for key in self._order if key not in self._last or not self._last[key].end.is_scored]
+        """Cells without an end: those of fewest attempts first, in the planned order."""
+        left = [key for key in self._order if key not in self._last or not self._last[key].end.is_scored]
+        return sorted(left, key=lambda key: self._attempts[key])
 
     async def run_once(self, keys: Sequence[CellKey]) -> None:
         """Run cells once, so many at a time as the plan says."""
@@ -208,10 +211,11 @@ class _Runner:
 
     def _decide(self, record: CellRecord) -> None:
         """Whether the cell is run again, or no other is begun."""
-        if record.end.is_scored:
+        retry = Retry.SCORED if record.end.is_scored else retry_of(record.error)
+        self.n_outages = self.n_outages + 1 if retry is Retry.AGAIN_IF_UP else 0
+        if retry is Retry.SCORED:
             return
-        retry = retry_of(record.error)
-        if retry is Retry.STOP:
+        if retry is Retry.STOP or self.n_outages >= OUTAGES_IN_A_ROW:
             self.stopped = record.error
         elif retry is not Retry.NOT_NOW:
             self.again.add(record.key)

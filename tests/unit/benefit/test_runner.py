@@ -17,7 +17,7 @@ from tests.unit.benefit.scripted_cells import LIMIT, TOKENS, experiment, run, ru
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Failure, FailureKind
 from cranfield.benefit.agent import CellRun
-from cranfield.benefit.errors import CATALOGUE, CellError, error_in, error_of
+from cranfield.benefit.errors import CATALOGUE, OUTAGES_IN_A_ROW, CellError, error_in, error_of
 from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFolder, Step
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellKey
@@ -54,7 +54,7 @@ def test_every_cell_is_run_once_in_the_planned_order(tmp_path: Path) -> None:
 def test_a_failure_of_the_infrastructure_is_run_again_and_a_failure_of_the_agent_is_not(tmp_path: Path) -> None:
     def script(role: ArmRole, task_id: str, seed: int, attempt: int) -> CellRun:
         if role is T and attempt < 3:
-            return run_of(role, CellEnd.INFRASTRUCTURE, error=CellError.CONNECTION)
+            return run_of(role, CellEnd.INFRASTRUCTURE, error=CellError.TOOL_LOST)
         return run_of(role, CellEnd.TURNS if role is C else CellEnd.ANSWERED)
 
     path = experiment(tmp_path)
@@ -71,12 +71,41 @@ def test_a_failure_of_the_infrastructure_is_run_again_and_a_failure_of_the_agent
 
 def test_attempts_end_and_the_next_call_goes_on(tmp_path: Path) -> None:
     path = experiment(tmp_path, attempts=2)
-    outcome = run(path, fails(CellError.SERVER_ERROR))
+    outcome = run(path, fails(CellError.REQUEST_TIMEOUT))
     assert (outcome.n_scored, outcome.n_run, len(outcome.waiting)) == (0, 2 * N_CELLS, N_CELLS)
     assert {cell.attempt for cell in outcome.waiting} == {2}
     outcome = run(path, answers)
     assert outcome.is_complete
     assert {cell.attempt for cell in ExperimentFolder.open(path).scored_cells().values()} == {3}
+
+
+@pytest.mark.parametrize("error", [each.name for each in CATALOGUE if each.retry == "again_if_up"])
+def test_a_model_that_is_down_ends_the_call_and_the_next_goes_on(tmp_path: Path, error: str) -> None:
+    path = experiment(tmp_path, agent={"kind": "command", "command": ["agent"]})
+    order = schedule(ExperimentFolder.open(path).plan, ExperimentFolder.open(path).tasks().tasks)
+    n_up, calls = 3, iter(range(100))
+
+    def goes_down(role: ArmRole, *_: Any) -> CellRun:
+        return run_of(role) if next(calls) < n_up else run_of(role, CellEnd.INFRASTRUCTURE, error=error)
+
+    outcome = run(path, goes_down)
+    assert (outcome.n_run, outcome.n_scored, outcome.stopped) == (n_up + OUTAGES_IN_A_ROW, n_up, error)
+    assert [cell.attempt for cell in outcome.waiting] == [1] * OUTAGES_IN_A_ROW
+    assert run(path, answers).is_complete
+    begun_last = [cell.key for cell in ExperimentFolder.open(path).cells()][-OUTAGES_IN_A_ROW:]
+    assert begun_last == list(order[n_up : n_up + OUTAGES_IN_A_ROW])  # after those that have not failed yet
+
+
+def test_a_server_that_answers_between_failures_is_not_down(tmp_path: Path) -> None:
+    path, calls = experiment(tmp_path, agent={"kind": "command", "command": ["agent"]}), iter(range(100))
+    errors = [*[CellError.CONNECTION, CellError.SERVER_ERROR] * 2, CellError.REQUEST_TIMEOUT] * 2
+
+    def falters(role: ArmRole, *_: Any) -> CellRun:
+        number = next(calls)
+        return run_of(role, CellEnd.INFRASTRUCTURE, error=errors[number]) if number < len(errors) else run_of(role)
+
+    outcome = run(path, falters)
+    assert (outcome.is_complete, outcome.stopped, outcome.n_run) == (True, "", N_CELLS + len(errors))
 
 
 @pytest.mark.parametrize("error", [each.name for each in CATALOGUE if each.retry in {"stop", "not_now"}])

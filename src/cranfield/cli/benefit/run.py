@@ -45,8 +45,8 @@ def run_command(
 
     Every run of a cell is written as it ends; an experiment that was interrupted goes on with --resume. A run whose
     infrastructure failed is repeated and never scored; a run that reached a limit is a failure of its arm. Exit codes: 0
-    every cell ended; 2 invalid plan or folder; 3 cells wait, because a server, a tool or an agent failed; 4 the budget is
-    used up; 130 interrupted.
+    every cell ended; 2 invalid plan or folder; 3 cells wait, because a server, a tool or an agent failed, or the model was
+    down in five runs in a row; 4 the budget is used up; 130 interrupted.
     """
     from cranfield.benefit.experiment import RunOptions, execute, replace_plan
     from cranfield.benefit.folder import ExperimentFolder
@@ -83,14 +83,17 @@ def _print_cell(cell: CellRecord) -> None:
 
 
 def _end(outcome: RunOutcome, path: Path) -> None:
-    from cranfield.benefit.errors import CellError
+    from cranfield.benefit.errors import BY_NAME, OUTAGES_IN_A_ROW, CellError, Retry
 
     if outcome.is_complete:
         return
     n_left = outcome.n_cells - outcome.n_scored
     typer.echo(f"not finished: {n_of(n_left, 'cells')} of {outcome.n_cells} have no end", err=True)
-    if outcome.stopped:
-        typer.echo(f"stopped: {outcome.stopped}", err=True)
+    known = BY_NAME[CellError(outcome.stopped)] if outcome.stopped else None
+    is_down = known is not None and known.retry is Retry.AGAIN_IF_UP
+    if known is not None:
+        often = f" ({OUTAGES_IN_A_ROW} runs in a row)" if is_down else ""
+        typer.echo(f"stopped: {known.name}: {known.meaning}{often}", err=True)
     if outcome.waiting:
         first = outcome.waiting[0]
         typer.echo(f"first: {first.key}, {first.error}: {first.message}", err=True)
@@ -99,5 +102,6 @@ def _end(outcome: RunOutcome, path: Path) -> None:
             f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {path}` goes on with them.", err=True
         )
         raise typer.Exit(EXIT_INCONCLUSIVE)
-    typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on with them.", err=True)
+    start = "start the server of the model, then " if is_down else ""
+    typer.echo(f"Hint: {start}`cranfield benefit run --resume {path}` goes on with them.", err=True)
     raise typer.Exit(EXIT_SYSTEM)
