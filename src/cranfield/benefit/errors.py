@@ -13,7 +13,6 @@ from enum import StrEnum
 from cranfield.agents.protocol import Failure, FailureKind
 from cranfield.benefit.records import CellEnd
 
-
 OUTAGES_IN_A_ROW = 5
 
 
@@ -74,6 +73,11 @@ class ErrorClass:
     """What the message of these failures must say; None: anything."""
     output: re.Pattern[str] | None = None
     """Fingerprint in what a program printed."""
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether it may be that of a server that is down."""
+        return self.retry is Retry.AGAIN_IF_UP
 
     def fits(self, failure: Failure) -> bool:
         """Whether a failure of a request is of this class."""

@@ -63,6 +63,11 @@ def variables_of(server: ToolServer) -> list[str]:
     return sorted({name.removeprefix(ENV) for text in written for name in placeholders(text) if name.startswith(ENV)})
 
 
+def server_command(server: ToolServer) -> list[str]:
+    """Program and arguments of a server that is started."""
+    return fill(server.command, query="", k=0, python=sys.executable, params={})
+
+
 def server_environment(name: str, server: ToolServer) -> dict[str, str]:
     """The whole environment of a server that is started: an allow-list, and what the plan gives it.
 
@@ -115,7 +120,7 @@ class McpTools:
         self._environment = server_environment(name, server)
         self._redactor = Redactor({each.removeprefix(ENV): value for each, value in variables.items()})
         self._options = SessionOptions(
-            argv=fill(server.command, query="", k=0, python=sys.executable, params={}),
+            argv=server_command(server),
             cwd=folder or Path.cwd(),
             environment=self._environment,
             url=fill_value(server.url, variables) or None,

@@ -203,6 +203,14 @@ class Competence(Strict):
     """Share of its cells that called a native tool; not checked where the arm has none."""
 
 
+class BenefitBudget(BudgetSettings):
+    """Of all calls together; `tokens` and `money` are those of the agents. None: no limit."""
+
+    judge_tokens: _Count | None = None
+    """Of the judge: what the agents use is not taken from it."""
+    judge_money: Annotated[float, Field(gt=0)] | None = None
+
+
 class BenefitPlan(Strict):
     """An experiment."""
 
@@ -227,9 +235,14 @@ class BenefitPlan(Strict):
     weights: TokenWeights = TokenWeights()
     competence: Competence = Competence()
     strata: tuple[Filled, ...] = ("task_type", "difficulty")
-    budget: BudgetSettings = BudgetSettings()
+    budget: BenefitBudget = BenefitBudget()
     seed: int = 0
     """Of the order of cells, of sealed ids and of resampling."""
+
+    @property
+    def judge(self) -> ModelSettings | None:
+        """The judge, where success is decided by one."""
+        return self.success.judge if self.success.by is SuccessBy.FACTS else None
 
     @property
     def content(self) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -84,6 +86,7 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
         *_agent_problems(plan.agent),
         *_tool_problems(plan, folder),
         *_budget_problems(plan),
+        *_judge_budget_problems(plan),
     ]
     tasks, snapshot = None, None
     try:
@@ -105,11 +108,12 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
 
 
 def machine_problems(plan: BenefitPlan) -> list[Problem]:
-    """What this machine lacks to run a plan: programs, and keys and addresses of models."""
+    """What this machine lacks to run a plan: programs of agents and tools, and keys and addresses of models."""
     models = {"success.judge": plan.success.judge}
     if plan.agent.kind == "reference":
         models = {"agent.model": plan.agent.model, **models}
     problems = [each for where, model in models.items() if model is not None for each in _model_problems(where, model)]
+    problems += _missing_programs(plan)
     if plan.agent.kind == "reference":
         return problems
     from cranfield.benefit.external.opening import plan_problems
@@ -194,6 +198,20 @@ def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
             yield Problem(message, path=where, hint="the parameter is the one by which a call says how many it wants")
 
 
+def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
+    """Programs of the tools of the arms that are not there, each as its server would be started."""
+    from cranfield.benefit.mcp_tools import server_command, server_environment
+
+    for name in sorted({name for arm in plan.arms.values() for name in arm.tools} & set(plan.tools)):
+        server, where = plan.tools[name], f"tools.{name}.command"
+        with suppress(ConfigError):  # variables that are not set: see `_tool_problems`
+            path = server_environment(name, server).get("PATH")
+            program = next(iter(server_command(server)), "")
+            if server.command and shutil.which(program, path=path) is None:
+                expected = "a program on the PATH, or its path from the working folder"
+                yield Problem("there is no such program", path=where, expected=expected, got=shorten(program))
+
+
 def _missing_variables(where: str, texts: Iterable[str]) -> Iterator[Problem]:
     names = {name for text in texts for name in _ENV.findall(text)}
     for name in sorted(names - set(os.environ)):
@@ -214,6 +232,19 @@ def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
     if (budget.tokens or tokens) < tokens or (budget.money or money) < money:
         got = f"{tokens:,} tokens" if (budget.tokens or tokens) < tokens else f"{money:g} of money"
         yield Problem("the budget does not allow a single cell", path="budget", got=f"{got} for a cell")
+
+
+def _judge_budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
+    budget, judge = plan.budget, plan.judge
+    if judge is None:
+        return
+    is_limited = (budget.tokens, budget.money) != (None, None)
+    if is_limited and (budget.judge_tokens, budget.judge_money) == (None, None):
+        expected = "`judge_tokens` or `judge_money`"
+        yield Problem("a budget needs a limit for the judge", path="budget.judge_tokens", expected=expected)
+    if budget.judge_money is not None and judge.model not in budget.prices.models:
+        message = "a budget of money needs the price of the judge"
+        yield Problem(message, path="budget.prices.models", expected=judge.model)
 
 
 def _success_problems(plan: BenefitPlan) -> Iterator[Problem]:

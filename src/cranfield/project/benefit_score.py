@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cranfield.agents.budget import Budget
+from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, Failure
@@ -17,8 +16,8 @@ from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.competence import competence
 from cranfield.benefit.folder import ExperimentFolder, Step
-from cranfield.benefit.plan import BenefitPlan, SuccessBy
-from cranfield.benefit.records import CellRecord, ScoreReason
+from cranfield.benefit.plan import BenefitPlan
+from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.redaction import LeakFinder, redaction_of
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import read_result, write_result
@@ -52,6 +51,8 @@ class ScoringOutcome:
     """Of the undecided, those whose judge failed."""
     stopped: Failure | None
     """Why no more requests were sent to the judge."""
+    judge: Spent
+    """What the judge used, by all calls."""
 
 
 def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Backend | None = None) -> ScoringOutcome:
@@ -81,8 +82,9 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
     redact = redaction_of(plan, runs, folder.preflights())
     sealed = seal(unscored(list(cells.values()), last_scores(folder.scores()).values()), plan.seed)
     leaks = LeakFinder(redact, tasks)
+    budget = Budget(plan.budget.judge_tokens, plan.budget.judge_money, plan.budget.prices)
     async with AsyncExitStack() as stack:
-        judge = await _judge(plan, folder.path, runs, stack, source)
+        judge = await _judge(plan, folder.path, budget, stack, source)
         checks = checkers or configured_checkers(plan)
         scorer = Scorer(tasks, plan.success, redact=redact, judge=judge, checkers=checks)
 
@@ -102,26 +104,24 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(bool(score.redacted) for score in scores),
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
+        budget.spent,
     )
 
 
 async def _judge(
-    plan: BenefitPlan, folder: Path, runs: Sequence[CellRecord], stack: AsyncExitStack, source: Backend | None
+    plan: BenefitPlan, folder: Path, budget: Budget, stack: AsyncExitStack, source: Backend | None
 ) -> Judge | None:
-    """The judge of the plan, within what the cells left of its budget; None: it has none, or needs none."""
-    settings, success = plan.success.judge, plan.success
-    if settings is None or success.by is not SuccessBy.FACTS:
+    """The judge of the plan, within a budget; None: it has none, or needs none."""
+    settings = plan.judge
+    if settings is None:
         return None
-    budget = Budget(plan.budget.tokens, plan.budget.money, plan.budget.prices)
-    budget.spent.tokens = sum(run.usage.total or 0 for run in runs)
-    budget.spent.money = sum(run.usage.money or 0.0 for run in runs)
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
     kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(
         settings.model,
-        success.judge_votes,
+        plan.success.judge_votes,
         settings.temperature,
         settings.seed or 0,
         settings.output_mode,

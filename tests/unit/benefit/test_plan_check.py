@@ -191,6 +191,24 @@ def test_all_problems_of_a_plan_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_budget_has_a_limit_for_the_judge_and_its_price(tmp_path: Path) -> None:
+    judge = {"by": "facts", "judge": {"model": "test:judge"}}
+    budgets = {
+        "budget.judge_tokens": [{"tokens": LIMIT}],
+        "budget.prices.models": [{"judge_money": 1}, {"tokens": LIMIT, "judge_money": 1}],
+        "": [{}, {"tokens": LIMIT, "judge_tokens": 9}, {"judge_tokens": 9}],
+    }
+
+    def places(budget: dict[str, Any], success: dict[str, Any]) -> list[str]:
+        with pytest.raises(ConfigError) as caught:  # there are no tasks
+            check_plan(plan(budget=budget, success=success), tmp_path)
+        return [path for problem in caught.value.problems if (path := problem.path or "").startswith("budget")]
+
+    for place, each in budgets.items():
+        assert [places(budget, judge) for budget in each] == [[place] if place else []] * len(each)
+    assert places({"tokens": LIMIT}, judge | {"by": "structure"}) == []  # no judge is asked
+
+
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
     write_tasks(tmp_path)
     with pytest.raises(ConfigError, match="does not allow a single cell"):

@@ -415,12 +415,24 @@ def test_the_commands_score_and_write(tmp_path: Path, call: Any) -> None:
 
 @pytest.mark.slow  # the libraries that call models take seconds to import
 def test_a_judge_that_fails_has_an_exit_code_of_its_own(tmp_path: Path, call: Any) -> None:
-    unsure = experiment(
-        tmp_path,
-        change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
-        plan={"success": {"by": "facts", "judge": {"model": "openai:judge", "base_url": "http://127.0.0.1:9"}},
-              "budget": {"tokens": 1}},
-    )  # fmt: skip
+    def judged(budget: dict[str, int]) -> Path:
+        judge = {"model": "openai:judge", "base_url": "http://127.0.0.1:9"}
+        return experiment(
+            tmp_path,
+            change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
+            plan={"success": {"by": "facts", "judge": judge}, "budget": budget},
+        )
+
+    unsure = judged({"judge_tokens": 1})
     scored = call("benefit", "score", unsure)
     assert scored.returncode == 4
-    assert "stopped: the budget of tokens" in scored.stderr
+    assert "stopped: budget: the budget does not allow it: the budget of tokens" in scored.stderr
+    assert f"cranfield benefit run PLAN --resume {unsure}`, then `cranfield benefit score" in scored.stderr
+    down = judged({})
+    scored = call("benefit", "score", down)
+    assert scored.returncode == 3
+    assert (
+        "stopped: connection: the server of the model cannot be reached (5 calls of the judge in a row)"
+        in scored.stderr
+    )
+    assert f"Hint: start the server of the judge, then `cranfield benefit score {down}` goes on." in scored.stderr

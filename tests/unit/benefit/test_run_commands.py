@@ -87,6 +87,7 @@ def write_plan(place: Path, **changes: Any) -> Path:
         },
         "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
         "tasks": {"testset": "golden.json"},
+        "tools": {"find": {"command": ["{python}", "server.py"]}},
         "success": {"by": "structure"},
     }
     path.write_text(json.dumps(plan_of(**about | changes)))
@@ -128,6 +129,22 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     assert "6 of 6 are complete" in call("status", folder).stdout
 
 
+def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def open_lost(_: AgentSetup) -> AsyncIterator[Mapping[ArmRole, ScriptedAgent]]:
+        def lost(role: ArmRole, *_: object) -> CellRun:
+            return run_of(role, CellEnd.INFRASTRUCTURE, error=CellError.CONNECTION)
+
+        yield {role: ScriptedAgent(role, lost) for role in ArmRole}
+
+    monkeypatch.setattr(agents, "open_external", open_lost)
+    ended = call("run", write_plan(place))
+    assert ended.exit_code == 3
+    assert "not finished: 12 cells of 12 have no end" in ended.stderr
+    assert "stopped: connection: the server of the model cannot be reached (5 runs in a row)" in ended.stderr
+    assert "Hint: start the server of the model, then `cranfield benefit run --resume benefit-runs/" in ended.stderr
+
+
 def test_a_task_that_cannot_be_scored_is_refused_before_anything_is_written(place: Path, call: Call) -> None:
     write_tasks(place)
     (place / "tasks.json").write_text((place / "tasks.json").read_text().replace('"python"', '"klingon"'))
@@ -164,6 +181,11 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
             *("agent.model.api_key_env", "agent.model.temperature", "success.judge.api_key_env"),
         ]
     assert not (place / "benefit-runs").exists()
+    missing = write_plan(place, agent=external, tools={"find": {"command": ["no-such-server"]}})
+    lines = call("check", missing).stderr.splitlines()
+    (line,) = (line for line in lines if line.startswith("error: tools.find.command: there is no such program"))
+    assert "no-such-server" in line
+    assert sum(line.startswith("error: agent.") for line in lines) == 3  # with all others
     reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
     assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}

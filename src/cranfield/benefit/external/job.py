@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 
 from cranfield.benefit.external.events import Reader
 from cranfield.benefit.external.isolation import Place
-from cranfield.benefit.mcp_tools import McpTools, server_environment, variables_of
+from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, variables_of
 from cranfield.benefit.plan import Agent
-from cranfield.config.template import ENV, fill, fill_value
+from cranfield.config.template import ENV, fill_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def entry_of(tools: McpTools) -> ServerEntry:
         values = {ENV + name: os.environ[name] for name in variables_of(server)}
         record = {"url": str(fill_value(server.url, values)), "headers": dict(fill_value(server.headers, values))}
     else:
-        program, *arguments = fill(server.command, query="", k=0, python=sys.executable, params={})
+        program, *arguments = server_command(server)
         record = {"command": program, "args": arguments, "env": server_environment(tools.name, server)}
         record["cwd"] = str(Path.cwd())
     wanted = server.tools or tools.listed

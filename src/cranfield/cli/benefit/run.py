@@ -83,14 +83,14 @@ def _print_cell(cell: CellRecord) -> None:
 
 
 def _end(outcome: RunOutcome, path: Path) -> None:
-    from cranfield.benefit.errors import BY_NAME, OUTAGES_IN_A_ROW, CellError, Retry
+    from cranfield.benefit.errors import BY_NAME, OUTAGES_IN_A_ROW, CellError
 
     if outcome.is_complete:
         return
     n_left = outcome.n_cells - outcome.n_scored
     typer.echo(f"not finished: {n_of(n_left, 'cells')} of {outcome.n_cells} have no end", err=True)
     known = BY_NAME[CellError(outcome.stopped)] if outcome.stopped else None
-    is_down = known is not None and known.retry is Retry.AGAIN_IF_UP
+    is_down = known is not None and known.is_outage
     if known is not None:
         often = f" ({OUTAGES_IN_A_ROW} runs in a row)" if is_down else ""
         typer.echo(f"stopped: {known.name}: {known.meaning}{often}", err=True)

@@ -21,6 +21,8 @@ def score_command(run: ExperimentArgument) -> None:
     codes: 0 scored; 3 calls of the judge failed; 4 its budget was reached.
     """
     from cranfield.agents.protocol import FailureKind
+    from cranfield.answers.judge import FAILURES_IN_A_ROW
+    from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_score import score_experiment
     from cranfield.words import n_of
@@ -30,10 +32,16 @@ def score_command(run: ExperimentArgument) -> None:
     parts = [f"scored {n_of(outcome.n_scored, 'cells')}; {outcome.n_cells} have ended"]
     parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
     parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers')}"] if outcome.n_leaks else []
+    parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens')}"] if outcome.judge.tokens else []
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
-        typer.echo(f"stopped: {outcome.stopped.message}", err=True)
-        is_budget = outcome.stopped.kind is FailureKind.BUDGET
+        known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
+        often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if known.is_outage else ""
+        typer.echo(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.message}", err=True)
+        first = "start the server of the judge, then " if known.is_outage else ""
+        if is_budget:
+            first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
+        typer.echo(f"Hint: {first}`cranfield benefit score {run}` goes on.", err=True)
         raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
     if outcome.n_failed:
         typer.echo(f"calls of the judge failed in {n_of(outcome.n_failed, 'cells')}: call it again", err=True)

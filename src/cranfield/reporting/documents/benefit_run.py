@@ -22,6 +22,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.benefit.folder import ExperimentManifest
+    from cranfield.benefit.plan import BenefitBudget
     from cranfield.benefit.plan_check import CheckedPlan, StratumPower
     from cranfield.benefit.status import ArmStatus, ExperimentStatus
 
@@ -71,8 +72,15 @@ def _about_plan(checked: CheckedPlan) -> KeyValues:
         ("digest of the order", order_digest(cells)),
         ("tokens, at most", "no limit" if tokens is None else f"{tokens:,}"),
         (f"money, at most ({plan.budget.prices.currency})", "not known" if money is None else f"{money:,.2f}"),
+        *([("limit of the judge", _judge_limit(plan.budget))] if plan.judge is not None else []),
     )
     return KeyValues(about)
+
+
+def _judge_limit(budget: BenefitBudget) -> str:
+    limits = [f"{budget.judge_tokens:,} tokens"] if budget.judge_tokens is not None else []
+    limits += [f"{budget.judge_money:,.2f} {budget.prices.currency}"] if budget.judge_money is not None else []
+    return " and ".join(limits) or "no limit"
 
 
 def _plan_payload(checked: CheckedPlan, powers: Sequence[StratumPower]) -> dict[str, Any]:
@@ -90,6 +98,8 @@ def _plan_payload(checked: CheckedPlan, powers: Sequence[StratumPower]) -> dict[
         "cells": [str(key) for key in cells],
         "tokens_at_most": tokens,
         "money_at_most": money,
+        "judge_tokens_at_most": plan.budget.judge_tokens,
+        "judge_money_at_most": plan.budget.judge_money,
         "strata": [asdict(each) for each in powers],
         "left_out": dict(checked.tasks.left_out),
         "notes": list(checked.notes),
