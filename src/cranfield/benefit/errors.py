@@ -65,14 +65,14 @@ class ErrorClass:
     """For reports."""
     retry: Retry
     end: CellEnd = CellEnd.INFRASTRUCTURE
-    kinds: frozenset[FailureKind] = frozenset()
+    kinds: tuple[FailureKind, ...] = ()
     """Failures of requests that it is known by."""
-    statuses: frozenset[int] = frozenset()
+    statuses: tuple[int, ...] = ()
     """Of these failures; empty: any."""
-    says: re.Pattern[str] | None = None
-    """What the message of these failures must say; None: anything."""
-    output: re.Pattern[str] | None = None
-    """Fingerprint in what a program printed."""
+    says: str = ""
+    """What the message of these failures must say, as a regular expression; empty: anything."""
+    output: str = ""
+    """Fingerprint in what a program printed; empty: none."""
 
     @property
     def is_outage(self) -> bool:
@@ -83,37 +83,28 @@ class ErrorClass:
         """Whether a failure of a request is of this class."""
         is_of_status = not self.statuses or failure.status in self.statuses
         foreign = failure.message  # in the words of a server: there is nothing else to tell some of them apart
-        is_in_words = self.says is None or bool(self.says.search(foreign))
-        return failure.kind in self.kinds and is_of_status and is_in_words
+        return failure.kind in self.kinds and is_of_status and bool(_search(self.says, foreign))
 
 
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _kinds(*kinds: FailureKind) -> frozenset[FailureKind]:
-    return frozenset(kinds)
-
-
-_TOO_LONG = _words(
+_TOO_LONG = (
     r"context (length|window|size)|maximum context|context_length_exceeded|prompt is too long|input is too long"
     r"|too many (input )?tokens|exceeds? the (model'?s )?(maximum|max|limit)"
 )
 CATALOGUE: tuple[ErrorClass, ...] = (
-    ErrorClass(CellError.BUDGET, "the budget does not allow it", Retry.STOP, kinds=_kinds(FailureKind.BUDGET)),
+    ErrorClass(CellError.BUDGET, "the budget does not allow it", Retry.STOP, kinds=(FailureKind.BUDGET,)),
     ErrorClass(
         CellError.NOT_RECORDED,
         "the recording that is replayed does not have a request",
         Retry.NOT_NOW,
-        kinds=_kinds(FailureKind.NOT_RECORDED),
+        kinds=(FailureKind.NOT_RECORDED,),
     ),
     ErrorClass(
         CellError.AUTHENTICATION,
         "the key of the model is missing or not accepted",
         Retry.STOP,
-        kinds=_kinds(FailureKind.REJECTED),
-        statuses=frozenset({401, 402, 403}),
-        output=_words(
+        kinds=(FailureKind.REJECTED,),
+        statuses=(401, 402, 403),
+        output=(
             r"invalid (x-)?api[ _-]?key|incorrect api key|unauthori[sz]ed|authentication_error|not logged in"
             r"|please run /login|insufficient[_ ]quota|credit balance is too low"
         ),
@@ -123,7 +114,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         "the conversation became longer than the model reads",
         Retry.SCORED,
         CellEnd.TOKENS,
-        kinds=_kinds(FailureKind.REJECTED, FailureKind.PROTOCOL),
+        kinds=(FailureKind.REJECTED, FailureKind.PROTOCOL),
         says=_TOO_LONG,
         output=_TOO_LONG,
     ),
@@ -131,84 +122,69 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         CellError.RATE_LIMITED,
         "the server limits requests",
         Retry.AGAIN,
-        kinds=_kinds(FailureKind.RATE_LIMITED),
-        output=_words(r"rate.?limit|too many requests|\b429\b|overloaded"),
+        kinds=(FailureKind.RATE_LIMITED,),
+        output=r"rate.?limit|too many requests|\b429\b|overloaded",
     ),
     ErrorClass(
         CellError.SERVER_ERROR,
         "the server of the model failed",
         Retry.AGAIN_IF_UP,
-        kinds=_kinds(FailureKind.UNAVAILABLE),
-        output=_words(r"internal server error|bad gateway|service unavailable|api_error|\b(500|502|503|504|529)\b"),
+        kinds=(FailureKind.UNAVAILABLE,),
+        output=r"internal server error|bad gateway|service unavailable|api_error|\b(500|502|503|504|529)\b",
     ),
     ErrorClass(
         CellError.REQUEST_TIMEOUT,
         "the server of the model did not answer in time",
         Retry.AGAIN,
-        kinds=_kinds(FailureKind.TIMEOUT),
-        output=_words(r"request timed out|read timeout|deadline exceeded"),
+        kinds=(FailureKind.TIMEOUT,),
+        output=r"request timed out|read timeout|deadline exceeded",
     ),
     ErrorClass(
         CellError.TOOL_NOT_STARTED,
         "a tool under test did not start, or was not offered to the agent",
         Retry.AGAIN,
-        output=_words(
-            r"mcp[^\n]{0,80}(failed to (start|connect|initiali[sz]e)|handshak\w+ fail|timed out|not (found|connected))"
-        ),
+        output=r"mcp[^\n]{0,80}(failed to (start|connect|initiali[sz]e)|handshak\w+ fail|timed out|not (found|connected))",
     ),
     ErrorClass(
         CellError.CONNECTION,
         "the server of the model cannot be reached",
         Retry.AGAIN_IF_UP,
-        kinds=_kinds(FailureKind.CONNECTION),
-        output=_words(
+        kinds=(FailureKind.CONNECTION,),
+        output=(
             r"connection (refused|reset|error|aborted|closed)|ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN"
             r"|name resolution|stream disconnected|error sending request"
         ),
     ),
     ErrorClass(
-        CellError.PROTOCOL,
-        "what came back is no answer of a model",
-        Retry.AGAIN,
-        kinds=_kinds(FailureKind.PROTOCOL),
+        CellError.PROTOCOL, "what came back is no answer of a model", Retry.AGAIN, kinds=(FailureKind.PROTOCOL,)
     ),
     ErrorClass(CellError.TOOL_CHANGED, "a tool under test is another than before", Retry.STOP),
     ErrorClass(CellError.TOOL_LOST, "a tool under test ended in the middle", Retry.AGAIN),
     ErrorClass(
-        CellError.OUT_OF_DISK,
-        "there is no space on the device",
-        Retry.STOP,
-        output=_words(r"no space left on device|ENOSPC"),
+        CellError.OUT_OF_DISK, "there is no space on the device", Retry.STOP, output=r"no space left on device|ENOSPC"
     ),
     ErrorClass(CellError.AGENT_MISSING, "the program of the agent is not there", Retry.STOP),
     ErrorClass(CellError.AGENT_CRASHED, "the agent failed, and none of the known errors is its reason", Retry.AGAIN),
     ErrorClass(
-        CellError.REFUSED,
-        "the model refused to answer",
-        Retry.SCORED,
-        CellEnd.NO_ANSWER,
-        kinds=_kinds(FailureKind.FILTERED),
+        CellError.REFUSED, "the model refused to answer", Retry.SCORED, CellEnd.NO_ANSWER, kinds=(FailureKind.FILTERED,)
     ),
     ErrorClass(
         CellError.TRUNCATED,
         "the answer reached its maximum length",
         Retry.SCORED,
         CellEnd.NO_ANSWER,
-        kinds=_kinds(FailureKind.TRUNCATED),
+        kinds=(FailureKind.TRUNCATED,),
     ),
     ErrorClass(
         CellError.BAD_OUTPUT,
         "the answer does not fit its schema, after all corrections",
         Retry.SCORED,
         CellEnd.NO_ANSWER,
-        kinds=_kinds(FailureKind.BAD_OUTPUT),
+        kinds=(FailureKind.BAD_OUTPUT,),
     ),
     ErrorClass(CellError.EMPTY_ANSWER, "the agent ended without an answer", Retry.SCORED, CellEnd.NO_ANSWER),
     ErrorClass(
-        CellError.REJECTED,
-        "the server of the model rejects the request",
-        Retry.NOT_NOW,
-        kinds=_kinds(FailureKind.REJECTED),
+        CellError.REJECTED, "the server of the model rejects the request", Retry.NOT_NOW, kinds=(FailureKind.REJECTED,)
     ),
 )
 BY_NAME = {each.name: each for each in CATALOGUE}
@@ -221,10 +197,14 @@ def error_of(failure: Failure) -> ErrorClass:
 
 def error_in(output: str) -> ErrorClass | None:
     """The class whose fingerprint stands in what a program printed; None: none does."""
-    return next((each for each in CATALOGUE if each.output is not None and each.output.search(output)), None)
+    return next((each for each in CATALOGUE if each.output and _search(each.output, output)), None)
 
 
 def retry_of(name: str) -> Retry:
     """What follows an error, by its name; of one that is not in the catalogue as of a crash."""
     known = BY_NAME.get(CellError(name)) if name in list(CellError) else None
     return Retry.AGAIN if known is None else known.retry
+
+
+def _search(words: str, text: str) -> re.Match[str] | None:
+    return re.search(words, text, re.IGNORECASE)

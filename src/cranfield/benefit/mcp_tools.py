@@ -24,7 +24,7 @@ from cranfield.agents.protocol import Tool, ToolCall
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
 from cranfield.concurrency.retry import retry_policy
-from cranfield.config.template import ENV, fill, fill_value, placeholders, texts
+from cranfield.config.template import ENV, environment_names, fill, fill_value
 from cranfield.errors import ConfigError, MissingExtraError, ProblemList
 from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.redact import Redactor
@@ -59,8 +59,7 @@ class ToolServerError(Exception):
 
 def variables_of(server: ToolServer) -> list[str]:
     """Names of the environment variables that a server of a plan needs."""
-    written = texts([dict(server.env), dict(server.headers), server.url])
-    return sorted({name.removeprefix(ENV) for text in written for name in placeholders(text) if name.startswith(ENV)})
+    return environment_names([dict(server.env), dict(server.headers), server.url])
 
 
 def server_command(server: ToolServer) -> list[str]:
@@ -75,10 +74,15 @@ def server_environment(name: str, server: ToolServer) -> dict[str, str]:
         ConfigError: with every variable that is not set.
     """
     inherited = {each: os.environ[each] for each in INHERITED if each in os.environ}
-    return inherited | dict(fill_value(server.env, _variables(name, server)))
+    return inherited | dict(fill_value(server.env, server_variables(name, server)))
 
 
-def _variables(name: str, server: ToolServer) -> dict[str, str]:
+def server_variables(name: str, server: ToolServer) -> dict[str, str]:
+    """What the placeholders of a server of a plan stand for.
+
+    Raises:
+        ConfigError: with every variable that is not set.
+    """
     problems = ProblemList(ConfigError)
     needed = variables_of(server)
     for each in needed:
@@ -116,7 +120,7 @@ class McpTools:
         self.instructions = server.instructions.strip()
         """How to use the tools: those of the plan, else those of the server."""
         self.n_started = 0
-        variables = _variables(name, server)
+        variables = server_variables(name, server)
         self._environment = server_environment(name, server)
         self._redactor = Redactor({each.removeprefix(ENV): value for each, value in variables.items()})
         self._options = SessionOptions(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,12 +13,14 @@ from pathlib import Path
 from cranfield.agents.pydantic_ai_backend import split_model
 from cranfield.agents.settings import ModelSettings
 from cranfield.benefit.delivery import preflight_problems
+from cranfield.benefit.mcp_tools import server_command, server_environment, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellKey
 from cranfield.benefit.runner import reservation
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
+from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot, source_snapshot
 from cranfield.words import and_list, n_of
 
@@ -28,7 +29,6 @@ ASSUMED_SPREAD = 0.5
 difficulty whose two results agree as often as a correlation of .5 makes them."""
 INSTRUCTIONS = "file:"
 """Begins instructions that stand in a file."""
-_ENV = re.compile(r"\{env\.([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,8 @@ def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
 def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
     for name, server in plan.tools.items():
         where = f"tools.{name}"
-        yield from _missing_variables(where, [*server.env.values(), *server.headers.values(), server.url])
+        for variable in sorted(set(variables_of(server)) - set(os.environ)):
+            yield Problem("an environment variable is not set", path=where, expected=variable)
         if server.preflight is not None:
             yield from (Problem(text, path=where) for text in preflight_problems(server.preflight))
         if server.instructions.startswith(INSTRUCTIONS):
@@ -200,8 +201,6 @@ def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
 
 def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
     """Programs of the tools of the arms that are not there, each as its server would be started."""
-    from cranfield.benefit.mcp_tools import server_command, server_environment
-
     for name in sorted({name for arm in plan.arms.values() for name in arm.tools} & set(plan.tools)):
         server, where = plan.tools[name], f"tools.{name}.command"
         with suppress(ConfigError):  # variables that are not set: see `_tool_problems`
@@ -210,12 +209,6 @@ def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
             if server.command and shutil.which(program, path=path) is None:
                 expected = "a program on the PATH, or its path from the working folder"
                 yield Problem("there is no such program", path=where, expected=expected, got=shorten(program))
-
-
-def _missing_variables(where: str, texts: Iterable[str]) -> Iterator[Problem]:
-    names = {name for text in texts for name in _ENV.findall(text)}
-    for name in sorted(names - set(os.environ)):
-        yield Problem("an environment variable is not set", path=where, expected=name)
 
 
 def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
@@ -260,14 +253,14 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         return
     for name, server in plan.tools.items():
         served = "" if server.preflight is None else server.preflight.expect.get("commit", "")
-        if served and not _same_commit(served, tasks.commit):
+        if served and not is_same_commit(served, tasks.commit):
             where = f"tools.{name}.preflight.expect.commit"
             yield Problem("not the commit of the golden set", path=where, expected=tasks.commit, got=shorten(served))
     others = [
         query_id
         for query_id, label in (tasks.testset.labels if tasks.testset else {}).items()
         if query_id in tasks.by_id
-        and not _same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
+        and not is_same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
     ]
     if others:
         message = f"{n_of(len(others), 'records')} of the golden set name another commit than the set"
@@ -276,17 +269,12 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         )
 
 
-def _same_commit(first: str, second: str) -> bool:
-    """Whether two ids, of which one may be short, are those of one commit."""
-    return bool(first) and bool(second) and (first.startswith(second) or second.startswith(first))
-
-
 def _snapshot(plan: BenefitPlan, tasks: TaskSet, folder: Path) -> Snapshot | None:
     """The repository at the commit of the plan, which must be that of the golden set."""
     if not plan.repo:
         return None
     snapshot = source_snapshot(folder / plan.repo, plan.at or tasks.commit or None)
-    if tasks.commit and not _same_commit(snapshot.commit, tasks.commit):
+    if tasks.commit and not is_same_commit(snapshot.commit, tasks.commit):
         hint = "leave `at` out, or make the golden set true of that commit"
         message = "the code is not that of the golden set"
         raise ConfigError(message, path="at", expected=tasks.commit, got=snapshot.commit or "no commit", hint=hint)

@@ -58,6 +58,12 @@ def texts(value: object) -> Iterator[str]:
             yield from texts(item)
 
 
+def environment_names(value: object) -> list[str]:
+    """Names of the environment variables that the placeholders of a JSON value name."""
+    names = {name for text in texts(value) for name in placeholders(text) if name.startswith(ENV)}
+    return sorted(name.removeprefix(ENV) for name in names)
+
+
 def request_values(
     *, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str]
 ) -> dict[str, Scalar]:

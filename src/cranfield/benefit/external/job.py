@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 from cranfield.benefit.external.events import Reader
 from cranfield.benefit.external.isolation import Place
-from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, variables_of
+from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
 from cranfield.benefit.plan import Agent
-from cranfield.config.template import ENV, fill_value
+from cranfield.config.template import fill_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def entry_of(tools: McpTools) -> ServerEntry:
     """
     server = tools.server
     if server.url:
-        values = {ENV + name: os.environ[name] for name in variables_of(server)}
+        values = server_variables(tools.name, server)
         record = {"url": str(fill_value(server.url, values)), "headers": dict(fill_value(server.headers, values))}
     else:
         program, *arguments = server_command(server)

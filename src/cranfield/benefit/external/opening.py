@@ -20,7 +20,7 @@ from cranfield.benefit.plan import Arm, ArmRole, BenefitPlan, OutputPaths
 from cranfield.benefit.shown import ShownLines
 from cranfield.concurrency.child_process import NotStartedError, child_process
 from cranfield.config.reading import ExpressionError, compile_path
-from cranfield.config.template import ENV, fill_value, placeholders
+from cranfield.config.template import ENV, environment_names, fill_value, placeholders
 from cranfield.errors import ConfigError, Problem
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
@@ -190,8 +190,7 @@ def _model_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
 
 
 def _agent_variables(plan: BenefitPlan) -> set[str]:
-    names = {name for text in plan.agent.env.values() for name in placeholders(text)}
-    return {name.removeprefix(ENV) for name in names if name.startswith(ENV)}
+    return set(environment_names(dict(plan.agent.env)))
 
 
 def _variables(plan: BenefitPlan) -> set[str]:

@@ -18,7 +18,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import RegexExtract
 from cranfield.config.services import McpProgram, McpServer
 from cranfield.config.systems import McpConfig
-from cranfield.config.template import ENV, fill, fill_value, placeholders, request_values, texts
+from cranfield.config.template import environment_names, fill, fill_value, request_values
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
@@ -64,9 +64,7 @@ class McpSystem(ConfiguredSystem):
 
     def variables_of_settings(self) -> list[str]:
         """Names of environment variables in the address, the headers and the arguments."""
-        written = texts(self._mcp.model_dump(include={"url", "headers", "arguments"}))
-        names = {name for text in written for name in placeholders(text) if name.startswith(ENV)}
-        return sorted(name.removeprefix(ENV) for name in names)
+        return environment_names(self._mcp.model_dump(include={"url", "headers", "arguments"}))
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
         """Call the tool once."""
