@@ -21,6 +21,10 @@ from cranfield.words import n_of
 
 VOID_REASON = "The comparison is invalid."
 _MECHANICAL = frozenset({"compiles"})
+_SETTINGS = {"tools", "results", "result_tokens", "results_parameter"}
+"""Of a tool, that a result repeats."""
+_OF_A_RUN = {"schema_version", "arm"}
+"""Fields of a preflight that it does not."""
 _RATE: Mapping[SuccessBy, str] = {
     SuccessBy.FACTS: "the rate of answers with correct facts",
     SuccessBy.STRUCTURE: "the rate of complete answers",
@@ -128,15 +132,10 @@ def _readings(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Mapping[str,
 
 
 def _task_row(task: Task, evidence: Evidence) -> TaskRow:
-    cells = sorted(
-        (cell for cell in evidence.cells.values() if cell.key.task_id == task.id), key=lambda each: each.key.seed
-    )
+    cells = [cell for cell in evidence.cells.values() if cell.key.task_id == task.id and cell.key in evidence.scores]
+    cells.sort(key=lambda each: each.key.seed)
     arms = {
-        role: tuple(
-            cell_row(cell, evidence.scores[cell.key])
-            for cell in cells
-            if cell.key.arm is role and cell.key in evidence.scores
-        )
+        role: tuple(cell_row(cell, evidence.scores[cell.key]) for cell in cells if cell.key.arm is role)
         for role in ArmRole
     }
     return TaskRow(task_id=task.id, strata=task.strata, baseline_answerable=task.baseline_answerable, arms=arms)
@@ -172,21 +171,19 @@ def cell_row(cell: CellRecord, score: ScoreRecord) -> CellRow:
 
 def _agent(evidence: Evidence) -> dict[str, Any]:
     """Kind and model as configured, what was reported, versions. Neither variables nor a base URL, which may hold secrets."""
-    agent = evidence.plan.agent
-    cells = evidence.by_arm
+    plan, cells = evidence.plan, evidence.by_arm
+    model = plan.agent.model
     return {
-        "kind": agent.kind,
-        "model": None
-        if agent.model is None
-        else agent.model.model_dump(mode="json", exclude={"base_url", "api_key_env"}),
-        "system": agent.system,
-        "network": agent.network,
-        "limits": evidence.plan.limits.model_dump(mode="json"),
-        "seeds": evidence.plan.seeds,
+        "kind": plan.agent.kind,
+        "model": None if model is None else model.model_dump(mode="json", exclude={"base_url", "api_key_env"}),
+        "system": plan.agent.system,
+        "network": plan.agent.network,
+        "limits": plan.limits.model_dump(mode="json"),
+        "seeds": plan.seeds,
         "reported_models": {
-            role.value: sorted({name for cell in cells[role] for name in cell.models}) for role in ArmRole
+            role.value: sorted({name for cell in cells[role] for name in cell.models}) for role in cells
         },
-        "versions": {role.value: _versions(cells[role]) for role in ArmRole},
+        "versions": {role.value: _versions(cells[role]) for role in cells},
     }
 
 
@@ -200,16 +197,12 @@ def _versions(cells: Iterable[CellRecord]) -> dict[str, list[str]]:
 
 def _tools(evidence: Evidence) -> dict[str, Any]:
     """What was under test: settings of the plan, and what each reported of itself last."""
-    last = {record.tool: record for record in evidence.preflights}
+    last = {record.tool: record.model_dump(mode="json", exclude=_OF_A_RUN) for record in evidence.preflights}
     return {
         name: {
             "arms": [role.value for role, arm in evidence.plan.arms.items() if name in arm.tools],
-            "settings": server.model_dump(
-                mode="json", include={"tools", "results", "result_tokens", "results_parameter"}
-            ),
-            "preflight": None
-            if name not in last
-            else last[name].model_dump(mode="json", exclude={"schema_version", "arm"}),
+            "settings": server.model_dump(mode="json", include=_SETTINGS),
+            "preflight": last.get(name),
         }
         for name, server in evidence.plan.tools.items()
     }

@@ -74,6 +74,7 @@ async def check_scoring(plan: BenefitPlan, tasks: TaskSet, checkers: Checkers | 
 
 async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) -> list[TaskFault]:
     coding: CodingTask | None = task.coding
+    required = required_checks(plan.success, coding) if coding is not None else ()
     faults = []
     if coding is not None and not coding.reference:
         faults.append(TaskFault(task.id, ScoringFault.NO_REFERENCE))
@@ -83,18 +84,15 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
             return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold))]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
-    needs_tests = coding is not None and Check.TESTS in required_checks(plan.success, coding)
-    idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and needs_tests else {}
+    idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and Check.TESTS in required else {}
     empty = await scorer.score(SealedAnswer("empty", task.id, Answered(), idle))
     if empty.success is not False:
         faults.append(TaskFault(task.id, ScoringFault.EMPTY_PASSES, empty.why))
-    if coding is not None:
-        required = required_checks(plan.success, coding)
-        for trap in coding.traps:
-            if trap.fails in required:
-                score = await scorer.score(SealedAnswer("trap", task.id, Answered(), trap.files))
-                if score.success is not False:
-                    faults.append(TaskFault(task.id, ScoringFault.TRAP_PASSES, score.why, trap.symbol))
+    for trap in coding.traps if coding is not None else ():
+        if trap.fails in required:
+            score = await scorer.score(SealedAnswer("trap", task.id, Answered(), trap.files))
+            if score.success is not False:
+                faults.append(TaskFault(task.id, ScoringFault.TRAP_PASSES, score.why, trap.symbol))
     return faults
 
 

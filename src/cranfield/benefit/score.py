@@ -211,17 +211,11 @@ def unseal(
         cell = cells[sealed.keys[sealed_id]]
         reading = reading_of(cell, tasks)
         success, why = (False, ENDS[cell.end]) if cell.end in ENDS else (score.success, score.why)
+        values = asdict(score) | {"success": success, "why": why}
         record = ScoreRecord(
+            **values | {"checks": {check.value: state.value for check, state in score.checks.items()}},
             key=cell.key,
             sealed_id=sealed_id,
-            success=success,
-            why=why,
-            facts_correct=score.facts_correct,
-            facts_score=score.facts_score,
-            structure_correct=score.structure_correct,
-            structure_score=score.structure_score,
-            checks={check.value: state.value for check, state in score.checks.items()},
-            findings=score.findings,
             gold_recall=reading.recall,
             recall_by_turn=reading.by_turn,
             gold_used=reading.used,

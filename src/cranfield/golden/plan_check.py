@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Price
@@ -189,13 +189,7 @@ def model_problems(plan: Plan) -> Iterator[Problem]:
             Connection(settings.model, settings.base_url)
         except CranfieldError as error:
             for problem in error.problems:
-                yield Problem(
-                    problem.message,
-                    path=f"models.{role}",
-                    expected=problem.expected,
-                    got=problem.got,
-                    hint=problem.hint,
-                )
+                yield replace(problem, path=f"models.{role}")
         if plan.budget.money is not None and settings.model not in plan.budget.prices.models:
             yield Problem(
                 "money is limited, and the model has no price",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from cranfield.benefit.schedule import order_digest
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cranfield.benefit.folder import ExperimentManifest
     from cranfield.benefit.plan import BenefitBudget
     from cranfield.benefit.plan_check import CheckedPlan, StratumPower
-    from cranfield.benefit.status import ArmStatus, ExperimentStatus
+    from cranfield.benefit.status import ExperimentStatus
 
 CELLS_SHOWN = 20
 
@@ -59,8 +60,6 @@ def experiment_plan_document(checked: CheckedPlan, powers: Sequence[StratumPower
 
 
 def _about_plan(checked: CheckedPlan) -> KeyValues:
-    from cranfield.benefit.schedule import order_digest
-
     plan, cells = checked.plan, checked.cells
     tokens, money = checked.most
     about = (
@@ -84,8 +83,6 @@ def _judge_limit(budget: BenefitBudget) -> str:
 
 
 def _plan_payload(checked: CheckedPlan, powers: Sequence[StratumPower]) -> dict[str, Any]:
-    from cranfield.benefit.schedule import order_digest
-
     plan, cells = checked.plan, checked.cells
     tokens, money = checked.most
     return {
@@ -156,7 +153,7 @@ def _status_payload(manifest: ExperimentManifest, status: ExperimentStatus) -> d
         "pairs": status.n_pairs,
         "complete_pairs": status.n_whole_pairs,
         "interrupted": status.n_interrupted,
-        "arms": [_arm(arm) for arm in status.arms],
+        "arms": [asdict(arm) | {"ended": arm.n_scored} for arm in status.arms],
         "waiting": [
             {"cell": str(each.key), "attempt": each.attempt, "error": each.error, "message": each.message}
             for each in status.waiting
@@ -169,7 +166,3 @@ def _counts(caption: str, kind: str, by_arm: Mapping[Any, Mapping[Any, int]]) ->
     rows: list[tuple[Cell, ...]] = [(name, *(counts.get(name, 0) for counts in by_arm.values())) for name in names]
     columns = (Column(kind, "code"), *(Column(str(role), "count") for role in by_arm))
     return Table(columns, rows, caption, shown=None)
-
-
-def _arm(arm: ArmStatus) -> dict[str, Any]:
-    return {**asdict(arm), "ended": arm.n_scored}
