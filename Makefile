@@ -9,6 +9,8 @@ STAMP := .venv/.ready
 # Test processes: one more than there are processors, because many tests wait for programs (`make test JOBS=1` for one).
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
+# Folder by folder, a process loads what the folder needs and no more: a tenth faster. `make test-all` keeps the random order.
+IN_ORDER := -p no:randomly
 # The tests of the sources themselves (tests/architecture) are run by `make check`.
 PYTEST = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(PYTEST_PARALLEL) --ignore=tests/architecture
 # Tests start many processes: without bytecode files each would compile the package anew.
@@ -45,7 +47,7 @@ demo: setup  ## compare two real search systems over the standard library; the r
 
 test: setup  ## run the tests that find most mistakes, in under four minutes on two cores (ARGS="-k name" narrows)
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(IN_ORDER) $(ARGS)
 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES)

@@ -32,6 +32,9 @@ import cranfield
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The processes of a test run share the processors: threads for one product of matrices would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # What tests write need not survive a power cut, and a flush takes milliseconds. Programs that tests start do flush.
 os.fsync = lambda _: None
 
@@ -373,6 +376,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # tests make many objects and keep few: each search finds next to nothing
         atexit.register(gc.unfreeze)  # extension modules report what is never freed
         gc.enable()
 
