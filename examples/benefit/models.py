@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 COMMON = {"what", "which", "where", "does", "code", "many", "somebody", "another", "function", "says", "that", "from"}
 SLIPS = 0.08
 """Share of the answers that forget what was found."""
-MOST_THOUGHTS = 1_500
+MOST_THOUGHTS = 2_000
 """Tokens of the reasoning before an answer."""
 
 
@@ -70,28 +70,24 @@ Move = tuple[str, dict[str, Any]]
 
 
 def good(turn: Turn) -> Move:
-    """Look with the tool, else with native ones; then answer."""
-    done = [name for name, _, _ in turn.calls]
-    if turn.tested and turn.tested not in done:
-        return turn.tested, {"query": turn.question}
-    shown = "\n".join(result for name, _, result in turn.calls if name in {turn.tested, "read_file"})
-    functions = functions_in(shown)[: turn.n_places]
-    if functions:
-        return answer(turn, functions)
-    if "search" not in done:
+    """Look with the tool, else with native ones; read the best file where lines of code do not answer; then answer."""
+    if not turn.calls:
+        if turn.tested:
+            return turn.tested, {"query": " ".join(terms(turn.question))}
         return "search", {"pattern": "|".join(words(turn.question)), "ignore_case": True, "limit": 50, "context": 0}
-    unread = [hit for hit in hits(turn) if not any(call[1].get("path") == hit for call in turn.calls)]
-    if unread and len(unread) + done.count("read_file") > 0 and done.count("read_file") < turn.n_places:
-        return "read_file", {"path": unread[0]}
-    return answer(turn, best_functions(shown, turn))
+    shown = "\n".join(result for _, _, result in turn.calls)
+    found = functions_in(shown) or answering_lines(turn)
+    if len(found) < turn.n_places and hits(turn) and turn.calls[-1][0] != "read_file":
+        return "read_file", {"path": hits(turn)[0]}
+    return answer(turn, found or best_functions(turn))
 
 
-def answer(turn: Turn, functions: list[str]) -> Move:
-    """What the functions say of themselves."""
-    if turn.luck < SLIPS or not functions:
+def answer(turn: Turn, code: list[str]) -> Move:
+    """What the code says of itself."""
+    if turn.luck < SLIPS or not code:
         return OUTPUT_TOOL, {"text": "I did not find the code in question."}
-    says = [re.search(r'def (\w+).*?"""(.*?)"""', each, re.DOTALL) for each in functions]
-    return OUTPUT_TOOL, {"text": "\n".join(f"- As `{found[1]}` has it: {found[2]}" for found in says if found)}
+    says = [re.search(r'"""(.*?)"""', each, re.DOTALL) for each in code[: turn.n_places]]
+    return OUTPUT_TOOL, {"text": "\n".join(f"- The code says: {found[1]}" for found in says if found)}
 
 
 def leaking(turn: Turn) -> Move:
@@ -130,10 +126,14 @@ AGENTS: dict[str, Callable[[Turn], Move]] = {
 }  # fmt: skip
 
 
+def terms(text: str) -> list[str]:
+    """Words that say something."""
+    return [word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in COMMON]
+
+
 def words(text: str) -> list[str]:
-    """Beginnings of the words that say something."""
-    found = re.findall(r"[a-z]{4,}", text.lower())
-    return list(dict.fromkeys(word[:6] for word in found if word not in COMMON))
+    """Their beginnings, each once."""
+    return list(dict.fromkeys(word[:6] for word in terms(text)))
 
 
 def functions_in(shown: str) -> list[str]:
@@ -141,31 +141,43 @@ def functions_in(shown: str) -> list[str]:
     return [json.loads(f'"{code}"') for code in re.findall(r'"code": ?"((?:[^"\\]|\\.)*)"', shown)]
 
 
+def lines_in(turn: Turn) -> list[tuple[str, str, int]]:
+    """Path and text of the lines that were found, with the number of words of the question in them."""
+    shown = "\n".join(result for name, _, result in turn.calls if name != "read_file")
+    found = re.findall(r"^(\S+\.py):\d+:(.*)$", shown, re.MULTILINE)
+    return [(path, line, sum(word in line.lower() for word in words(turn.question))) for path, line in found]
+
+
 def hits(turn: Turn) -> list[str]:
-    """Paths of the search, the one with the most words first."""
-    found: dict[str, Counter[str]] = {}
-    for name, _, result in turn.calls:
-        if name == "search":
-            for path, line in re.findall(r"^(\S+\.py):\d+:(.*)$", result, re.MULTILINE):
-                found.setdefault(path, Counter()).update(word for word in words(turn.question) if word in line.lower())
-    return sorted(found, key=lambda path: (-len(found[path]), path))
+    """Paths of the lines that were found, the one with the most words first."""
+    found: Counter[str] = Counter()
+    for path, _, n_words in lines_in(turn):
+        found[path] += n_words
+    return sorted(found, key=lambda path: (-found[path], path))
 
 
-def best_functions(shown: str, turn: Turn) -> list[str]:
+def answering_lines(turn: Turn) -> list[str]:
+    """Docstrings with several words of the question, those with the most first."""
+    said = [(n_words, line) for _, line, n_words in lines_in(turn) if n_words > 1 and line.count('"""') > 1]
+    return [line for _, line in sorted(said, key=lambda each: -each[0])]
+
+
+def best_functions(turn: Turn) -> list[str]:
     """Functions of the files that were read, those with the most words of the question first."""
+    shown = "\n".join(result for name, _, result in turn.calls if name == "read_file")
     code = re.sub(r"^ *\d+\t", "", shown, flags=re.MULTILINE)
     functions = re.findall(r"^def .*?(?=\n\n\n|\Z|\n\S+, lines )", code, re.MULTILINE | re.DOTALL)
     scores = {each: sum(word in each.lower() for word in words(turn.question)) for each in functions}
-    return sorted((each for each in functions if scores[each]), key=lambda each: -scores[each])[: turn.n_places]
+    return sorted((each for each in functions if scores[each]), key=lambda each: -scores[each])
 
 
 def judge(prompt: str) -> dict[str, str]:
-    """Whether a line of an answer has most words of the statement."""
+    """Whether a line of an answer has nearly all words of the statement."""
     parts = dict(re.findall(r'^<part-\S+ name="(\w+)">\n(.*?)\n</part', prompt, re.MULTILINE | re.DOTALL))
     wanted = set(re.findall(r"\w{3,}", parts["statement"].lower()))
     lines = parts["answer"].splitlines()
     best = max(lines, key=lambda line: len(wanted & set(re.findall(r"\w{3,}", line.lower()))))
-    if len(wanted & set(re.findall(r"\w{3,}", best.lower()))) < 0.7 * len(wanted):
+    if len(wanted & set(re.findall(r"\w{3,}", best.lower()))) < 0.85 * len(wanted):
         return {"quote": "", "verdict": "absent"}
     return {"quote": best, "verdict": "supported"}
 

@@ -2,8 +2,8 @@
 
 INDEX is a file of descriptions by entity (`index.json`), or one of the ways in which a tool can be worth nothing:
 
-    literal   it finds nothing that a search for words does not find
-    padded    as literal, with pages of text around each hit
+    literal   it finds the lines that a search for words finds
+    padded    as literal, with pages of text above the lines
     never     it does not start
     late      it starts after some seconds
     stale     it serves an index of another commit
@@ -35,34 +35,39 @@ def entities() -> dict[str, dict[str, Any]]:
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
                 code = "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
-                found[f"{name}::{node.name}"] = {
-                    "file": name,
-                    "start": node.lineno,
-                    "end": node.end_lineno,
-                    "code": code,
-                }
+                lines = {"start": node.lineno, "end": node.end_lineno}
+                found[f"{name}::{node.name}"] = {"file": name, **lines, "code": code, "module": text}
     return found
 
 
 def words(text: str) -> set[str]:
-    return {word[:5] for word in re.findall(r"[a-z]{4,}", text.lower())}
+    return {word[:6] for word in re.findall(r"[a-z]{4,}", text.lower())}
 
 
 ENTITIES = entities()
 is_described = INDEX.endswith(".json")
 DESCRIBED = json.loads(Path(INDEX).read_text()) if is_described else {}
+LINES = [
+    f"{name}:{number}:{line}"
+    for name, text in {entity["file"]: entity["module"] for entity in ENTITIES.values()}.items()
+    for number, line in enumerate(text.splitlines(), 1)
+]
 WORDS = {name: words(f"{name} {entity['code']} {DESCRIBED.get(name, '')}") for name, entity in ENTITIES.items()}
 RARE = {word: log(1 + len(WORDS) / n) for word, n in Counter(w for found in WORDS.values() for w in found).items()}
-PADDING = "The harbour is open on all days but those of storm, and its office answers questions of all kinds. "
+PADDING = 120 * "The harbour is open on all days but those of storm, and its office answers questions of all kinds. "
 
 
 @server.tool()
-def find_code(query: str, limit: int = 3) -> list[dict[str, Any]]:
-    """Finds code by what it does, and shows it with its lines."""
+def find_code(query: str, limit: int = 8) -> list[Any]:
+    """Finds code by what it does, and shows it with its module."""
+    if not is_described:
+        n_words = {line: len(words(query) & words(line)) for line in LINES}
+        best = sorted((line for line in LINES if n_words[line]), key=lambda line: -n_words[line])[:limit]
+        return [PADDING, *best] if INDEX == "padded" else best
     scores = {name: fsum(RARE.get(word, 0) for word in words(query) & found) for name, found in WORDS.items()}
-    best = sorted((name for name in scores if scores[name]), key=lambda name: (-scores[name], name))[:limit]
-    around = {"about": PADDING * 60} if INDEX == "padded" else {}
-    return [{"entity": name, **ENTITIES[name], **around} for name in best]
+    return [
+        {"entity": name, **ENTITIES[name]} for name in sorted(scores, key=lambda name: (-scores[name], name))[:limit]
+    ]
 
 
 @server.tool()

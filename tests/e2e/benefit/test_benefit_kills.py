@@ -61,7 +61,7 @@ def test_killed_ten_times_it_has_the_same_cells_and_charges_nothing_twice(exampl
     assert process.returncode == 0, log.read_text()
     assert n_kills == N_KILLS
     assert cells(run) == cells(straight)
-    assert len(cells(run)) == len(set(cells(run))) == 144
+    assert len(cells(run)) == len(set(cells(run))) == 216
     assert asked.tokens == tokens  # the same requests, and no other
     assert 0 <= asked.n_requests - n_straight <= N_KILLS * AT_ONCE  # those under way at a kill
 
@@ -79,4 +79,4 @@ def test_an_interruption_ends_it_and_it_goes_on(example: Any) -> None:
     assert str(run) in log.read_text()
     example.asked.wait_s = 0.0
     assert start(["--resume", str(run)], log).wait(120) == 0, log.read_text()
-    assert len(cells(run)) == 144
+    assert len(cells(run)) == 216
