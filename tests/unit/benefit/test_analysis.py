@@ -135,7 +135,9 @@ def test_weighted_tokens_cost_by_kind():
         for arm, more in ((TREATMENT, {}), (CONTROL, {"reasoning": 5}))
     ]
     assert all_tasks(observations).arms[TREATMENT].weighted_tokens == 300
-    unknown = [dataclasses.replace(each, usage=usage(1150, cache_write=None)) for each in observations]
+    unbilled = [dataclasses.replace(each, usage=usage(1150, cache_read=50, cache_write=None)) for each in observations]
+    assert all_tasks(unbilled).arms[TREATMENT].weighted_tokens == 1155
+    unknown = [dataclasses.replace(each, usage=usage(1150, cache_read=None)) for each in observations]
     assert all_tasks(unknown).arms[TREATMENT].weighted_tokens is None
     assert all_tasks(unknown).arms[TREATMENT].tokens == 1150
 

@@ -100,10 +100,13 @@ def tokens(cell: Observation) -> float | None:
 
 
 def weighted_tokens(usage: CellUsage | None, weights: TokenWeights) -> float | None:
-    """Tokens of each kind times their weights; None where one kind is not known."""
+    """Tokens of each kind times their weights; None where one kind is not known.
+
+    Writes into a cache that a provider does not report are among the uncached tokens, as it bills them.
+    """
     if usage is None:
         return None
-    kinds = (usage.uncached, usage.cache_read, usage.cache_write, usage.output)
+    kinds = (usage.uncached, usage.cache_read, usage.cache_write or 0, usage.output)
     by_kind = (weights.uncached, weights.cache_read, weights.cache_write, weights.output)
     found = [weight * count for weight, count in zip(by_kind, kinds, strict=True) if count is not None]
     return math.fsum(found) if len(found) == len(kinds) else None
