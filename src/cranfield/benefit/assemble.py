@@ -9,6 +9,7 @@ from typing import Any
 from cranfield.answers.rows import AnswerCost
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord
@@ -32,27 +33,23 @@ _RATE: Mapping[SuccessBy, str] = {
 }
 
 
-def assemble(
-    evidence: Evidence, tasks: TaskSet, *, run: str, made_at: str, more: Iterable[Validity] = ()
-) -> BenefitResult:
+def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
     """The result of an experiment whose cells are scored.
 
     Args:
-        evidence: its records.
+        evidence: its records; at least one cell has ended.
         tasks: with their strata and labels.
         run: name of its folder.
-        made_at: start of its last cell.
-        more: what was found of its validity elsewhere, such as a control arm that is not competent.
     """
     plan = evidence.plan
     analysis = analyse(_observations(evidence, tasks), plan)
-    found = sorted([*more, *validity(evidence)], key=lambda each: not each.is_void)
+    found = sorted([*competence(evidence, tasks), *validity(evidence)], key=lambda each: not each.is_void)
     strata = analysis.strata
     if any(each.is_void for each in found):
         strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
     return BenefitResult(
         run=run,
-        made_at=made_at,
+        made_at=max(cell.started_at for cell in evidence.cells.values()),
         name=plan.name,
         plan_digest=plan.digest,
         labels_digest=tasks.labels_digest,

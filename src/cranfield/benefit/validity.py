@@ -83,9 +83,8 @@ Rule = Callable[[Evidence], Iterator[Validity]]
 
 
 def validity(evidence: Evidence) -> tuple[Validity, ...]:
-    """Everything that is wrong, what is void first."""
-    found = [each for rule in RULES for each in rule(evidence)]
-    return tuple(sorted(found, key=lambda each: not each.is_void))
+    """Everything that is wrong."""
+    return tuple(each for rule in RULES for each in rule(evidence))
 
 
 def _native_tools(evidence: Evidence) -> Iterator[Validity]:

@@ -14,7 +14,6 @@ from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, Failure
 from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
-from cranfield.benefit.competence import competence
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan
 from cranfield.benefit.records import ScoreReason
@@ -150,12 +149,10 @@ def result_of(path: Path) -> BenefitResult:
         raise UsageError(
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )
-    made_at = max(run.started_at for run in runs if run.end.is_scored)
     evidence = Evidence(
         plan, schedule(plan, tasks.tasks), runs, scores, folder.preflights(), tasks.commit, folder.manifest.commit
     )
-    more = competence(evidence, tasks)
-    return assemble(evidence, tasks, run=path.resolve().name, made_at=made_at, more=more)
+    return assemble(evidence, tasks, run=path.resolve().name)
 
 
 def publish(result: BenefitResult, folder: Path) -> tuple[Path, str | None]:
