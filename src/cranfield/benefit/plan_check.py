@@ -6,19 +6,19 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.agents.pydantic_ai_backend import split_model
 from cranfield.agents.settings import ModelSettings
 from cranfield.benefit.delivery import preflight_problems
-from cranfield.benefit.mcp_tools import server_command, server_environment, variables_of
+from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellKey
 from cranfield.benefit.runner import reservation
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
+from cranfield.config.template import ENV, fill_text
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot, source_snapshot
@@ -201,14 +201,13 @@ def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
 
 def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
     """Programs of the tools of the arms that are not there, each as its server would be started."""
+    variables = {ENV + name: value for name, value in os.environ.items()}
     for name in sorted({name for arm in plan.arms.values() for name in arm.tools} & set(plan.tools)):
-        server, where = plan.tools[name], f"tools.{name}.command"
-        with suppress(ConfigError):  # variables that are not set: see `_tool_problems`
-            path = server_environment(name, server).get("PATH")
-            program = next(iter(server_command(server)), "")
-            if server.command and shutil.which(program, path=path) is None:
-                expected = "a program on the PATH, or its path from the working folder"
-                yield Problem("there is no such program", path=where, expected=expected, got=shorten(program))
+        server = plan.tools[name]
+        path = fill_text(server.env.get("PATH", "{env.PATH}"), variables)
+        if server.command and shutil.which(next(iter(server_command(server)), ""), path=path) is None:
+            expected, got = "a program on the PATH, or its path from the working folder", shorten(server.command[0])
+            yield Problem("there is no such program", path=f"tools.{name}.command", expected=expected, got=got)
 
 
 def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:

@@ -187,7 +187,9 @@ def test_the_published_schema_is_that_of_the_model() -> None:
 
 def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -> None:
     path = experiment(
-        tmp_path, change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"}
+        tmp_path,
+        change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
+        plan={"budget": {"tokens": 1, "judge_tokens": 100_000}},  # the agents used up theirs
     )
     down = Answer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
     first = score_experiment(path, source=Scripted(lambda _: down))
@@ -199,6 +201,9 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
     assert len(source.requests) == 2 * N  # the same answer in every cell of a task: two equal votes
     third = score_experiment(path, source=source)
     assert (third.n_scored, len(source.requests)) == (0, 2 * N)
+    assert third.judge == second.judge  # charged once
+    assert (second.judge.requests, second.judge.unmeasured) == (2 * N, 0)
+    assert 2 * N * 100 < second.judge.tokens < 100_000
     assert len((path / Step.SCORES).read_text().splitlines()) == 4 * N * SEEDS
     assert result_of(path).strata[-1].arms[T].success == 0.0
 

@@ -181,11 +181,17 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
             *("agent.model.api_key_env", "agent.model.temperature", "success.judge.api_key_env"),
         ]
     assert not (place / "benefit-runs").exists()
-    missing = write_plan(place, agent=external, tools={"find": {"command": ["no-such-server"]}})
+    missing = write_plan(
+        place, agent=external, tools={"find": {"command": ["no-such-server"], "env": {"A": "{env.NO}"}}}
+    )
     lines = call("check", missing).stderr.splitlines()
     (line,) = (line for line in lines if line.startswith("error: tools.find.command: there is no such program"))
     assert "no-such-server" in line
-    assert sum(line.startswith("error: agent.") for line in lines) == 3  # with all others
+    assert sum(line.startswith(("error: agent.", "error: tools.find: an env")) for line in lines) == 4  # all others
+    (place / "bin").mkdir()
+    (place / "bin" / "no-such-server").touch(0o755)
+    there = {"find": {"command": ["no-such-server"], "env": {"PATH": f"{place}/bin:{{env.PATH}}"}}}
+    assert call("check", write_plan(place, tools=there)).exit_code == 0
     reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
     assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}

@@ -33,6 +33,8 @@ def score_command(run: ExperimentArgument) -> None:
     parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
     parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers')}"] if outcome.n_leaks else []
     parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens')}"] if outcome.judge.tokens else []
+    unmeasured = outcome.judge.unmeasured
+    parts += [f"of them estimated: those of {n_of(unmeasured, 'requests')}"] if unmeasured else []
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
         known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
