@@ -41,6 +41,7 @@ PAGES = sorted(
 SLOW_PAGES = {
     f"docs/how-to/{name}.md"
     for name in (
+        "benefit",
         "books",
         "calibration",
         "gate",
