@@ -241,7 +241,7 @@ def test_a_cell_that_was_not_scored_is_counted_and_changes_no_estimate(seed):
     assert two.net_tokens == one.net_tokens
     assert two.mcnemar == one.mcnemar
     for role in ArmRole:
-        assert two.arms[role].n_infrastructure == 1
+        assert (two.arms[role].n_infrastructure, two.arms[role].n_failed) == (1, 0)
         assert two.arms[role].tokens == one.arms[role].tokens
 
 
@@ -451,7 +451,7 @@ def test_each_verdict_is_adjusted_for_the_others():
     assert decide([alone], VerdictRule())[0].verdict is Verdict.PAYS_OFF  # .02 of two tests: .04
     found = decide([alone, nothing], VerdictRule())  # of four: .08
     assert (found[0].verdict, found[0].p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.08))
-    too_small = Evidence(FEW, SAVES, 0.0, 0.3)  # is no test, whatever its p
+    too_small = Evidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
     assert decide([alone, too_small], VerdictRule())[0].verdict is Verdict.PAYS_OFF
 
 

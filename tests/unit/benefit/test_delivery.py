@@ -77,7 +77,7 @@ def test_the_schema_is_the_difference_of_two_requests_that_differ_in_nothing_els
     assert "the task" not in str(both.messages)
 
 
-@pytest.mark.parametrize("usage", [Usage(unmeasured=1), Usage(input=0, output=0), Usage()])
+@pytest.mark.parametrize("usage", [Usage(unmeasured=1), Usage(input=0, output=0), Usage(), Usage(input=90)])
 def test_without_a_report_of_tokens_the_schema_is_estimated_and_not_measured(usage: Usage) -> None:
     tax = event_loop().run(measure_schema(Scripted(lambda _: Answer(usage=usage)), REQUEST, [ADDED]))
     assert tax.measured is None

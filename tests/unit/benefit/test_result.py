@@ -287,6 +287,7 @@ CASES = [
     Case(ValidityKind.INCOMPLETE, True, lambda record: None if int(record["key"]["task_id"][1:]) > 2 else record),
     Case(ValidityKind.INFRASTRUCTURE_DIFFERS, True, lost("treatment", 2)),
     Case(ValidityKind.MODEL_DIFFERS, True, of_arm("control", models=["agent-2"])),
+    Case(ValidityKind.MODEL_DIFFERS, True, of_arm("control", 2, models=["agent-2"])),
     Case(ValidityKind.MODEL_DIFFERS, False, lambda r: {**r, "models": ["agent-1" if r["key"]["seed"] else "agent-0"]}),
     Case(ValidityKind.MODEL_UNKNOWN, False, of_arm("control", models=[])),
     Case(ValidityKind.AGENT_DIFFERS, True, lambda r: {**r, "versions": {"agent": r["key"]["arm"]}}),

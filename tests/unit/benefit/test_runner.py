@@ -20,7 +20,7 @@ from cranfield.benefit.agent import CellRun
 from cranfield.benefit.errors import CATALOGUE, OUTAGES_IN_A_ROW, CellError, error_in, error_of
 from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFolder, Step
 from cranfield.benefit.plan import ArmRole
-from cranfield.benefit.records import CellEnd, CellKey
+from cranfield.benefit.records import CellEnd, CellKey, CellUsage, PreflightRecord
 from cranfield.benefit.schedule import schedule
 from cranfield.errors import InputError, PreflightError, UsageError
 
@@ -213,6 +213,22 @@ def test_interrupted_runs_are_charged_once_and_begun_again_with_their_number(tmp
     outcome = run(path, answers)
     assert outcome.spent.tokens == N_CELLS * TOKENS + LIMIT
     assert ExperimentFolder.open(path).scored_cells()[key].attempt == 1
+
+
+def test_interrupted_runs_of_an_agent_that_keeps_its_answers_cost_nothing(tmp_path: Path) -> None:
+    path = experiment(tmp_path, agent={"model": {"model": "test:one", "temperature": 0}})
+    with ExperimentFolder.writing(path) as folder:
+        folder.append(Step.BEGUN, BegunRecord(key=CellKey(task_id="t1", arm=T, seed=0), attempt=1, at="2026-11-23"))
+    assert run(path, answers).spent.tokens == N_CELLS * TOKENS
+
+
+def test_the_requests_that_measure_schemas_are_charged_once(tmp_path: Path) -> None:
+    path, usage = experiment(tmp_path), CellUsage(total=40, wall_s=0.1)
+    record = PreflightRecord(arm=T, tool="find", ok=True, found={"index": "v1"}, usage=usage)
+    with ExperimentFolder.writing(path) as folder:
+        for _ in range(2):
+            folder.append(Step.PREFLIGHT, record)
+    assert run(path, answers).spent.tokens == N_CELLS * TOKENS + 40
 
 
 def test_killed_at_random_no_cell_is_lost_doubled_or_charged_twice(tmp_path: Path) -> None:

@@ -186,6 +186,15 @@ def test_names_that_a_server_lists_or_an_agent_calls_are_redacted() -> None:
     )
 
 
+def test_a_native_tool_of_one_arm_is_redacted() -> None:
+    arms = {
+        T: Arm(name="acme-0.5", native=("search", "read_file"), tools=("acme",)),
+        C: Arm(name="bare", native=("search",)),
+    }
+    redact = redaction_of(plan().model_copy(update={"arms": arms}))
+    assert redact("`search`, then `read_file`") == "`search`, then `[redacted]`"
+
+
 @given(st.text(max_size=200))
 def test_what_is_redacted_holds_no_name_of_any_tool(text: str) -> None:
     redact = redaction_of(plan())
@@ -320,6 +329,14 @@ def test_success_by_code(code: str, success: bool | None, why: ScoreReason | Non
     assert checker.n <= 1  # the same code is checked once for both arms
     if "fail" in code:
         assert found[cells[0].key].findings[0]["symbol"] == "os.nope"
+
+
+def test_the_same_code_is_checked_with_the_tests_of_each_task() -> None:
+    (first,), (second,) = coding(tests="assert True").tasks, coding(id="c2").tasks
+    tasks = TaskSet((first, Task("c2", second.prompt, coding=second.coding)))
+    cells = [cell(task.id, T, files={"a.py": "pass\n"}) for task in tasks.tasks]
+    found = score_all(cells, Scorer(tasks, Success(by=SuccessBy.CODE), checkers=lambda _: ByText()))
+    assert [found[each.key].success for each in cells] == [True, False]
 
 
 def test_a_plan_may_leave_tests_out() -> None:
