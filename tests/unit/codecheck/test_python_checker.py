@@ -95,7 +95,7 @@ def test_what_another_version_has_is_not_available_and_exists():
 
 
 HOSTILE = {
-    "answer.py": "# mypy: ignore-errors\nimport os  # ty: ignore\nos.nope()  # type: ignore\nos.no()  # noqa # ty: ignore[x]\n",
+    "answer.py": "# mypy: ignore-errors\nimport os  # ty: ignore\nos.nope()  # type: ignore\nos.no()  # noqa # ty: ignore[unresolved-attribute]\n",
     "pyproject.toml": '[tool.ty.rules]\nall = "ignore"\n',
     "ty.toml": '[rules]\nall = "ignore"\n',
     "sitecustomize.py": "raise SystemExit(0)\n",

@@ -49,6 +49,12 @@ def test_tests_decide(code, tests, expected):
     assert all(expected in reason for reason in reasons)
 
 
+def test_tests_of_code_with_packages_are_not_run():
+    report = check("def f(): return 2\n", "from main import f\nassert f() == 1\n", attrs="25.1")
+    assert report.states[Check.TESTS] is CheckState.MISSING
+    assert any("standard library alone" in note for note in report.notes)
+
+
 HOSTILE = """
 import os, socket, subprocess
 
