@@ -10,9 +10,11 @@ The feature that owns a group loads its objects when they are needed, and checks
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Literal, TypeVar
 
 from cranfield.errors import CranfieldError, Problem
@@ -125,8 +127,14 @@ class Plugin:
 def plugins(group: Group) -> Iterator[Plugin]:
     """The entry points of a group, in the order of their names."""
     adds = EXTENSION_POINTS[group].adds
-    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
+    for point in sorted(_installed(group, tuple(sys.path)), key=lambda point: (point.name, point.value)):
         yield Plugin(point, adds)
+
+
+@cache
+def _installed(group: Group, _search_path: tuple[str, ...]) -> EntryPoints:
+    """Read once for a search path: a look at every installed package costs some milliseconds."""
+    return entry_points(group=group)
 
 
 def load_plugins(group: Group, kind: type[Item]) -> tuple[tuple[Item, ...], tuple[Problem, ...]]:

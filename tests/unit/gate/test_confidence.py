@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.gate.rule_text import rule_of
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.config.gate import Rule
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.located import located_text
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.model import Answer, Hit, Outcome, Run
-
-
-def rule_of(text: str) -> Any:
-    return TypeAdapter(Rule).validate_python(located_text(text, Path("rule.yaml"), is_json=False).top)
 
 
 def judged(text: str, evaluation: Evaluation) -> RuleResult:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.gate.rule_text import rule_of
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.config.gate import Rule
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
@@ -26,7 +24,7 @@ Accepted = Callable[..., Baseline]
 
 def judged(text: str, evaluation: Evaluation, baseline: Baseline | None = None, **more: Any) -> RuleResult:
     """What comes of a rule as it stands in YAML."""
-    rule = TypeAdapter(Rule).validate_python(located_text(text, Path("rule.yaml"), is_json=False).top)
+    rule = rule_of(text)
     return RULES[rule.kind].judge(rule.terms, GateInput(evaluation, baseline, **more))
 
 
@@ -357,7 +355,7 @@ def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> No
     ],
 )
 def test_a_rule_in_words(rule: str, said: str) -> None:
-    asked = TypeAdapter(Rule).validate_python(located_text(rule, Path("rule.yaml"), is_json=False).top)
+    asked = rule_of(rule)
     assert words(asked) == said
 
 
@@ -517,7 +515,7 @@ def test_a_rule_on_answers_that_applies_to_none_fails(found: Found) -> None:
 
 def test_the_words_of_a_rule_on_answers() -> None:
     def said(text: str) -> str:
-        rule = TypeAdapter(Rule).validate_python(located_text(text, Path("rule.yaml"), is_json=False).top)
+        rule = rule_of(text)
         return words(rule)
 
     assert said("every_answer: mode == semantic") == "every answer: mode = semantic"

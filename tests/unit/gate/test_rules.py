@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.gate.rule_text import rule_of
 
 from cranfield import Query, TestSet
 from cranfield.config import load_config
 from cranfield.config.amount import Amount
-from cranfield.config.gate import RULE_MODELS, Rule
+from cranfield.config.gate import RULE_MODELS
 from cranfield.config.models import Config
 from cranfield.errors import ConfigError
-from cranfield.formats.io.located import located_text
 from cranfield.gate.rules import RULES, check_fit, compared_measures, measure_of, rules_of, words
 
 SYSTEMS = "systems:\n  a: {run: a.run}\n  b: {run: b.run}\n"
@@ -38,7 +37,7 @@ def test_the_table_and_the_keys_of_a_rule_are_the_same() -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_every_example_of_the_table_is_a_rule_of_its_kind(name: str) -> None:
     for example in RULES[name].examples:
-        rule = TypeAdapter(Rule).validate_python(located_text(example, Path("r.yaml"), is_json=False).top)
+        rule = rule_of(example)
         assert rule.kind == name
         assert words(rule)
 
@@ -131,7 +130,9 @@ def test_several_test_sets_have_a_baseline_each(tmp_path: Path) -> None:
     ],
 )
 def test_an_amount_is_kept_as_it_is_written(written: str, amount: str, share: str) -> None:
-    read = TypeAdapter(Rule).validate_python(located_text(f"failures: {{at_most: {written}}}" if written == "0" else f"drop: {{measure: RR, at_most: {written}}}", Path("r"), is_json=False).top).terms  # fmt: skip
+    read = rule_of(
+        f"failures: {{at_most: {written}}}" if written == "0" else f"drop: {{measure: RR, at_most: {written}}}"
+    ).terms
     at_most = getattr(read, "at_most")  # noqa: B009 - of one of two models
     assert isinstance(at_most, Amount)
     assert (str(at_most), str(at_most.share)) == (amount, share)

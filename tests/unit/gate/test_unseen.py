@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.gate.rule_text import rule_of
 
 from cranfield import parse
-from cranfield.config.gate import Rule
 from cranfield.config.models import Limits
 from cranfield.evaluation.unseen import UnseenChange, UnseenKind
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
@@ -29,7 +26,7 @@ Accepted = Callable[..., Baseline]
 
 
 def gate(*rules: str, now: Evaluation, then: Baseline) -> GateResult:
-    parsed = [TypeAdapter(Rule).validate_python(located_text(r, Path("r.yaml"), is_json=False).top) for r in rules]
+    parsed = [rule_of(r) for r in rules]
     return judge_all(GateInput(now, then), GateTerms(parsed, Limits(), parse("RR")))
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from tests.unit.gate.rule_text import rule_of
 
-from cranfield.config.gate import Rule
 from cranfield.config.models import Limits
 from cranfield.evaluation import values
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.located import located_text
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import GateResult
@@ -30,7 +27,7 @@ STRATA = {"q1": {"d": "easy"}, "q2": {"d": "easy"}, "q3": {"d": "hard"}, "q4": {
 def gate(
     rules: Sequence[str], evaluation: Evaluation, baseline: Baseline | None = None, limits: Limits | None = None
 ) -> GateResult:
-    made = [TypeAdapter(Rule).validate_python(located_text(text, Path("r.yaml"), is_json=False).top) for text in rules]
+    made = [rule_of(text) for text in rules]
     limits = limits or Limits()
     findings = values.Limits(None, limits.min_judged_share).inspect((evaluation,), parse("RR"))
     terms = GateTerms(made, limits, parse("RR"), evidence=findings)

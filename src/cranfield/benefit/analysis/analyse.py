@@ -46,7 +46,8 @@ def analyse(observations: Sequence[Observation], plan: BenefitPlan) -> Analysis:
     strata: list[StratumResult] = []
     for family in families(tasks, plan.strata):
         strata += _family_results(family, plan)
-    return Analysis(tuple(strata), advise(tasks), losses_of(tasks))
+    by_id = _by_id(tasks)
+    return Analysis(tuple(strata), advise(by_id), losses_of(by_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def families(tasks: Sequence[Task], names: Sequence[str]) -> Iterator[list[Strat
     if any(task.baseline_answerable is not None for task in tasks):
         yield _grouped(StratumKind.BASELINE, [str(StratumKind.BASELINE)], tasks, _answerable)
     if tasks:
-        yield [Stratum(StratumKind.ALL, {}, tasks)]
+        yield [Stratum(StratumKind.ALL, {}, _by_id(tasks))]
 
 
 def _grouped(
@@ -82,7 +83,12 @@ def _grouped(
     groups: dict[tuple[str, ...], list[Task]] = {}
     for task in tasks:
         groups.setdefault(tuple(value(task, name) for name in names), []).append(task)
-    return [Stratum(kind, dict(zip(names, values, strict=True)), members) for values, members in groups.items()]
+    return [Stratum(kind, dict(zip(names, values, strict=True)), _by_id(members)) for values, members in groups.items()]
+
+
+def _by_id(tasks: Sequence[Task]) -> list[Task]:
+    """In one order, whatever that of the cells: a sum of floats and a resample depend on it."""
+    return sorted(tasks, key=lambda task: task.task_id)
 
 
 def _answerable(task: Task, _: str) -> str:
