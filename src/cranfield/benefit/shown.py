@@ -23,6 +23,8 @@ LONE_CHARS = 20
 """Of a single line."""
 _BEFORE = re.compile(r"\s*(?:[^\s:]+[:-])?\d+[:|\-\t→ ]+\s*")
 """What tools print before a line: `12: `, `  12\\t`, `src/a.py:12:`."""
+_IN_JSON = re.compile(r'[\[{:,]\s*"((?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
+"""A text within JSON, whole or cut off: after what begins an item, a key or a value."""
 _Place = tuple[str, int]
 
 
@@ -98,11 +100,13 @@ def _spellings(line: str) -> tuple[str, ...]:
 
 
 def _texts(text: str) -> Iterable[str]:
-    """The text; of JSON, every text in it."""
+    """The text; of JSON, every text in it. Several values one after the other, and one that was cut, are JSON too."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         yield text
+        for found in _IN_JSON.finditer(text):
+            yield json.loads(f'"{found[1]}"', strict=False)
         return
     yield from _strings(value)
 

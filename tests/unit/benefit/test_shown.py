@@ -65,6 +65,18 @@ def test_a_block_of_a_file_is_found_in_every_format(form: str, data: st.DataObje
     assert {read.path for read in found} <= {path}
 
 
+def test_blocks_are_found_in_json_that_is_cut_or_has_several_values() -> None:
+    hits = [json.dumps({"path": path, "code": FILES[path]}, indent=2) for path in ("store.py", "view.py")]
+    whole = (Read("store.py", 1, 9), Read("view.py", 1, 7))
+    assert SHOWN.find("\n".join(hits)) == whole  # a result of MCP has one text for each item of a list
+    assert SHOWN.find("\n".join(map(json.dumps, map(json.loads, hits)))) == whole
+    assert SHOWN.find("found, with \" and ' in the query:\n" + "\n".join(hits)) == whole
+    cut = json.dumps(list(map(json.loads, hits)))
+    cut = cut[: cut.index("print(row)")] + "\n... 120 more characters are not shown"
+    assert SHOWN.find(cut) == (Read("store.py", 1, 9), Read("view.py", 1, 4))
+    assert SHOWN.find('{"code": "x = 1\\ny = 2\\u00') == (Read("copy.txt", 1, 2),)
+
+
 def test_what_is_no_block_of_a_file_is_not_read() -> None:
     assert SHOWN.find("") == ()
     assert SHOWN.find("pass") == ()  # a single short line
