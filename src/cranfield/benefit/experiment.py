@@ -69,6 +69,16 @@ def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path) -> Pat
     return path
 
 
+def planned_digest(checked: CheckedPlan, folder: Path) -> str:
+    """Digest of a plan as its experiments and their results have it.
+
+    Args:
+        checked: a plan that can be run.
+        folder: that its paths are relative to.
+    """
+    return _self_contained(checked, folder)[0].digest
+
+
 def replace_plan(path: Path, plan: BenefitPlan, folder: Path) -> None:
     """Let an experiment go on with another budget, other addresses, another pace and other attempts.
 

@@ -143,8 +143,9 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Lists its commands in the order of `COMMANDS`, groups among them, each with the whole of its first sentence."""
+    """Lists its commands in their order, groups among them, each with the whole of its first sentence."""
 
+    order: ClassVar[tuple[str, ...]] = COMMANDS
     default: ClassVar[str] = ""
     """The command of arguments that begin with none; empty where one is required."""
 
@@ -156,8 +157,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature, of its own copy of click
         """A row a command; a sentence that is too long for it goes on below."""
-        order = {name: place for place, name in enumerate(COMMANDS)}
-        names = sorted(self.commands, key=lambda name: order.get(name, -1))
+        names = sorted(self.commands, key=self.order.index)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=WHOLE_SENTENCE)) for name in names])
 
@@ -188,8 +188,9 @@ def command_line(*names: str) -> typer.Typer:
     for name in first or COMMANDS:
         if name in GROUPS:
             module = importlib.import_module(f"cranfield.cli.{name}")
+            settings = {"order": tuple(module.SUBCOMMANDS), "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
-                cls=type("Commands", (Commands,), {"default": getattr(module, "DEFAULT", "")}),
+                cls=type("Commands", (Commands,), settings),
                 no_args_is_help=True,
                 rich_markup_mode=None,
                 context_settings=HELP,

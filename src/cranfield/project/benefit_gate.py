@@ -51,6 +51,13 @@ class RuleOutcome:
     rule: str
     state: RuleState
     sentence: str
+    strata: tuple[str, ...] = ()
+    """Those that break it, each with its reason."""
+
+    @property
+    def text(self) -> str:
+        """The sentence, and a line for each stratum that breaks the rule."""
+        return "\n".join((self.sentence, *(f"  {each}" for each in self.strata)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
     if not result.tasks:
         found.append(RuleOutcome("the comparison is valid", RuleState.INVALID, "there is no task"))
     if rules.commit and not is_same_commit(rules.commit, result.commit):
-        sentence = f"the result is of commit {result.commit[:12] or 'unknown'}"
+        sentence = f"it is of commit {result.commit[:12]}" if result.commit else "its commit is not known"
         found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
     if rules.max_age is not None:
         found += _too_old(result, rules.max_age, now)
@@ -133,7 +140,8 @@ def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
     unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
-        return RuleOutcome(rule, RuleState.FAILED, " ".join(f"{row.label}: {row.reason}" for row in bad))
+        sentence = f"{len(bad)} of {n_of(len(judged), 'strata')}:"
+        return RuleOutcome(rule, RuleState.FAILED, sentence, tuple(f"{row.label}: {row.reason}" for row in bad))
     if len(unknown) == len(judged):
         return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
     left = f"; {len(unknown)} without enough data" if unknown else ""
@@ -147,14 +155,16 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
         row = next((row for row in result.strata if row.stratum == each.stratum), None)
         if row is None:
             known = "; ".join(dict.fromkeys(row.label for row in result.strata if row.stratum))
-            problems.append(Problem("the result has no such stratum", got=label, expected=known))
+            got = ", ".join(f"{name}={value}" for name, value in each.stratum.items())
+            problems.append(Problem("the result has no such stratum", got=got, expected=known))
             continue
         state = RuleState.FAILED
         if row.verdict is each.verdict:
             state = RuleState.PASSED
         elif row.verdict is Verdict.INSUFFICIENT:
             state = RuleState.INCONCLUSIVE
-        outcomes.append(RuleOutcome(f"{label}: {each.verdict.value}", state, f"{row.verdict.value}. {row.reason}"))
+        found = "" if state is RuleState.PASSED else f"it is {row.verdict.value}. "
+        outcomes.append(RuleOutcome(f"{label}: {each.verdict.value}", state, f"{found}{row.reason}"))
     if problems:
         raise InputError(problems)
     return outcomes

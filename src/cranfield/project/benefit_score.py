@@ -143,9 +143,13 @@ def result_of(path: Path) -> BenefitResult:
     scores = last_scores(folder.scores())
     ended = [run.key for run in runs if run.end.is_scored]
     if not ended:
-        raise UsageError("no cell of this experiment has ended", path=shown(path), hint="cranfield benefit run")
+        raise UsageError(
+            "no cell of this experiment has ended",
+            path=shown(path),
+            hint=f"`cranfield benefit run --resume {shown(path)}` goes on with it",
+        )
     if missing := [str(key) for key in ended if key not in scores]:
-        hint = "score them first: cranfield benefit score"
+        hint = f"score them first: cranfield benefit score {shown(path)}"
         raise UsageError(
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )

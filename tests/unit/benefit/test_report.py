@@ -164,7 +164,9 @@ def test_rows_for_other_programs(found: BenefitResult) -> None:
 def test_gate(found: BenefitResult, verdicts: tuple[Verdict, Verdict], state: RuleState) -> None:
     gate = judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW)
     assert gate.state is state
-    assert gate.outcomes[0].sentence.startswith("task_type=locate, difficulty=easy: ") is (state is RuleState.FAILED)
+    broken = gate.outcomes[0].text.splitlines()[1:]
+    assert bool(broken) is (state is RuleState.FAILED)
+    assert not broken or broken[0].startswith("  task_type=locate, difficulty=easy: ")
 
 
 def test_gate_without_enough_data(found: BenefitResult) -> None:
@@ -177,7 +179,7 @@ def test_gate_on_tasks_without_strata_judges_all_of_them(found: BenefitResult) -
     row = found.strata[-1].model_copy(update={"verdict": Verdict.NET_COST})
     gate = judge_result(found.model_copy(update={"strata": (row,)}), BenefitRules(), NOW)
     assert gate.state is RuleState.FAILED
-    assert "all tasks: " in gate.outcomes[0].sentence
+    assert gate.outcomes[0].text.startswith("1 of 1 stratum:\n  all tasks: ")
 
 
 def test_gate_on_a_void_comparison_judges_nothing(found: BenefitResult, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from tests.unit.benefit.scripted_cells import LIMIT, TOKENS, ScriptedAgent, plan
 from cranfield.benefit import agent as agents
 from cranfield.benefit.agent import AgentSetup, CellRun
 from cranfield.benefit.errors import CellError
+from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
 from cranfield.cli.main import run_command_line
@@ -105,6 +107,7 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     begun = call("run", plan)
     assert begun.exit_code == 4, begun.stderr
     folder = next((place / "benefit-runs").iterdir())
+    assert shown["digest"] == ExperimentFolder.open(folder).manifest.plan_digest
     assert "stopped: budget" in begun.stderr
     assert (
         f"Hint: with a larger budget, `cranfield benefit run PLAN --resume benefit-runs/{folder.name}`" in begun.stderr
@@ -207,3 +210,9 @@ def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeyp
     assert ended.exit_code == 130
     (folder,) = (place / "benefit-runs").iterdir()
     assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` goes on" in ended.stderr
+
+
+def test_help_lists_the_commands_in_the_order_of_their_use(call: Call) -> None:
+    text = call("--help").stdout
+    names = ("check", "run", "status", "score", "result", "report", "transcripts", "gate", "history")
+    assert re.findall(r"(?m)^  ([a-z]+)  ", text.partition("Commands:")[2]) == list(names)

@@ -18,10 +18,13 @@ def check_command(plan: PlanArgument, *, output: FormatOption = Format.TEXT, htm
     Shown are the cells in their order, the tokens that they can use, and the smallest lift that the tasks can show. No
     model is called. Exit codes: 0 the plan can be run; 2 it cannot, with every problem.
     """
+    from cranfield.benefit.experiment import planned_digest
     from cranfield.benefit.plan_check import ASSUMED_SPREAD, detectable_lifts
     from cranfield.project.benefit_run import checked_plan
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
     checked = checked_plan(plan)
     powers = detectable_lifts(checked.plan, checked.tasks.tasks)
-    deliver(experiment_plan_document(checked, powers, ASSUMED_SPREAD), output, html)
+    deliver(
+        experiment_plan_document(checked, planned_digest(checked, plan.parent), powers, ASSUMED_SPREAD), output, html
+    )

@@ -68,12 +68,12 @@ def gate_command(
     )
     found = judge_result(result, rules, datetime.now(UTC))
     for each in found.outcomes:
-        typer.echo(f"{each.state.value}: {each.rule}: {each.sentence}")
+        typer.echo(f"{each.state.value}: {each.rule}: {each.text}")
     for caveat in result.validity:
         if not caveat.is_void:
             typer.echo(f"caveat: {caveat.message}")
     if junit is not None:
-        cases = [(each.rule, each.state.value, each.sentence) for each in found.outcomes]
+        cases = [(each.rule, each.state.value, each.text) for each in found.outcomes]
         write_text(junit, [junit_of_cases("cranfield benefit gate", result.name, cases)])
         typer.echo(f"wrote {junit}", err=True)
     codes = {RuleState.FAILED: EXIT_VERDICT, RuleState.INVALID: EXIT_SYSTEM, RuleState.INCONCLUSIVE: EXIT_INCONCLUSIVE}

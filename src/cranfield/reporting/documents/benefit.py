@@ -185,6 +185,11 @@ def _ends(estimate: Estimate, text: Callable[[float | None], str]) -> str:
     return UNKNOWN if estimate.low is None else range_text(estimate, text)
 
 
+def _p_text(p: float | None) -> str:
+    text = format_p(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def _detectable(lift: float | None) -> str:
     """A lift of over 1 there cannot be."""
     return UNKNOWN if lift is None else "none" if lift > 1 else delta_text(lift)
@@ -232,7 +237,7 @@ def _all_tasks(result: BenefitResult) -> Section:
                     ("by the treatment alone", format_count(test.only_treatment)),
                     ("by the control alone", format_count(test.only_control)),
                     ("by neither", format_count(test.neither)),
-                    ("McNemar's exact test", f"p = {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
+                    ("McNemar's exact test", f"{_p_text(test.p)}, {n_of(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
                     ("smallest lift found with 80 % power", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),

@@ -30,8 +30,17 @@ if TYPE_CHECKING:
 CELLS_SHOWN = 20
 
 
-def experiment_plan_document(checked: CheckedPlan, powers: Sequence[StratumPower], spread: float) -> Document:
-    """A plan that can be run: its cells, what they can cost, and what its tasks can show."""
+def experiment_plan_document(
+    checked: CheckedPlan, digest: str, powers: Sequence[StratumPower], spread: float
+) -> Document:
+    """A plan that can be run: its cells, what they can cost, and what its tasks can show.
+
+    Args:
+        checked: the plan.
+        digest: of the plan, as its results will have it.
+        powers: what the tasks of each stratum can show.
+        spread: of the differences of tasks that `powers` assume.
+    """
     plan, cells = checked.plan, checked.cells
     headings = ("stratum", "tasks", "detectable lift")
     rows: list[tuple[Cell, ...]] = [(each.stratum, each.n_tasks, each.detectable) for each in powers]
@@ -46,7 +55,7 @@ def experiment_plan_document(checked: CheckedPlan, powers: Sequence[StratumPower
         title=f"Experiment {plan.name}",
         subtitle=("The plan has no problem.",),
         sections=(
-            Section("plan", "Plan", (_about_plan(checked), *notes)),
+            Section("plan", "Plan", (_about_plan(checked, digest), *notes)),
             Section("power", "What the tasks can show", (Table(columns, rows, "Strata", shown=None), Paragraph(text))),
             Section(
                 "order",
@@ -55,11 +64,11 @@ def experiment_plan_document(checked: CheckedPlan, powers: Sequence[StratumPower
             ),
         ),
         tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: _plan_payload(checked, powers),
+        payload=lambda: _plan_payload(checked, digest, powers),
     )
 
 
-def _about_plan(checked: CheckedPlan) -> KeyValues:
+def _about_plan(checked: CheckedPlan, digest: str) -> KeyValues:
     plan, cells = checked.plan, checked.cells
     tokens, money = checked.most
     about = (
@@ -67,7 +76,7 @@ def _about_plan(checked: CheckedPlan) -> KeyValues:
         ("cells", f"{len(cells)}: {len(checked.tasks.tasks)} tasks in 2 arms, {n_of(plan.seeds, 'seeds')} each"),
         *((str(role), arm.name) for role, arm in plan.arms.items()),
         ("commit", checked.commit or "none"),
-        ("digest of the plan", plan.digest),
+        ("digest of the plan", digest),
         ("digest of the order", order_digest(cells)),
         ("tokens, at most", "no limit" if tokens is None else f"{tokens:,}"),
         (f"money, at most ({plan.budget.prices.currency})", "not known" if money is None else f"{money:,.2f}"),
@@ -82,13 +91,13 @@ def _judge_limit(budget: BenefitBudget) -> str:
     return " and ".join(limits) or "no limit"
 
 
-def _plan_payload(checked: CheckedPlan, powers: Sequence[StratumPower]) -> dict[str, Any]:
+def _plan_payload(checked: CheckedPlan, digest: str, powers: Sequence[StratumPower]) -> dict[str, Any]:
     plan, cells = checked.plan, checked.cells
     tokens, money = checked.most
     return {
         "schema_version": 1,
         "plan": plan.name,
-        "digest": plan.digest,
+        "digest": digest,
         "order_digest": order_digest(cells),
         "commit": checked.commit,
         "labels_digest": checked.tasks.labels_digest,
