@@ -24,7 +24,6 @@ def score_command(run: ExperimentArgument) -> None:
     from cranfield.answers.judge import FAILURES_IN_A_ROW
     from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
-    from cranfield.numbers import format_count
     from cranfield.project.benefit_score import score_experiment
     from cranfield.words import n_of
 
@@ -34,14 +33,13 @@ def score_command(run: ExperimentArgument) -> None:
     except KeyboardInterrupt:
         typer.echo(f"Hint: `cranfield benefit score {run}` goes on", err=True)
         raise
-    parts = [f"scored {n_of(outcome.n_scored, 'cells', format_count)}; {format_count(outcome.n_cells)} have ended"]
+    number = "{:,}".format
+    parts = [f"scored {n_of(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
     parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
-    parts += (
-        [f"names of tools removed from {n_of(outcome.n_leaks, 'answers', format_count)}"] if outcome.n_leaks else []
-    )
-    parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', format_count)}"] if outcome.judge.tokens else []
+    parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers', number)}"] if outcome.n_leaks else []
+    parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
     unmeasured = outcome.judge.unmeasured
-    parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', format_count)}"] if unmeasured else []
+    parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
         known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
