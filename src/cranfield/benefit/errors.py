@@ -22,6 +22,7 @@ class CellError(StrEnum):
     BUDGET = "budget"
     NOT_RECORDED = "not_recorded"
     AUTHENTICATION = "authentication"
+    MODEL_MISSING = "model_missing"
     AGENT_MISSING = "agent_missing"
     CONTEXT_WINDOW = "context_window"
     RATE_LIMITED = "rate_limited"
@@ -110,6 +111,14 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         ),
     ),
     ErrorClass(
+        CellError.MODEL_MISSING,
+        "the server has no such model, or no models at this address",
+        Retry.AGAIN_IF_UP,
+        kinds=(FailureKind.REJECTED,),
+        statuses=(404,),
+        output=r"model_not_found",
+    ),
+    ErrorClass(
         CellError.CONTEXT_WINDOW,
         "the conversation became longer than the model reads",
         Retry.SCORED,
@@ -156,7 +165,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         ),
     ),
     ErrorClass(
-        CellError.PROTOCOL, "what came back is no answer of a model", Retry.AGAIN, kinds=(FailureKind.PROTOCOL,)
+        CellError.PROTOCOL, "what came back is no answer of a model", Retry.AGAIN_IF_UP, kinds=(FailureKind.PROTOCOL,)
     ),
     ErrorClass(CellError.TOOL_CHANGED, "a tool under test is another than before", Retry.STOP),
     ErrorClass(CellError.TOOL_LOST, "a tool under test ended in the middle", Retry.AGAIN),

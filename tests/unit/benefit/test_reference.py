@@ -167,6 +167,7 @@ def test_tokens_of_a_run_are_counted_once_each_and_unknown_ones_are_not_0(agents
         ),
         (failing(FailureKind.PROTOCOL), {}, CellEnd.INFRASTRUCTURE, CellError.PROTOCOL),
         (failing(FailureKind.REJECTED, 401), {}, CellEnd.INFRASTRUCTURE, CellError.AUTHENTICATION),
+        (failing(FailureKind.REJECTED, 404), {}, CellEnd.INFRASTRUCTURE, CellError.MODEL_MISSING),
     ],
 )
 def test_limits_and_failures_have_their_end_and_their_name(

@@ -148,6 +148,27 @@ def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monke
     assert "Hint: start the server of the model, then `cranfield benefit run --resume benefit-runs/" in ended.stderr
 
 
+def test_a_model_that_the_server_does_not_have_ends_the_run(
+    place: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def open_unknown(_: AgentSetup) -> AsyncIterator[Mapping[ArmRole, ScriptedAgent]]:
+        def unknown(role: ArmRole, *_: object) -> CellRun:
+            return run_of(role, CellEnd.INFRASTRUCTURE, error=CellError.MODEL_MISSING)
+
+        yield {role: ScriptedAgent(role, unknown) for role in ArmRole}
+
+    monkeypatch.setattr(agents, "open_external", open_unknown)
+    ended = call("run", write_plan(place))
+    assert ended.exit_code == 3
+    assert (
+        "stopped: model_missing: the server has no such model, or no models at this address (5 runs in a row)"
+        in ended.stderr
+    )
+    assert "Hint: with the right `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
+    assert ended.stderr.rstrip().endswith("with another model, begin another experiment.")
+
+
 def test_a_task_that_cannot_be_scored_is_refused_before_anything_is_written(place: Path, call: Call) -> None:
     write_tasks(place)
     (place / "tasks.json").write_text((place / "tasks.json").read_text().replace('"python"', '"klingon"'))

@@ -102,6 +102,10 @@ def _end(outcome: RunOutcome, path: Path) -> None:
             f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {path}` goes on with them.", err=True
         )
         raise typer.Exit(EXIT_INCONCLUSIVE)
+    if outcome.stopped == CellError.MODEL_MISSING:
+        hint = f"with the right `base_url`, `cranfield benefit run PLAN --resume {path}` goes on with them"
+        typer.echo(f"Hint: {hint}; with another model, begin another experiment.", err=True)
+        raise typer.Exit(EXIT_SYSTEM)
     start = "start the server of the model, then " if is_down else ""
     typer.echo(f"Hint: {start}`cranfield benefit run --resume {path}` goes on with them.", err=True)
     raise typer.Exit(EXIT_SYSTEM)
