@@ -45,12 +45,12 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
 
 
 def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
-    """Share of the cells that called a tool. Of a control with another index, its tool is how it searches."""
+    """Share of the cells in which a tool gave a result. Of a control with another index, its tool is how it searches."""
     plan, arm = evidence.plan, evidence.name(ArmRole.CONTROL)
     control = plan.arms[ArmRole.CONTROL]
     if not control.tools and not (plan.repo and control.native):
         return ()
-    share, floor = sum(cell.usage.n_tool_calls > 0 for cell in cells) / len(cells), plan.competence.search_use
+    share, floor = sum(cell.usage.has_result for cell in cells) / len(cells), plan.competence.search_use
     if share >= floor:
         return ()
     message = f"{arm} used its search tools in {share:.0%} of {n_of(len(cells), 'cells')}; the plan demands {floor:.0%}"

@@ -200,7 +200,7 @@ class Competence(Strict):
     success: _Share = 0.5
     """On tasks whose label says that they can be answered without the tool."""
     search_use: _Share = 0.8
-    """Share of its cells that called a native tool; not checked where the arm has none."""
+    """Share of its cells in which a tool to search or read gave a result; not checked where the arm has none."""
 
 
 class BenefitBudget(BudgetSettings):

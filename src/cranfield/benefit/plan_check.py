@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.agents.pydantic_ai_backend import split_model
-from cranfield.agents.settings import ModelSettings
+from cranfield.agents.settings import LimitSettings, ModelSettings
 from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
@@ -84,6 +84,7 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
     problems = [
         *_arm_problems(plan),
         *_agent_problems(plan.agent),
+        *_limit_problems(plan),
         *_tool_problems(plan, folder),
         *_budget_problems(plan),
         *_judge_budget_problems(plan),
@@ -167,6 +168,20 @@ def _agent_problems(agent: Agent) -> Iterator[Problem]:
         yield Problem("the reference agent needs a model", path="agent.model")
     if agent.kind == "reference" and (agent.command or agent.usage):
         yield Problem("the reference agent has no command", path="agent.command", expected="kind: command")
+
+
+def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
+    """Limits that nothing would keep."""
+    models = {
+        "agent.model": (plan.agent.model, "write them as `limits` of the plan: those of a cell"),
+        "success.judge": (
+            plan.success.judge,
+            "a judge answers in single requests; `budget.judge_tokens` limits them all",
+        ),
+    }
+    for where, (model, hint) in models.items():
+        if model is not None and model.limits != LimitSettings():
+            yield Problem("no limits of this model are kept", path=f"{where}.limits", expected="no `limits`", hint=hint)
 
 
 def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:

@@ -81,6 +81,11 @@ class CellUsage(Strict):
         """Of all tools."""
         return sum(count.ok + count.error for count in self.tool_calls.values())
 
+    @property
+    def has_result(self) -> bool:
+        """Whether a call of a tool gave a result that is no error."""
+        return any(count.ok for count in self.tool_calls.values())
+
 
 class Delivery(Strict):
     """What became of the tools under test in a run: of an arm that has some."""

@@ -21,6 +21,7 @@ def found(
     *,
     answerable: Any = True,
     calls: tuple[int, ...] = (1,),
+    errors: int = 0,
     called: int | None = None,
     **plan: Any,
 ) -> list[tuple[ValidityKind, bool, str]]:
@@ -39,7 +40,8 @@ def found(
         for seed, success in enumerate(seeds):
             key = CellKey(task_id=f"q{task}", arm=ArmRole.CONTROL, seed=seed)
             n = calls[position % len(calls)]
-            usage = CellUsage(wall_s=1.0, tool_calls={"search": ToolCount(ok=n)} if n else {})
+            counts = {"search": ToolCount(ok=n, error=errors)} if n or errors else {}
+            usage = CellUsage(wall_s=1.0, tool_calls=counts)
             delivery = None if called is None else Delivery(offered=True, called=called)
             record = CellRecord(
                 key=key,
@@ -90,6 +92,13 @@ def test_an_arm_that_does_not_use_its_search_tools_is_not_competent() -> None:
     assert (kind, is_void) == (INCOMPETENT, True)
     assert "used its search tools in 60% of 5 cells; the plan demands 80%" in message
     assert found(cells, calls=(0,), competence={"search_use": 0.0}) == []
+
+
+def test_calls_that_failed_are_no_search() -> None:
+    """Those of tools that do not exist are among them."""
+    assert found([[True]], calls=(1,), errors=3) == []
+    ((kind, is_void, _),) = found([[True]], calls=(0,), errors=3)
+    assert (kind, is_void) == (INCOMPETENT, True)
 
 
 def test_a_control_with_another_index_searches_by_its_tool() -> None:

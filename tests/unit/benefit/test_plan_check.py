@@ -209,6 +209,18 @@ def test_a_budget_has_a_limit_for_the_judge_and_its_price(tmp_path: Path) -> Non
     assert places({"tokens": LIMIT}, judge | {"by": "structure"}) == []  # no judge is asked
 
 
+def test_limits_that_nothing_keeps_are_refused(tmp_path: Path) -> None:
+    limits = {"turns": 3}
+    agent = {"kind": "reference", "model": MODEL | {"limits": limits}}
+    success = {"by": "code", "judge": {"model": "test:judge", "limits": limits}}
+    write_tasks(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        check_plan(plan(agent=agent, success=success, repo=""), tmp_path)
+    hints = {problem.path: problem.hint or "" for problem in caught.value.problems}
+    assert "`limits` of the plan" in hints["agent.model.limits"]
+    assert "`budget.judge_tokens`" in hints["success.judge.limits"]
+
+
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
     write_tasks(tmp_path)
     with pytest.raises(ConfigError, match="does not allow a single cell"):
