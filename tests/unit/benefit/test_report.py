@@ -25,6 +25,8 @@ from cranfield.project.benefit_history import read_results
 from cranfield.project.benefit_report import loss_transcripts
 from cranfield.project.benefit_score import publish
 from cranfield.reporting import render
+from cranfield.reporting.charts.benefit import recall_by_turn
+from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
@@ -332,3 +334,15 @@ def test_history_command(found: BenefitResult, tmp_path: Path) -> None:
     none = CliRunner().invoke(command_line(*words[:2]), words)
     assert none.exit_code == 2
     assert "no result of an experiment" in none.output
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_axis_of_turns_has_whole_turns_and_both_lines_end_at_the_last(screen: Screen) -> None:
+    for most in (1, 2, 3, 40):
+        spec = recall_by_turn({"with": (0.5,), "without": tuple(0.01 * turn for turn in range(most))}, screen)
+        ticks = spec["layer"][0]["encoding"]["x"]["axis"]["values"]
+        assert ticks[0] == 1
+        assert all(isinstance(tick, int) for tick in ticks)
+        assert len(ticks) <= screen.ticks
+        ends = {each["arm"]: (each["turn"], each["recall"]) for each in spec["data"]["values"]}
+        assert ends == {"with": (most, 0.5), "without": (most, 0.01 * (most - 1))}

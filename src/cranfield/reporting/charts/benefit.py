@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 from cranfield.numbers import format_percent
 from cranfield.reporting.charts.spec import BETTER, SAME, Rule, Screen, Spec, as_is, frame_of, spec_of, tip_of
@@ -14,7 +15,7 @@ COLOURS = (BETTER, SAME)
 
 
 def recall_by_turn(arms: Mapping[str, Sequence[float]], screen: Screen) -> Spec:
-    """Recall of gold lines after each turn, a line an arm; the first arm is the treatment."""
+    """Recall of gold lines after each turn, a line an arm to the last turn of both; the first arm is the treatment."""
     most = max(map(len, arms.values()))
     values = [
         {
@@ -25,9 +26,9 @@ def recall_by_turn(arms: Mapping[str, Sequence[float]], screen: Screen) -> Spec:
             "tip": tip_of(f"{arm}, after turn {turn}: {format_percent(recall)}"),
         }
         for (arm, recalls), colour in zip(arms.items(), COLOURS, strict=False)
-        for turn, recall in enumerate(recalls, start=1)
+        for turn, recall in enumerate((*recalls, *[recalls[-1]] * (most - len(recalls))) if recalls else (), start=1)
     ]
-    across = {"title": "turn", "tickCount": min(screen.ticks, most), "format": "d", "tickMinStep": 1}
+    across = {"title": "turn", "values": list(range(1, most + 1, ceil(most / screen.ticks))), "format": "d"}
     x: Rule = {"field": "turn", "type": "quantitative", "axis": across, "scale": {"domain": [1, max(2, most)]}}
     up = {"title": "gold lines read", "tickCount": min(screen.ticks, 5), "format": ".0%"}
     y: Rule = {"field": "recall", "type": "quantitative", "axis": up, "scale": {"domain": [0, 1], "nice": False}}

@@ -17,6 +17,7 @@ from cranfield.numbers import (
     format_effect,
     format_percent,
     format_points,
+    format_statistic,
 )
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS
@@ -195,9 +196,15 @@ def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
     return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
 
+def _variance_text(variance: float | None) -> str:
+    """That of tokens is a large number."""
+    return format_statistic(variance) if variance is None or variance < 10_000 else f"{variance:,.0f}"
+
+
 def _variance(result: BenefitResult) -> Section:
     rows: list[tuple[Cell, ...]] = [
-        (each.quantity, each.between_tasks, each.within_tasks, each.icc, each.advice) for each in result.variance
+        (each.quantity, *map(_variance_text, (each.between_tasks, each.within_tasks)), each.icc, each.advice)
+        for each in result.variance
     ]
     columns = (
         *(Column("quantity"), Column("between tasks", "statistic"), Column("between seeds of a task", "statistic")),
