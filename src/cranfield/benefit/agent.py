@@ -37,7 +37,7 @@ class CellRun:
     """Places in fields of the answer; None: it has none, and they are read from its text."""
     files: Mapping[str, str] = field(default_factory=dict)
     delivery: Delivery | None = None
-    reads: tuple[ReadLines, ...] = ()
+    reads: tuple[ReadLines, ...] | None = ()
     models: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.benefit.tasks import TaskSet
-from cranfield.benefit.validity import Evidence
+from cranfield.benefit.validity import CALLS_HINT, Evidence
 from cranfield.words import n_of
 
 
@@ -45,13 +45,20 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
 
 
 def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
-    """Share of the cells in which a tool gave a result. Of a control with another index, its tool is how it searches."""
+    """Share of the cells in which a tool gave a result, of those whose calls are known.
+
+    Of a control with another index, its tool is how it searches.
+    """
     plan, arm = evidence.plan, evidence.name(ArmRole.CONTROL)
     control = plan.arms[ArmRole.CONTROL]
     if not control.tools and not (plan.repo and control.native):
         return ()
-    share, floor = sum(cell.usage.has_result for cell in cells) / len(cells), plan.competence.search_use
+    known, floor = [used for cell in cells if (used := cell.usage.has_result) is not None], plan.competence.search_use
+    share = sum(known) / len(known) if known else floor
     if share >= floor:
-        return ()
-    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(cells), 'cells')}; the plan demands {floor:.0%}"
+        if len(known) == len(cells) or not floor:
+            return ()
+        message = f"tool calls are not known of {len(cells) - len(known)} of {n_of(len(cells), 'cells')} of {arm}: nothing shows that it used its search tools there ({CALLS_HINT})"
+        return (Validity(kind=ValidityKind.COMPETENCE_UNKNOWN, is_void=False, message=message),)
+    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(known), 'cells')}; the plan demands {floor:.0%}"
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)

@@ -146,29 +146,31 @@ def schema_estimate(tools: Sequence[Tool]) -> int:
 def run_delivery(
     expected: Collection[str],
     offered: Collection[str],
-    calls: Sequence[tuple[str, bool, str]],
+    calls: Sequence[tuple[str, bool, str]] | None,
     *,
     instructions: str = "",
     tax: SchemaTax | None = None,
+    has_texts: bool = True,
 ) -> Delivery:
     """What became of the tools under test in a run.
 
     Args:
         expected: names of the tools under test, as the agent has them.
         offered: names of all tools of the first request; none: no request was sent.
-        calls: of all tools: name, whether the result is an error, and its text.
+        calls: of all tools: name, whether the result is an error, and its text; None: not known.
         instructions: how to use the tools, as the agent has them.
         tax: of the schemas.
+        has_texts: the texts of the results are known.
     """
     missing = sorted(set(expected) - set(offered))
-    own = [(is_error, text) for name, is_error, text in calls if name in set(expected)]
+    own = [(is_error, text) for name, is_error, text in calls or () if name in set(expected)]
     return Delivery(
         offered=not missing,
         missing=tuple(missing),
-        called=len(own),
-        answered=sum(not is_error for is_error, _ in own),
+        called=None if calls is None else len(own),
+        answered=None if calls is None else sum(not is_error for is_error, _ in own),
         instructions_tokens=estimated_tokens(instructions),
         schema_tokens=None if tax is None else tax.measured,
         schema_tokens_estimated=None if tax is None else tax.estimated,
-        payload_tokens=sum(estimated_tokens(text) for _, text in own),
+        payload_tokens=sum(estimated_tokens(text) for _, text in own) if has_texts and calls is not None else None,
     )

@@ -123,7 +123,8 @@ class OutputPaths(Strict):
     offered: str = ""
     """Names of the tools that the model was offered: `mcp__SERVER__TOOL`, or `SERVER__TOOL`."""
     tool_calls: str = ""
-    """Objects with `name` and `ok`, and `arguments` and `result` where they are known."""
+    """Objects with `name` and `ok`, and `arguments` and `result` where they are known; without `result` it is not known what
+    the agent read."""
 
 
 class Agent(Strict):
@@ -142,6 +143,13 @@ class Agent(Strict):
     env: Mapping[str, str] = {}
     network: Literal["inherit", "none"] = "inherit"
     """`none`: in a network namespace of its own, refused where the system does not allow one."""
+
+    @property
+    def reports_calls(self) -> bool:
+        """Whether its tool calls can be known."""
+        return self.kind != "command" or bool(
+            self.usage.tool_calls if isinstance(self.usage, OutputPaths) else self.usage
+        )
 
 
 class SuccessBy(StrEnum):

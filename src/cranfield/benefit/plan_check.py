@@ -182,6 +182,9 @@ def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
     for where, (model, hint) in models.items():
         if model is not None and model.limits != LimitSettings():
             yield Problem("no limits of this model are kept", path=f"{where}.limits", expected="no `limits`", hint=hint)
+    if not plan.agent.reports_calls and plan.limits.tool_calls != LimitSettings().tool_calls:
+        hint = "give their place as `agent.usage.tool_calls`, or leave the limit out"
+        yield Problem("nothing counts the tool calls of this agent", path="limits.tool_calls", hint=hint)
 
 
 def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
@@ -310,6 +313,8 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     model = plan.agent.model
     if model is not None and model.temperature is None:
         yield "No temperature is set: that of the provider applies."
+    if not plan.agent.reports_calls:
+        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
     unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
     if unlimited:
         yield f"A cell has no limit of {and_list(unlimited)}."

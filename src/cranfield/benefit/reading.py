@@ -20,29 +20,31 @@ class CellReading:
     """What one cell read."""
 
     recall: float | None
-    """Of the gold lines; None: there are none."""
+    """Of the gold lines; None: there are none, or what was read is not known."""
     by_turn: tuple[float, ...]
     """After turn 1, 2, ...; empty where there are no gold lines."""
     used: float | None
     """Share of the gold spans of which a line was read and that the answer names."""
-    lines: int
+    lines: int | None
     """Of all files, each line once."""
 
 
 def cell_reading(
-    reads: Sequence[ReadLines], gold: Sequence[Lines], named: Named | None, n_turns: int, rules: MatchingRules
+    reads: Sequence[ReadLines] | None, gold: Sequence[Lines], named: Named | None, n_turns: int, rules: MatchingRules
 ) -> CellReading:
     """What a cell read of the gold lines.
 
     An answer names a span where it names lines that overlap it; or its file, where it names no lines of that file.
 
     Args:
-        reads: lines that tools showed.
+        reads: lines that tools showed; None: not known, and nothing is known of the reading.
         gold: spans that a complete answer rests on; lines of overlapping spans count once.
         named: places that the answer names; None: not known, and nothing is known of what was used.
         n_turns: of the cell.
         rules: how paths are compared.
     """
+    if reads is None:
+        return CellReading(None, (), None, None)
     shown = [(path_of(read.path, rules), read) for read in reads]
     n_lines = sum(
         _n_covered((read.start, read.end) for path, read in shown if path == each) for each in {p for p, _ in shown}

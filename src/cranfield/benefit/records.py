@@ -70,32 +70,34 @@ class CellUsage(Strict):
     unmeasured: _Count = 0
     """Requests that may have used tokens and did not report them; tokens are None then."""
     turns: _Count | None = None
-    tool_calls: Mapping[str, ToolCount] = {}
+    tool_calls: Mapping[str, ToolCount] | None = {}
     wall_s: Annotated[float, Field(ge=0)]
     model_s: Annotated[float, Field(ge=0)] | None = None
     """Of `wall_s`, the time in requests."""
     money: Annotated[float, Field(ge=0)] | None = None
 
     @property
-    def n_tool_calls(self) -> int:
+    def n_tool_calls(self) -> int | None:
         """Of all tools."""
+        if self.tool_calls is None:
+            return None
         return sum(count.ok + count.error for count in self.tool_calls.values())
 
     @property
-    def has_result(self) -> bool:
+    def has_result(self) -> bool | None:
         """Whether a call of a tool gave a result that is no error."""
-        return any(count.ok for count in self.tool_calls.values())
+        return None if self.tool_calls is None else any(count.ok for count in self.tool_calls.values())
 
 
 class Delivery(Strict):
-    """What became of the tools under test in a run: of an arm that has some."""
+    """What became of the tools under test in a run: of an arm that has some. None: not known, which is not 0."""
 
     offered: bool
     """Every tool of every server was in the first request."""
     missing: tuple[str, ...] = ()
     """Tools that were not."""
-    called: _Count = 0
-    answered: _Count = 0
+    called: _Count | None = 0
+    answered: _Count | None = 0
     """Calls with a result that is no error."""
     instructions_tokens: _Count | None = None
     """Estimated."""
@@ -154,7 +156,8 @@ class CellRecord(Strict):
     usage: CellUsage
     delivery: Delivery | None = None
     """None: the arm has no tool under test."""
-    reads: tuple[ReadLines, ...] = ()
+    reads: tuple[ReadLines, ...] | None = ()
+    """None: not known, as the results of tools are not."""
     models: tuple[str, ...] = ()
     """Names by which the provider reported the model."""
     versions: Mapping[str, str] = {}
@@ -229,7 +232,7 @@ class ScoreRecord(Strict):
     findings: tuple[Mapping[str, Any], ...] = ()
     """Of the checks: file, line, symbol, message."""
     gold_recall: float | None = None
-    """Share of the lines of the gold spans among what was read; None: there are none."""
+    """Share of the lines of the gold spans among what was read; None: there are none, or what was read is not known."""
     recall_by_turn: tuple[float, ...] = ()
     gold_used: float | None = None
     """Share of the gold spans that were read and that the answer names."""

@@ -80,7 +80,7 @@ def redaction_of(
     for server in plan.tools.values():
         others |= {*server.tools, *_words_of_command(server.command), *_words_of_host(server.url)}
     others |= {tool for record in records for tool in record.tools}
-    others |= {_own_name(tool) for cell in cells for tool in cell.usage.tool_calls} - set(NATIVE)
+    others |= {_own_name(tool) for cell in cells for tool in cell.usage.tool_calls or ()} - set(NATIVE)
     treatment, control = (frozenset[str](plan.arms[role].native) for role in ArmRole)
     others |= treatment ^ control
     patterns = {name: _anywhere(name) for name in sorted(products) if name.lower() not in GENERIC}

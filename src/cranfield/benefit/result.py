@@ -164,6 +164,7 @@ class ValidityKind(StrEnum):
     TOOL_NOT_DELIVERED = "tool_not_delivered"
     TOOL_NOT_ANSWERED = "tool_not_answered"
     TOOL_NEVER_CALLED = "tool_never_called"
+    CALLS_UNKNOWN = "tool_calls_unknown"
     INCOMPLETE = "incomplete"
     INFRASTRUCTURE_DIFFERS = "infrastructure_differs"
     COMMIT_DIFFERS = "commit_differs"
@@ -190,7 +191,7 @@ class Reading(Strict):
     """What one arm read of the gold lines: means over tasks of means over seeds."""
 
     n_tasks: int
-    """With gold lines."""
+    """With gold lines, and with a run of which it is known what was read."""
     gold_recall: float | None
     """Explored: share of the gold lines among what was read."""
     gold_used: float | None

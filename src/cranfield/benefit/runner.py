@@ -188,7 +188,7 @@ class _Runner:
             return run
         if isinstance(run, CranfieldError) or not isinstance(run, Exception):
             raise run
-        usage = CellUsage(wall_s=time.monotonic() - started, unmeasured=1)
+        usage = CellUsage(wall_s=time.monotonic() - started, unmeasured=1, tool_calls=None)
         message = f"{type(run).__name__}: {run}"
         return CellRun(CellEnd.INFRASTRUCTURE, usage, {}, error=CellError.AGENT_CRASHED, message=message)
 

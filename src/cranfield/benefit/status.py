@@ -30,9 +30,9 @@ class ArmStatus:
     """Of all runs; None: those of some are not known."""
     money: float | None
     offered: int
-    called: int
-    answered: int
-    """Cells in which the tools under test were offered, were called, and gave a result without an error."""
+    called: int | None
+    answered: int | None
+    """Cells in which the tools under test were offered, were called, and gave a result without an error; None: not known of all."""
 
     @property
     def n_scored(self) -> int:
@@ -92,8 +92,8 @@ def _arm(plan: BenefitPlan, role: ArmRole, order: Sequence[CellKey], records: Se
         _sum([record.usage.total for record in own]),
         _sum([record.usage.money for record in own]),
         sum(delivery.offered for delivery in delivered),
-        sum(delivery.called > 0 for delivery in delivered),
-        sum(delivery.answered > 0 for delivery in delivered),
+        _sum([None if each.called is None else each.called > 0 for each in delivered]) if delivered else 0,
+        _sum([None if each.answered is None else each.answered > 0 for each in delivered]) if delivered else 0,
     )
 
 

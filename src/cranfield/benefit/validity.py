@@ -10,6 +10,7 @@
 | `tool_not_delivered` | over 10 % of the cells of an arm |
 | `tool_not_answered` | over half of the cells that called it |
 | `tool_never_called` | no: the lift is that of offering it |
+| `tool_calls_unknown` | no: the lift is that of offering it |
 | `incomplete` | under half of the pairs |
 | `infrastructure_differs` | yes: one arm lost over 5 % of its cells more than the other |
 | `model_differs`, `agent_differs` | between the arms: yes; over time: no |
@@ -38,6 +39,7 @@ FEWEST_PAIRS = 0.5
 MOST_UNDECIDED = 0.1
 MOST_LOST_MORE = 0.05
 SAME_ANSWERS = 0.5
+CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
 _COMMIT = "commit"
 
 
@@ -140,7 +142,11 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
             is_void = without > MOST_UNDELIVERED * n
             yield Validity(kind=ValidityKind.TOOL_NOT_DELIVERED, is_void=is_void, message=message)
         calling = [cell.delivery for cell in cells if cell.delivery is not None and cell.delivery.called]
-        if not calling and without < len(cells):
+        blind = sum(cell.delivery is not None and cell.delivery.called is None for cell in cells)
+        if blind:
+            message = f"whether the tool was called is not known in {blind} of {n_of(len(cells), 'cells')} of {arm}, as tool calls are not reported: the lift is that of offering it ({CALLS_HINT})"
+            yield Validity(kind=ValidityKind.CALLS_UNKNOWN, is_void=False, message=message)
+        elif not calling and without < len(cells):
             message = f"no agent of {arm} called the tool: the lift is that of offering it"
             yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
         silent = sum(not delivery.answered for delivery in calling)

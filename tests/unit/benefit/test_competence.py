@@ -22,6 +22,7 @@ def found(
     answerable: Any = True,
     calls: tuple[int, ...] = (1,),
     errors: int = 0,
+    is_reported: bool = True,
     called: int | None = None,
     **plan: Any,
 ) -> list[tuple[ValidityKind, bool, str]]:
@@ -41,7 +42,7 @@ def found(
             key = CellKey(task_id=f"q{task}", arm=ArmRole.CONTROL, seed=seed)
             n = calls[position % len(calls)]
             counts = {"search": ToolCount(ok=n, error=errors)} if n or errors else {}
-            usage = CellUsage(wall_s=1.0, tool_calls=counts)
+            usage = CellUsage(wall_s=1.0, tool_calls=counts if is_reported or n else None)
             delivery = None if called is None else Delivery(offered=True, called=called)
             record = CellRecord(
                 key=key,
@@ -99,6 +100,18 @@ def test_calls_that_failed_are_no_search() -> None:
     assert found([[True]], calls=(1,), errors=3) == []
     ((kind, is_void, _),) = found([[True]], calls=(0,), errors=3)
     assert (kind, is_void) == (INCOMPETENT, True)
+
+
+def test_calls_that_are_not_known_show_nothing() -> None:
+    cells: list[list[bool | None]] = [[True] * 4]
+    ((kind, is_void, message),) = found(cells, calls=(0,), is_reported=False)
+    assert (kind, is_void) == (UNKNOWN, False)
+    assert "tool calls are not known of 4 of 4 cells of control (plain)" in message
+    assert "`agent.usage.tool_calls`" in message
+    ((kind, _, message),) = found(cells, calls=(1, 0), is_reported=False)
+    assert kind is UNKNOWN
+    assert "of 2 of 4 cells" in message
+    assert found(cells, calls=(0,), is_reported=False, competence={"search_use": 0.0}) == []
 
 
 def test_a_control_with_another_index_searches_by_its_tool() -> None:

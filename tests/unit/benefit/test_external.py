@@ -21,7 +21,7 @@ from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader, as_toml
-from cranfield.benefit.external.command import PathsReader
+from cranfield.benefit.external.command import PathsReader, TextReader
 from cranfield.benefit.external.events import Events
 from cranfield.benefit.external.isolation import make_place
 from cranfield.benefit.external.network import network_problem
@@ -166,6 +166,21 @@ def test_the_output_of_any_command_is_read_by_paths(text: str) -> None:
     assert (events.answer, events.usage.total, events.models) == ("It is there.", 77, ["m-1"])
     assert (events.usage.cache_read, events.money, events.turns) == (None, None, 3)
     assert events.tool_counts == {"find": ToolCount(ok=1, error=1)}
+
+
+def test_calls_that_a_command_does_not_report_are_not_known() -> None:
+    """A list of no calls is a report of none; a path that finds nothing is no report."""
+
+    def of(calls: object, path: str = "calls") -> Events:
+        output = {"text": "It is there.", "calls": calls}
+        found: Events = read(PathsReader(OutputPaths(answer="text", tool_calls=path)), output)
+        return found
+
+    assert of([]).tool_counts == {}
+    assert [of([], path).tool_counts for path in ("", "cals")] == [None, None]
+    assert [of(calls).tool_counts for calls in (None, "two", [{"name": "find", "ok": True}, 3])] == [None] * 3
+    assert read(TextReader(), "It is there.").tool_counts is None
+    assert [of([{"name": "find", "ok": True, **more}]).has_results for more in ({}, {"result": ""})] == [False, True]
 
 
 ANTHROPIC = (
@@ -370,6 +385,37 @@ def test_any_command_is_an_agent(model: ModelServer, code_search: Callable[..., 
     cell, _ = run(plan_of("", {}, agent=plain), "hello")
     assert (cell.end, cell.answer) == (CellEnd.ANSWERED, "so it is")
     assert (cell.usage.total, cell.usage.unmeasured, cell.usage.turns, cell.usage.money) == (None, 1, None, None)
+    assert (cell.usage.tool_calls, cell.usage.n_tool_calls, cell.reads) == (None, None, None)
+
+
+REPORTS = """
+import json
+calls = [{"name": "mcp__code__find_code", "ok": True, "arguments": {}, "result": "store.py: rows"}] * 2
+print(json.dumps({"text": "so it is", "offered": ["mcp__code__find_code", "mcp__code__index_status"], "calls": calls}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "most", "end", "called", "payload"),
+    [
+        ("calls", 2, CellEnd.ANSWERED, 2, 8),
+        ("calls", 1, CellEnd.TOOL_CALLS, 2, 8),  # all calls are read at the end
+        ("calls[].{name: name, ok: ok}", 2, CellEnd.ANSWERED, 2, None),
+        ("", 1, CellEnd.ANSWERED, None, None),
+    ],
+)
+def test_what_a_command_does_not_report_of_its_calls_is_missing(
+    code_search: Callable[..., ToolServer], path: str, most: int, end: CellEnd, called: int | None, payload: int | None
+) -> None:
+    usage = {"answer": "text", "offered": "offered", "tool_calls": path}
+    command = (*PYTHON, "-c", REPORTS, "{prompt}", "{mcp_config}")
+    agent = {"kind": "command", "command": command, "model": None, "usage": usage}
+    plan = plan_of("", {"code": code_search()}, agent=agent, limits={"tool_calls": most})
+    cell, _ = run(plan, "hello", role=TREATMENT)
+    assert cell.delivery is not None
+    assert (cell.end, cell.usage.n_tool_calls) == (end, called), cell.message
+    assert (cell.delivery.called, cell.delivery.answered, cell.delivery.payload_tokens) == (called, called, payload)
+    assert (cell.reads is None) == (payload is None)
 
 
 def test_without_a_network_only_the_model_is_reached_or_the_plan_is_refused(model: ModelServer) -> None:

@@ -221,6 +221,20 @@ def test_limits_that_nothing_keeps_are_refused(tmp_path: Path) -> None:
     assert "`budget.judge_tokens`" in hints["success.judge.limits"]
 
 
+def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
+    write_tasks(tmp_path)
+    for usage, is_known in (("", False), ({"answer": "a"}, False), ({"answer": "a", "tool_calls": "c"}, True)):
+        agent = {"kind": "command", "command": ["agent", "{prompt}"], "usage": usage}
+        notes = check_plan(plan(agent=agent), tmp_path).notes
+        assert any("Tool calls of the agent are not known" in note for note in notes) is not is_known
+        limited = plan(agent=agent, limits={"tokens": LIMIT, "tool_calls": 9})
+        if is_known:
+            assert check_plan(limited, tmp_path)
+        else:
+            with pytest.raises(ConfigError, match=r"limits\.tool_calls"):
+                check_plan(limited, tmp_path)
+
+
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
     write_tasks(tmp_path)
     with pytest.raises(ConfigError, match="does not allow a single cell"):

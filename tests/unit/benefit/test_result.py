@@ -22,6 +22,7 @@ from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, V
 from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
+from cranfield.benefit.status import status_of
 from cranfield.benefit.validity import Evidence, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
@@ -215,6 +216,27 @@ def test_a_result_needs_cells_and_their_scores(tmp_path: Path) -> None:
         result_of(experiment(tmp_path))
 
 
+def test_calls_that_are_not_known_are_missing_and_not_zero(tmp_path: Path) -> None:
+    unknown = {"offered": True, "called": None, "answered": None}
+
+    def change(record: dict[str, Any]) -> dict[str, Any]:
+        usage = record["usage"] | {"tool_calls": None}
+        return record | {"usage": usage, "reads": None, "delivery": unknown if record["delivery"] else None}
+
+    path = experiment(tmp_path, change=change)
+    found = result(path)
+    assert kinds(found) == {(ValidityKind.CALLS_UNKNOWN, False), (ValidityKind.COMPETENCE_UNKNOWN, False)}
+    whole = found.strata[-1]
+    treatment = whole.arms[ArmRole.TREATMENT]
+    assert (treatment.tool_calls, treatment.called, treatment.answered, treatment.offered) == (None, None, None, 1)
+    assert (whole.tool_calls.n, whole.tool_calls.value) == (0, None)
+    assert whole.per_protocol_lift is not None
+    assert whole.per_protocol_lift.n == 0
+    assert {reading.gold_recall for reading in found.reading.values()} == {None}
+    assert {row.tool_calls for task in found.tasks for rows in task.arms.values() for row in rows} == {None}
+    assert [arm.called for arm in status_of(ExperimentFolder.open(path)).arms] == [None, 0]
+
+
 def test_an_answer_that_names_the_tool_is_a_caveat(tmp_path: Path) -> None:
     def leak(record: dict[str, Any]) -> dict[str, Any]:
         name = "By acme_search: " if record["key"]["arm"] == "treatment" else ""
@@ -281,6 +303,10 @@ CASES = [
     Case(ValidityKind.TOOL_NOT_DELIVERED, True, lambda r: {**lost("treatment", 2)(r), "error": "tool_not_started"}),
     Case(ValidityKind.TOOL_NOT_DELIVERED, False, lambda r: {**r, "delivery": _NO_TOOL} if r["key"] == _ONE else r),
     Case(ValidityKind.TOOL_NEVER_CALLED, False, of_arm("treatment", delivery={"offered": True})),
+    Case(
+        *(ValidityKind.CALLS_UNKNOWN, False),
+        of_arm("treatment", 1, delivery={"offered": True, "called": None, "answered": None, "payload_tokens": None}),
+    ),
     Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery={"offered": True, "called": 2})),
     Case(ValidityKind.TOOL_NOT_ANSWERED, False, of_arm("treatment", 2, delivery={"offered": True, "called": 2})),
     Case(ValidityKind.INCOMPLETE, False, lambda record: None if record["key"]["task_id"] == "q1" else record),

@@ -31,8 +31,8 @@ def arm_means(tasks: Sequence[Task], role: ArmRole) -> ArmMeans:
         n_unscored=sum(each.success is None for each in scored),
         n_infrastructure=len(cells) - len(scored),
         offered=mean_of_known(each.offered for each in delivered),
-        called=mean_of_known(each.called > 0 for each in delivered),
-        answered=mean_of_known(each.answered > 0 for each in delivered),
+        called=mean_of_known(None if each.called is None else each.called > 0 for each in delivered),
+        answered=mean_of_known(None if each.answered is None else each.answered > 0 for each in delivered),
         tokens_per_success=_tokens_per_success(tasks, role),
     )
 

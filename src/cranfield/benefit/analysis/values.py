@@ -22,7 +22,7 @@ class Quantity(StrEnum):
     HIGHEST_SUCCESS = "highest_success"
     """Bounds of `success`: what it is if every undecided cell failed, or succeeded."""
     SUCCESS_WHERE_CALLED = "success_where_called"
-    """Of the cells whose tool under test was called; of all cells in an arm without one."""
+    """Of the cells whose tool under test was called, as far as that is known; of all cells in an arm without one."""
     TOKENS = "tokens"
     WEIGHTED_TOKENS = "weighted_tokens"
     TOKENS_OF_SUCCESSES = "tokens_of_successes"

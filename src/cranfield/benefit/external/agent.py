@@ -162,7 +162,12 @@ class ExternalAgent:
             await child.end()
             watched.stderr = bytes(child.stderr).decode("utf-8", "replace")
         launch.reader.end()
+        if watched.stopped is None and self._is_over(launch.reader):  # the calls may all be read at the end
+            watched.stopped = CellEnd.TOOL_CALLS
         return watched
+
+    def _is_over(self, reader: Reader) -> bool:
+        return len(reader.events.calls) > self.plan.limits.tool_calls
 
     def _environment(self, place: Place, launch: Launch) -> dict[str, str]:
         return place.environment | dict(self.env) | dict(launch.env)
@@ -175,7 +180,7 @@ class ExternalAgent:
             if size > _MOST_OUTPUT:
                 raise TooMuchOutputError
             reader.line(text)
-            if len(reader.events.calls) > self.plan.limits.tool_calls:
+            if self._is_over(reader):
                 watched.stopped = CellEnd.TOOL_CALLS
                 return
 
@@ -199,7 +204,7 @@ class ExternalAgent:
             files={name: redact(text) for name, text in files.items()},
             usage=usage.model_copy(update={"money": self._money(usage, events, gateway)}),
             delivery=delivery,
-            reads=tuple(_reads(events, reads)),
+            reads=tuple(_reads(events, reads)) if events.has_calls and events.has_results else None,
             models=_models(events, gateway),
             versions={**self.versions, **({"agent": events.version} if events.version else {})},
             transcript=self.redactor.redact_value(fields | self._transcript(watched, launch.reader, gateway)),
@@ -211,12 +216,15 @@ class ExternalAgent:
             return None
         expected = {plain_name(tool_name(entry.name, tool)) for entry in self.servers for tool in entry.tools}
         offered = events.offered or frozenset() if gateway is None else gateway.offered
-        calls = [(plain_name(call.name), call.is_error is not False, call.text) for call in events.calls.values()]
+        calls = None
+        if events.has_calls:
+            calls = [(plain_name(call.name), call.is_error is not False, call.text) for call in events.calls.values()]
         tax = None
         if gateway is not None:
             tokens = sum(gateway.offered.get(name, 0) for name in expected)
             tax = SchemaTax(None, tokens, Usage(requests=0))
-        return run_delivery(expected, offered, calls, instructions=self.tool_instructions, tax=tax)
+        instructions, has_texts = self.tool_instructions, events.has_results
+        return run_delivery(expected, offered, calls, instructions=instructions, tax=tax, has_texts=has_texts)
 
     def _money(self, usage: CellUsage, events: Events, gateway: Gateway | None) -> float | None:
         """By the price list of the plan; else as the agent reports it, which is in USD."""

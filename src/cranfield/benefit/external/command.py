@@ -50,6 +50,7 @@ class TextReader(Reader):
         """The answer is whole."""
         self.events.answer = "\n".join(self.lines).strip()
         self.events.is_finished = True
+        self.events.has_calls = False
 
 
 class PathsReader(Reader):
@@ -76,7 +77,12 @@ class PathsReader(Reader):
             events.note_model(name)
         if isinstance(offered := found.get("offered"), list):
             events.offered = frozenset(plain_name(str(name)) for name in offered)
-        for number, call in enumerate(dicts_of(found.get("tool_calls"))):
+        given = found.get("tool_calls")
+        calls = dicts_of(given)
+        # A list of no calls says that there were none; anything else, such as a path that finds nothing, says nothing.
+        events.has_calls = isinstance(given, list) and len(calls) == len(given)
+        events.has_results = events.has_calls and all(call.get("result") is not None for call in calls)
+        for number, call in enumerate(calls if events.has_calls else ()):
             events.call(str(number), str(call.get("name")), call.get("arguments"))
             events.result(str(number), _spelled(call.get("result")), is_error=call.get("ok") is not True)
         events.turns = count_of(found.get("turns"))  # last: the turn of a call is its place

@@ -53,6 +53,10 @@ class Events:
     """The last that it reported."""
     calls: dict[str, ToolEvent] = field(default_factory=dict)
     """Id of a call to it."""
+    has_calls: bool = True
+    """It reports its calls; False: `calls` is empty, and they are not known."""
+    has_results: bool = True
+    """It reports the texts of their results."""
     usage: Usage | None = None
     """Of all requests."""
     turns: int | None = None
@@ -92,8 +96,10 @@ class Events:
         self.messages.append({"role": "tool", "text": text, "tool_call_id": id_, "tool_name": call.name})
 
     @property
-    def tool_counts(self) -> Mapping[str, ToolCount]:
-        """Calls by tool; one without a result failed."""
+    def tool_counts(self) -> Mapping[str, ToolCount] | None:
+        """Calls by tool; one without a result failed. None: not known."""
+        if not self.has_calls:
+            return None
         counts = {name: ToolCount() for name in sorted({call.name for call in self.calls.values()})}
         for call in self.calls.values():
             of = counts[call.name]

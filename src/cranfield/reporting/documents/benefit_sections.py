@@ -162,7 +162,11 @@ def _reading(result: BenefitResult) -> Section:
     title = "What the agents read"
     known = {role: result.reading[role] for role in ArmRole if role in result.reading}
     if not any(each.n_tasks for each in known.values()):
-        return Section("reading", title, (Paragraph("No task has gold lines: this cannot be measured."),))
+        return Section(
+            "reading",
+            title,
+            (Paragraph("No task has gold lines, or no agent reported what it read: this cannot be measured."),),
+        )
     rows: list[tuple[Cell, ...]] = [
         (
             f"{role.value}: {result.arms[role]}",
