@@ -92,6 +92,18 @@ def test_a_file_of_an_answer_lies_in_its_folder(tmp_path: Path, path: str):
         read(tmp_path, TASKS.replace("writes: [main.py]", f"writes: ['{path}']"))
 
 
+def test_a_list_whose_only_entry_does_not_fit_is_not_called_empty(tmp_path: Path):
+    one, wrong = TASKS.partition("- id: other")[0], ("prompt:", "promt:")
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, one.replace(*wrong))
+    assert [each.message for each in caught.value.problems] == [
+        "missing key 'prompt' in tasks[0]",
+        "unknown key 'promt'",
+    ]
+    with pytest.raises(ConfigError, match="tasks is empty"):
+        read(tmp_path, one.partition("\ntasks:")[0] + "\ntasks: []")
+
+
 def test_an_unknown_file_of_the_package_is_refused(tmp_path: Path):
     with pytest.raises(UnknownNameError, match="unknown file of coding tasks 'cobol'") as caught:
         load_coding_tasks("package:cobol", tmp_path)

@@ -136,11 +136,11 @@ def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
         earlier = found.setdefault((loc, finding.group), finding)
         if earlier is not finding:
             earlier.merge(finding)
-    return [f for f in found.values() if f.group != "value" or not _is_explained(f.loc, found)]
+    return [f for f in found.values() if f.group not in {"value", "empty"} or not _is_explained(f.loc, found)]
 
 
 def _is_explained(loc: Loc, found: Iterable[tuple[Loc, str]]) -> bool:
-    """True when a union's other branch complains of something inside: that branch is the one that was meant."""
+    """True when something inside is wrong: an entry that counts as absent, or what a union's meant branch has."""
     return any(len(other) > len(loc) and other[: len(loc)] == loc for other, _ in found)
 
 
