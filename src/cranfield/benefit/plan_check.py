@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,8 @@ ASSUMED_SPREAD = 0.5
 difficulty whose two results agree as often as a correlation of .5 makes them."""
 INSTRUCTIONS = "file:"
 """Begins instructions that stand in a file."""
+_PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+"""Its first argument that ends with `.py` is a script, unless an option stands before it."""
 
 
 @dataclass(frozen=True)
@@ -218,14 +221,18 @@ def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
 
 
 def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
-    """Programs of the tools of the arms that are not there, each as its server would be started."""
+    """Programs and Python scripts of the tools of the arms that are not there, each as its server would be started."""
     variables = {ENV + name: value for name, value in os.environ.items()}
     for name in sorted({name for arm in plan.arms.values() for name in arm.tools} & set(plan.tools)):
         server = plan.tools[name]
         path = fill_text(server.env.get("PATH", "{env.PATH}"), variables)
-        if server.command and shutil.which(next(iter(server_command(server)), ""), path=path) is None:
+        where, (program, script) = f"tools.{name}.command", [*server_command(server), "", ""][:2]
+        if server.command and shutil.which(program, path=path) is None:
             expected, got = "a program on the PATH, or its path from the working folder", shorten(server.command[0])
-            yield Problem("there is no such program", path=f"tools.{name}.command", expected=expected, got=got)
+            yield Problem("there is no such program", path=where, expected=expected, got=got)
+        elif _PYTHON.fullmatch(Path(program).name) and Path(script).suffix == ".py" and not Path(script).exists():
+            expected = "its path from the working folder, or an absolute one"
+            yield Problem("there is no such script", path=where, expected=expected, got=shorten(script))
 
 
 def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from tests.unit.benefit.scripted_cells import LIMIT, experiment, plan_of, write_
 from cranfield.benefit.experiment import create_experiment, execute, replace_plan
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan
-from cranfield.benefit.plan_check import check_plan, detectable_lifts
+from cranfield.benefit.plan_check import check_plan, detectable_lifts, machine_problems
 from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.tasks import Task, load_tasks
 from cranfield.errors import ConfigError, UsageError
@@ -233,6 +233,26 @@ def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
         else:
             with pytest.raises(ConfigError, match=r"limits\.tool_calls"):
                 check_plan(limited, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "n"),
+    [
+        (["{python}", "none.py"], 1),
+        (["python3", "deep/none.py", "--root", "."], 1),
+        (["{python}", "there.py", "none.py"], 0),
+        (["{python}", "-m", "server", "none.py"], 0),
+        (["{python}", "-c", "none.py"], 0),
+        (["env", "none.py"], 0),
+    ],
+)
+def test_a_script_that_is_not_there_is_found_before_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], n: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.py").write_text("")
+    found = machine_problems(plan(tools={"find": {"command": command}}))
+    assert sum(problem.message == "there is no such script" for problem in found) == n
 
 
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
