@@ -53,6 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for i in range(3)
     ]
     (tmp_path / "golden.json").write_text(json.dumps(records))
+    (tmp_path / "server.py").touch()  # of the tool of the plan
     return tmp_path
 
 
