@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from datetime import date
 from pathlib import Path
@@ -169,6 +170,14 @@ def golden(tmp_path: Path, repo: Path, name: str = "one", **options) -> tuple[As
     return assemble(run, repo, out, evidence, today=TODAY), out
 
 
+@pytest.fixture(scope="module")
+def first_version(tmp_path_factory: pytest.TempPathFactory, repo: Path) -> Path:
+    """A golden set of one version: copy it before you add to it."""
+    found, out = golden(tmp_path_factory.mktemp("first version"), repo)
+    assert found.is_golden, found.checked
+    return out
+
+
 @pytest.mark.parametrize(
     ("kept", "attrition", "cells"),
     [(60, True, True), (56, True, True), (55, False, True), (48, False, True), (47, False, False)],
@@ -305,8 +314,10 @@ def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
     assert not found[Criterion.SECOND_REVIEWER].is_met
 
 
-def test_the_next_version_adds_a_batch_and_names_models_that_were_exchanged(tmp_path: Path, repo: Path) -> None:
-    golden(tmp_path, repo)
+def test_the_next_version_adds_a_batch_and_names_models_that_were_exchanged(
+    tmp_path: Path, repo: Path, first_version: Path
+) -> None:
+    shutil.copytree(first_version, tmp_path / "golden")
     found, out = golden(tmp_path, repo, "two", first=N, models={**MODELS, "oracle": "test:other"})
     assert found.is_golden, found.checked
     assert [each.criterion for each in found.checked][-1] is Criterion.SIMILAR
@@ -319,8 +330,8 @@ def test_the_next_version_adds_a_batch_and_names_models_that_were_exchanged(tmp_
     assert testset.meta.previous == read_testset(out / "golden_v1.0.json").digest
 
 
-def test_a_version_before_that_is_no_longer_true_is_refused(tmp_path: Path, repo: Path) -> None:
-    golden(tmp_path, repo)
+def test_a_version_before_that_is_no_longer_true_is_refused(tmp_path: Path, repo: Path, first_version: Path) -> None:
+    shutil.copytree(first_version, tmp_path / "golden")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(repo), str(clone))
     (clone / "src/m3.py").write_text("\n\ndef load_3(path):\n    return path\n")
