@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,7 +71,7 @@ class StratumPower:
     """`task_type=locate, difficulty=easy`; `all`."""
     n_tasks: int
     detectable: float | None
-    """Lift of success that is found four times of five; None: too few tasks for a verdict."""
+    """Lift of success that is found four times of five; None: too few tasks for a verdict, or not even a lift of 1 is."""
 
 
 def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
@@ -126,23 +126,26 @@ def machine_problems(plan: BenefitPlan) -> list[Problem]:
 
 
 def detectable_lifts(plan: BenefitPlan, tasks: Sequence[Task]) -> list[StratumPower]:
-    """The smallest lift of success that each stratum can show, under `ASSUMED_SPREAD`: cells, margins, all tasks."""
+    """The smallest lift of success that each stratum can show, under `ASSUMED_SPREAD`: cells, margins, all tasks.
+
+    As in the verdict, alpha is divided by the number of tests of a kind: one of success and one of tokens in each stratum.
+    """
     from cranfield.stats.power import minimal_detectable_effect
 
     def label(task: Task, names: Iterable[str]) -> str:
         return ", ".join(f"{name}={task.strata.get(name, '')}" for name in names)
 
-    kinds = [plan.strata, *((name,) for name in plan.strata if len(plan.strata) > 1)]
-    counts = [Counter(label(task, names) for task in tasks) for names in kinds if names]
-    rows = [(stratum, n) for counter in counts for stratum, n in sorted(counter.items())]
-    return [
-        StratumPower(
-            stratum,
-            n,
-            minimal_detectable_effect(ASSUMED_SPREAD, n, plan.rule.alpha) if n >= plan.rule.min_tasks else None,
-        )
-        for stratum, n in [*rows, ("all", len(tasks))]
-    ]
+    def powers(counts: Mapping[str, int]) -> Iterator[StratumPower]:
+        n_tests = 2 * sum(n >= plan.rule.min_tasks for n in counts.values())
+        for stratum, n in counts.items():
+            found = None
+            if n >= plan.rule.min_tasks:
+                found = minimal_detectable_effect(ASSUMED_SPREAD, n, plan.rule.alpha / n_tests)
+            yield StratumPower(stratum, n, None if found is None or found > 1 else found)
+
+    families = [plan.strata, *((name,) for name in plan.strata if len(plan.strata) > 1)]
+    counts = [Counter(label(task, names) for task in tasks) for names in families if names]
+    return [row for each in (*counts, {"all": len(tasks)}) for row in powers(dict(sorted(each.items())))]
 
 
 def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.tasks import Task, load_tasks
 from cranfield.errors import ConfigError, UsageError
 from cranfield.model.label import Lines
+from cranfield.stats.power import minimal_detectable_effect
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs"]), min_size=1, max_size=8)
 MODEL = {"model": "test:one", "temperature": 0, "base_url": "http://127.0.0.1:1/v1"}
@@ -267,9 +268,21 @@ def test_strata_with_too_few_tasks_show_nothing(tmp_path: Path) -> None:
     rows = {row.stratum: row for row in detectable_lifts(plan(strata=["a", "b"]), tasks)}
     assert list(rows) == ["a=x, b=z", "a=y, b=z", "a=x", "a=y", "b=z", "all"]
     assert (rows["a=x"].n_tasks, rows["a=x"].detectable) == (4, None)
-    assert rows["all"].detectable == pytest.approx(
-        0.2646, abs=1e-4
-    )  # half of statsmodels' TTestPower().solve_power(nobs=30)
+    # Half of statsmodels' TTestPower().solve_power(nobs=30, alpha=0.05 / 2): success and tokens are tested.
+    assert rows["all"].detectable == pytest.approx(0.2943, abs=1e-4)
+
+
+def test_what_the_tasks_can_show_is_what_the_verdict_can_find(tmp_path: Path) -> None:
+    tasks = [Task(f"t{i}", "do", {"a": "xyz"[i % 3], "b": "uv"[i % 2]}) for i in range(60)]
+    rows = {row.stratum: row.detectable for row in detectable_lifts(plan(strata=["a", "b"]), tasks)}
+    # Both claims of all strata of one kind are adjusted together: 6 cells, then 3 values of a, then 2 of b, then all tasks.
+    for stratum, n, n_tests in (("a=x, b=u", 10, 12), ("a=x", 20, 6), ("b=u", 30, 4), ("all", 60, 2)):
+        assert rows[stratum] == minimal_detectable_effect(0.5, n, 0.05 / n_tests)
+    few = [Task(f"t{i}", "do", {"a": "x"}) for i in range(5)]
+    assert [row.detectable for row in detectable_lifts(plan(strata=["a"]), few)] == [
+        None,
+        None,
+    ]  # 1.025: over a lift of 1
 
 
 def test_only_what_no_cell_depends_on_may_change(tmp_path: Path) -> None:

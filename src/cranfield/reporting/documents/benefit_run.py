@@ -45,8 +45,9 @@ def experiment_plan_document(
     headings = ("stratum", "tasks", "detectable lift")
     rows: list[tuple[Cell, ...]] = [(each.stratum, each.n_tasks, each.detectable) for each in powers]
     text = (
-        f"Detectable: the lift of success that {plan.rule.min_tasks} or more tasks find four times of five, if the "
-        f"differences of tasks have a standard deviation of {spread:g}. Empty: fewer tasks, and no verdict."
+        "Detectable: the lift of success that is found four times of five, if the differences of tasks have a standard "
+        f"deviation of {spread:g}; alpha is divided by the number of tests, as in the verdict. Empty: fewer than "
+        f"{plan.rule.min_tasks} tasks, or too few for a lift of 1."
     )
     order: list[tuple[Cell, ...]] = [(place, str(key)) for place, key in enumerate(cells)]
     notes: tuple[Block, ...] = (Bullets(checked.notes),) if checked.notes else ()
