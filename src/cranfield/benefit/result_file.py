@@ -12,7 +12,8 @@ from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.versions import FileVersion, file_versions
 
-_NAME = "benefit"
+RESULT = "benefit"
+"""Begins their names."""
 
 
 def read_result(path: Path) -> BenefitResult:
@@ -37,11 +38,11 @@ def write_result(result: BenefitResult, folder: Path) -> Path:
     Raises:
         InputError: a result of the folder is damaged.
     """
-    known = {version: read_result(path) for version, path in file_versions(folder, _NAME).items()}
+    known = {version: read_result(path) for version, path in file_versions(folder, RESULT).items()}
     version = next((version for version, other in known.items() if other.run == result.run), None)
     if version is None:
         version = _next(result, known)
-    path = folder / version.file_name(_NAME)
+    path = folder / version.file_name(RESULT)
     record = result.model_copy(update={"version": str(version)}).model_dump(mode="json")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(path, [json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False) + "\n"])

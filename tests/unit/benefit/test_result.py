@@ -407,6 +407,27 @@ def test_a_void_result_is_marked_in_the_history(tmp_path: Path) -> None:
     assert [past.is_void for past in read_results(out).results] == [True, False]
 
 
+def test_results_without_a_line_in_the_history_are_read_from_their_files(tmp_path: Path) -> None:
+    """As in a clone: git ignores the history."""
+    out, base = tmp_path / "out", result(experiment(tmp_path))
+    for number, run in enumerate(("first", "second"), 1):
+        publish(base.model_copy(update={"run": run, "made_at": f"2026-11-0{number}T10:00:00Z"}), out)
+    before = read_results(out).results
+    (out / ".cranfield" / FILE).unlink()
+    found = read_results(out).results
+    assert [(past.run, past.file, past.time) for past in found] == [
+        ("first", "benefit_v1.0.json", "2026-11-01T10:00:00Z"), ("second", "benefit_v1.1.json", "2026-11-02T10:00:00Z"),
+    ]  # fmt: skip
+    assert [past.strata for past in found] == [past.strata for past in before]
+    publish(base.model_copy(update={"run": "third"}), out)
+    assert [(past.run, past.version) for past in read_results(out).results] == [
+        ("first", "1.0"), ("second", "1.1"), ("third", "1.2"),
+    ]  # fmt: skip
+    (out / "benefit_v1.1.json").write_text("{}")
+    with pytest.raises(InputError, match=r"benefit_v1\.1\.json"):
+        read_results(out)
+
+
 def test_damaged_files_are_reported(tmp_path: Path) -> None:
     out = tmp_path / "out"
     path, _ = publish(result(experiment(tmp_path)), out)
