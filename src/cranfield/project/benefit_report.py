@@ -38,7 +38,9 @@ def loss_transcripts(result: BenefitResult, run: Path, page: Path) -> list[Path]
     Raises:
         InputError: a transcript is missing or damaged.
     """
-    write_transcripts(run, page, f"Tasks where {result.name} lost", tasks=[loss.task_id for loss in result.losses])
+    write_transcripts(
+        run, page, f"{result.name}: tasks where the treatment was worse", tasks=[loss.task_id for loss in result.losses]
+    )
     return [page]
 
 

@@ -16,10 +16,15 @@ from tests.unit.benefit.test_result import PLAN_RECORD, T, absent, experiment, r
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
+from cranfield.answers.places import Named
 from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.reading import arm_reading, cell_reading
+from cranfield.benefit.records import ReadLines
 from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
+from cranfield.model import MatchingRules
+from cranfield.model.label import Lines
 from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
 from cranfield.project.benefit_history import read_results
 from cranfield.project.benefit_report import loss_transcripts
@@ -124,6 +129,22 @@ def test_losses_are_shown_and_link_transcripts(found: BenefitResult) -> None:
     html = render(benefit_document(found, "report.transcripts.html"), "html")
     assert found.losses
     assert 'href="report.transcripts.html"' in html
+
+
+def test_what_was_used_is_a_share_of_all_gold_spans(found: BenefitResult) -> None:
+    """Of an arm that read one gold span of four, and named it: not 100 % of what it read."""
+    lines = [Lines("src/f.py", 10 * n + 1, 10 * n + 5) for n in range(4)]
+    reads = [ReadLines(path="src/f.py", start=1, end=5, turn=1, tool="read_file")]
+    named = Named(frozenset(), frozenset(), frozenset({Lines("src/f.py", 2, 3)}))
+    reading = arm_reading({"q0": [cell_reading(reads, lines, named, 1, MatchingRules())]})
+    document = benefit_document(found.model_copy(update={"reading": {T: reading}}))
+    blocks = [block for each in document.sections if each.name == "reading" for block in each.blocks]
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert [column.title for column in table.columns][2:4] == [
+        "gold lines read (explored)",
+        "gold spans read and named in the answer (used)",
+    ]
+    assert table.rows[0][2:4] == ("25.0 %", "25.0 %")
 
 
 def test_hostile_text_is_escaped(found: BenefitResult) -> None:
@@ -250,6 +271,7 @@ def test_transcripts_of_any_cell(tmp_path: Path) -> None:
         "control (plain), seed 1: failed, not scored",
     ]
     assert loss_transcripts(found, run, page) == [page]
+    assert "<h1>trial: tasks where the treatment was worse</h1>" in page.read_text()
     assert {name.split("-")[0] for name in shown()} == {loss.task_id for loss in found.losses} == {"q0"}
     wrong = call("--task", "q9", "--task", "p1")
     assert wrong.exit_code == 2

@@ -177,7 +177,7 @@ def _reading(result: BenefitResult) -> Section:
     ]
     columns = (
         *(Column("arm"), Column("tasks with gold lines", "count"), Column("gold lines read (explored)")),
-        *(Column("of the gold spans read, named in the answer (used)"), Column("lines read, of any file")),
+        *(Column("gold spans read and named in the answer (used)"), Column("lines read, of any file")),
     )
     blocks: list[Block] = [Table(columns, rows, "Means over tasks", shown=None)]
     if all(each.recall_by_turn for each in known.values()):
