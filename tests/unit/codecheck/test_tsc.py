@@ -1,6 +1,7 @@
 """TypeScript by the library of its compiler, installed from npm in one pinned version."""
 
 import asyncio
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -26,15 +27,17 @@ def typescript() -> str:
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed")
     lock, done = (PACKAGE / "package-lock.json").read_bytes(), CACHE / "installed.json"
-    if not done.exists() or done.read_bytes() != lock:
-        CACHE.mkdir(exist_ok=True)
-        shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
-        if npm.returncode:
-            lines = [line for line in npm.stderr.splitlines() if "error" in line]
-            pytest.skip(f"npm does not install TypeScript here: {' '.join(lines[:2])}")
-        done.write_bytes(lock)
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # tests run in several processes
+        if not done.exists() or done.read_bytes() != lock:
+            shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
+            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
+            if npm.returncode:
+                lines = [line for line in npm.stderr.splitlines() if "error" in line]
+                pytest.skip(f"npm does not install TypeScript here: {' '.join(lines[:2])}")
+            done.write_bytes(lock)
     return str(CACHE / "node_modules" / "typescript")
 
 
