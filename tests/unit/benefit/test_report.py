@@ -96,6 +96,28 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
     assert row[2:6] == (4, "+50.0", "−41.9 to +100.0", "−500")
 
 
+def test_cells_that_were_not_run_are_not_counted_as_scored(tmp_path: Path) -> None:
+    """Of eight tasks in two seeds, one has no cell in the control arm, and another failed by its infrastructure once."""
+
+    def change(cell: dict[str, Any]) -> dict[str, Any] | None:
+        task_id, arm, seed = (cell["key"][name] for name in ("task_id", "arm", "seed"))
+        if (task_id, arm) == ("q1", "control"):
+            return None
+        is_broken = (task_id, arm, seed) == ("q3", "treatment", 0)
+        return cell | {"end": "infrastructure", "error": "server_error"} if is_broken else cell
+
+    document = benefit_document(result(experiment(tmp_path, change=change, plan={"rule": {"min_tasks": 3}}), absent))
+    tables = {
+        each.name: next(b for b in each.blocks if isinstance(b, Table))
+        for each in document.sections
+        if each.name in {"cell", "delivery", "errors"}
+    }
+    assert {row[0]: row[2] for row in tables["cell"].rows} == {"explain": 4, "locate": "3 of 4"}
+    assert [row[1] for row in tables["delivery"].rows] == [15, 14]
+    assert [column.title for column in tables["errors"].columns][1:3] == ["planned cells", "scored"]
+    assert [row[1:] for row in tables["errors"].rows] == [(16, 15, 0, 0, 1), (16, 14, 0, 0, 2)]
+
+
 def test_tasks_without_strata_have_their_verdict_with_its_reason(found: BenefitResult) -> None:
     document = benefit_document(found.model_copy(update={"strata": found.strata[-1:]}))
     assert document.verdict is not None

@@ -41,6 +41,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.benefit_sections import (
     arms_sections,
     delta_text,
+    n_text,
     range_text,
     ratio_text,
     stratum_name,
@@ -141,7 +142,7 @@ def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
 def _legend(rows: Sequence[StratumResult]) -> str:
     seeds = n_of(max(row.n_seeds for row in rows), "seeds")
     return (
-        f"n: tasks, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
+        f"n: tasks whose success is decided in both arms, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
         "Net tokens: saved by the treatment, all tokens of the tool included. "
         "Intervals are those of each stratum alone; verdicts are adjusted for their number."
     )
@@ -160,7 +161,7 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
     cells: list[tuple[Cell, ...]] = [
         (
             *(row.stratum.values() if by_name else [stratum_name(row)]),
-            row.n_tasks,
+            n_text(row),
             format_points(row.success_lift.value),
             _ends(row.success_lift, format_points),
             format_change(row.net_tokens.value),
@@ -216,7 +217,7 @@ def _forest(
     for row, each in zip(rows, estimates, strict=True):
         label = stratum_name(row)
         tone: Tone = "good" if (each.low or 0) > 0 else "bad" if (each.high or 0) < 0 else ""
-        marks.append(Whisker(f"{label} ({format_count(row.n_tasks)})", each.value, each.low, each.high, tone))
+        marks.append(Whisker(f"{label} ({format_count(each.n)})", each.value, each.low, each.high, tone))
         data.append((label, text(each.value), range_text(each, text), each.n, each.note))
     page, phone = (whiskers(marks, title, screen) for screen in SCREENS)
     columns = (Column("stratum"), Column("estimate"), Column("interval"), Column("tasks", "count"), Column("note"))

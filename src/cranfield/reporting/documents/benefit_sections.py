@@ -46,6 +46,16 @@ def stratum_name(row: StratumResult) -> str:
     return ", ".join(row.stratum.values()) or "all tasks"
 
 
+def n_text(row: StratumResult) -> Cell:
+    """`12`; `11 of 12`: of one task the success is not known in both arms."""
+    n = row.success_lift.n
+    return n if n == row.n_tasks else f"{format_count(n)} of {format_count(row.n_tasks)}"
+
+
+def _n_scored(arm: ArmMeans) -> int:
+    return arm.n_cells - arm.n_infrastructure
+
+
 def tokens_text(value: Number) -> str:
     """`1,204`: whole tokens."""
     return UNKNOWN if value is None else f"{value:,.0f}"
@@ -142,7 +152,7 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
         shares = [format_percent(share) for share in (arm.offered, arm.called, arm.answered)]
         name = f"{role.value}: {result.arms[role]}"
         rows.append(
-            (name, arm.n_cells, *(shares if arm.offered is not None else ("no tool under test", UNKNOWN, UNKNOWN)))
+            (name, _n_scored(arm), *(shares if arm.offered is not None else ("no tool under test", UNKNOWN, UNKNOWN)))
         )
     columns = (
         *(Column("arm"), Column("scored cells", "count"), Column("tool offered"), Column("called"), Column("answered")),
@@ -222,12 +232,16 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
     blocks: list[Block] = []
     if whole is not None:
         rows: list[tuple[Cell, ...]] = [
-            (f"{role.value}: {result.arms[role]}", arm.n_cells, arm.n_failed, arm.n_unscored, arm.n_infrastructure)
+            (
+                f"{role.value}: {result.arms[role]}",
+                *(arm.n_cells, _n_scored(arm), arm.n_failed, arm.n_unscored, arm.n_infrastructure),
+            )
             for role, arm in whole.arms.items()
         ]
         columns = (
-            *(Column("arm"), Column("scored cells", "count"), Column("by a limit or without an answer", "count")),
-            *(Column("not decided", "count"), Column("infrastructure failed, never scored", "count")),
+            *(Column("arm"), Column("planned cells", "count"), Column("scored", "count")),
+            *(Column("by a limit or without an answer", "count"), Column("not decided", "count")),
+            Column("not run, or infrastructure failed", "count"),
         )
         blocks.append(Table(columns, rows, "Cells", shown=None))
     named: list[tuple[Cell, ...]] = [(name, n) for name, n in sorted(result.errors.items(), key=lambda item: -item[1])]
