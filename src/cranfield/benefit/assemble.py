@@ -24,6 +24,9 @@ VOID_REASON = "The comparison is invalid."
 _MECHANICAL = frozenset({"compiles"})
 _SETTINGS = {"tools", "results", "result_tokens", "results_parameter"}
 """Of a tool, that a result repeats."""
+_PRIVATE = {"base_url", "api_key_env"}
+"""Of a model: an address may hold a secret."""
+_PRIVATE_OF_SUCCESS: dict[str, Any] = {"judge": _PRIVATE, "checkers": {"__all__": {"env"}}}
 _OF_A_RUN = {"schema_version", "arm"}
 """Fields of a preflight that it does not."""
 _RATE: Mapping[SuccessBy, str] = {
@@ -60,7 +63,8 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
         tools=_tools(evidence),
         rule={
             **plan.rule.model_dump(mode="json"),
-            **{name: getattr(plan, name).model_dump(mode="json") for name in ("success", "weights", "competence")},
+            "success": plan.success.model_dump(mode="json", exclude=_PRIVATE_OF_SUCCESS),
+            **{name: getattr(plan, name).model_dump(mode="json") for name in ("weights", "competence")},
         },
         sentence=sentence(plan, strata, found),
         validity=tuple(found),
@@ -167,12 +171,12 @@ def cell_row(cell: CellRecord, score: ScoreRecord) -> CellRow:
 
 
 def _agent(evidence: Evidence) -> dict[str, Any]:
-    """Kind and model as configured, what was reported, versions. Neither variables nor a base URL, which may hold secrets."""
+    """Kind and model as configured, what was reported, versions. Not its variables, which may hold secrets."""
     plan, cells = evidence.plan, evidence.by_arm
     model = plan.agent.model
     return {
         "kind": plan.agent.kind,
-        "model": None if model is None else model.model_dump(mode="json", exclude={"base_url", "api_key_env"}),
+        "model": None if model is None else model.model_dump(mode="json", exclude=_PRIVATE),
         "system": plan.agent.system,
         "network": plan.agent.network,
         "limits": plan.limits.model_dump(mode="json"),

@@ -177,6 +177,17 @@ def test_a_void_comparison_has_no_other_verdict(tmp_path: Path) -> None:
     assert found.strata[-1].success_lift.value is not None
 
 
+def test_addresses_of_models_and_variables_of_checkers_are_not_in_the_result(tmp_path: Path) -> None:
+    judge = {"model": "scripted:judge", "base_url": "http://u:hush-4711@127.0.0.1:9/v1", "api_key_env": "HUSH_4711"}
+    checker = {"command": ["lint"], "line": "(?P<file>x)", "env": {"TOKEN": "hush-4711"}}
+    success = {"by": "facts", "judge": judge, "checkers": {"lua": checker}}
+    agent = {"model": {"model": "scripted:agent", "base_url": "http://u:hush-4711@127.0.0.1:9/v1"}}
+    found = result(experiment(tmp_path, plan={"success": success, "agent": agent}))
+    assert "hush" not in found.model_dump_json().lower()
+    assert found.rule["success"]["judge"]["model"] == "scripted:judge"
+    assert found.rule["success"]["checkers"]["lua"]["command"] == ["lint"]
+
+
 def test_a_result_is_as_old_as_its_cells(tmp_path: Path) -> None:
     assert result(experiment(tmp_path)).made_at == "2026-11-23T10:00:00Z"
 
