@@ -70,6 +70,21 @@ x: int = "a"
 }
 
 
+def test_an_attribute_of_what_a_call_returns_is_named_and_not_the_function_that_is_called():
+    report = check("""\
+        from pathlib import Path
+        Path("a").walk()
+        sorted([1]).zap()
+        Path(
+            "a",
+        ).resolve().bar
+        [1][int("0")].huh()
+        """)
+    assert findings(report) == [
+        ("available", 2, "walk"), ("symbols", 3, "zap"), ("symbols", 4, "bar"), ("symbols", 7, "huh"),
+    ]  # fmt: skip
+
+
 def test_wrong_types_and_symbols_that_the_code_provides_for_are_not_missing():
     report = check(CORRECT, "3.10")
     assert findings(report) == []

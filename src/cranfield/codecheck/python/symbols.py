@@ -56,12 +56,16 @@ class Sources:
         return frozenset().union(*(facts.stored for facts in self.facts.values()))
 
     def symbol(self, found: Diagnostic) -> str:
-        """The text that a diagnostic is about, with the module where an import tells it."""
+        """The text that a diagnostic is about, with the module where an import tells it; of `a(b).c` the attribute `c`."""
         lines = self.texts[found.file].split("\n")[found.line - 1 : found.end[0]]
         if not lines:
             return ""
+        last = lines[-1][: found.end[1] - 1]
+        is_of_call = "(" in "\n".join([*lines[:-1], last])[found.column - 1 :]
+        if found.rule == ATTRIBUTE and is_of_call and (name := re.search(r"\w+$", last)):
+            return name[0][:_SYMBOL_CHARS]
         if found.line == found.end[0]:
-            lines[0] = lines[0][: found.end[1] - 1]
+            lines[0] = last
         text = lines[0][found.column - 1 :].partition("(")[0].partition(" as ")[0].strip()
         head, dot, rest = text.partition(".")
         module = self.facts[found.file].aliases.get(head, head) if dot else head
