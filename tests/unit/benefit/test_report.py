@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.benefit.test_result import PLAN_RECORD, T, absent, experiment, result
+from tests.unit.benefit.test_result import PLAN_RECORD, C, T, absent, experiment, result
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
@@ -151,6 +151,37 @@ def test_losses_are_shown_and_link_transcripts(found: BenefitResult) -> None:
     html = render(benefit_document(found, "report.transcripts.html"), "html")
     assert found.losses
     assert 'href="report.transcripts.html"' in html
+
+
+def test_checks_of_code_are_counted_by_arm_and_each_finding_has_its_place(found: BenefitResult) -> None:
+    finding = {
+        "check": "symbols",
+        "file": "main.py",
+        "line": 3,
+        "symbol": "os.<b>",
+        "message": "no such",
+        "current": "",
+    }
+    whole = {"check": "tests", "file": "", "line": 0, "symbol": "", "message": "exit status 1", "current": ""}
+    states = {T: {"compiles": "passed", "symbols": "passed"}, C: {"compiles": "passed", "symbols": "failed"}}
+    first, *others = found.tasks
+    cells = {
+        role: tuple(
+            cell.model_copy(update={"checks": states[role], "findings": (finding, whole) if role is C else ()})
+            for cell in first.arms[role]
+        )
+        for role in (T, C)
+    }
+    cells[T] = (cells[T][0].model_copy(update={"checks": {"compiles": "failed", "symbols": "missing"}}), *cells[T][1:])
+    document = benefit_document(found.model_copy(update={"tasks": (first.model_copy(update={"arms": cells}), *others)}))
+    passed, listed = (block for each in document.sections if each.name == "code" for block in each.blocks)
+    assert isinstance(passed, Table)
+    assert isinstance(listed, Table)
+    assert list(passed.rows) == [("compiles", "1 of 2", "2 of 2"), ("symbols", "1 of 2, 1 not decided", "0 of 2")]
+    rows = [("symbols", "main.py:3", "os.<b>", "no such", ""), ("tests", "", "", "exit status 1", "")]
+    assert list(listed.rows) == [(first.task_id, "control", seed, *row) for seed in (0, 1) for row in rows]
+    assert "os.&lt;b&gt;" in render(document, "html")
+    assert "code" not in {each.name for each in benefit_document(found).sections}
 
 
 def test_what_was_used_is_a_share_of_all_gold_spans(found: BenefitResult) -> None:

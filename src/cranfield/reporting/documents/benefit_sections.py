@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cranfield.benefit.plan import ArmRole
@@ -84,6 +84,7 @@ def arms_sections(result: BenefitResult) -> Iterable[Section]:
     if whole is not None:
         yield _cost(result, whole)
         yield _delivery(result, whole)
+    yield from _code(result)
     yield _reading(result)
     yield _variance(result)
     yield _errors(result, whole)
@@ -166,6 +167,48 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
         text = f"{delta_text(complied.value)} ({range_text(complied, delta_text)}), {n_of(complied.n, 'tasks')}"
         items.append(("lift where the tool was called (not randomised)", text))
     return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))))
+
+
+def _code(result: BenefitResult) -> Iterable[Section]:
+    """Of generated code: how many runs pass each check, and every finding."""
+    runs = [(task.task_id, role, cell) for task in result.tasks for role in ArmRole for cell in task.arms[role]]
+    names = dict.fromkeys(check for _, _, cell in runs for check in cell.checks)
+    if not names:
+        return
+    passed: list[tuple[Cell, ...]] = []
+    for name in names:
+        states = {
+            role: [cell.checks[name] for _, of, cell in runs if of is role and name in cell.checks] for role in ArmRole
+        }
+        passed.append((name, *(_passed_text(states[role]) for role in ArmRole)))
+    columns = (Column("check"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
+    blocks: list[Block] = [Table(columns, passed, "Runs whose code passes", shown=None)]
+    found: list[tuple[Cell, ...]] = [
+        (
+            *(task_id, role.value, cell.seed, row.get("check"), _place_text(row)),
+            *(row.get("symbol"), row.get("message"), row.get("current")),
+        )
+        for task_id, role, cell in runs
+        for row in cell.findings
+    ]
+    if found:
+        titles = ("check", "place", "symbol", "message", "current symbol")
+        columns = (Column("task"), Column("arm"), Column("seed", "count"), *(Column(title) for title in titles))
+        blocks.append(Table(columns, found, "Findings", wrap=True))
+    yield Section("code", "What the checks of code found", tuple(blocks))
+
+
+def _place_text(finding: Mapping[str, Any]) -> str:
+    """`main.py:3`; a line 0 stands for the whole file, and a failed test is in none."""
+    file, line = finding.get("file") or "", finding.get("line")
+    return f"{file}:{line}" if file and line else file
+
+
+def _passed_text(states: Sequence[str]) -> str:
+    """`22 of 30, 1 not decided`."""
+    text = f"{format_count(states.count('passed'))} of {format_count(len(states))}"
+    missing = states.count("missing")
+    return f"{text}, {format_count(missing)} not decided" if missing else text
 
 
 def _reading(result: BenefitResult) -> Section:
