@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -51,12 +52,31 @@ class TaskFault:
     kind: ScoringFault
     why: ScoreReason | None = None
     detail: str = ""
+    notes: tuple[str, ...] = ()
+    """Why a check cannot run."""
 
     @property
-    def problem(self) -> Problem:
-        """As an error reports it."""
-        parts = [_SENTENCES[self.kind], *([f"({self.why})"] if self.why else [])]
-        return Problem(f"task {self.task_id}: {' '.join(parts)}", got=self.detail)
+    def sentence(self) -> str:
+        """What is wrong, without the task."""
+        if self.notes:
+            return f"{_SENTENCES[self.kind]}: {'; '.join(self.notes)}"
+        return " ".join([_SENTENCES[self.kind], *([f"({self.why})"] if self.why else [])])
+
+
+def scoring_problems(faults: Iterable[TaskFault]) -> list[Problem]:
+    """Faults as errors report them: what this machine lacks is one problem for all tasks that need it."""
+    found = defaultdict[tuple[str, ...], list[TaskFault]](list)
+    for place, fault in enumerate(faults):
+        alone = () if fault.notes else (str(place),)
+        found[fault.sentence, fault.detail, *alone].append(fault)
+    return [
+        Problem(f"{_tasks_text([each.task_id for each in same])}: {same[0].sentence}", got=same[0].detail)
+        for same in found.values()
+    ]
+
+
+def _tasks_text(ids: Sequence[str]) -> str:
+    return f"task {ids[0]}" if len(ids) == 1 else f"task {ids[0]} and {len(ids) - 1} more"
 
 
 async def check_scoring(plan: BenefitPlan, tasks: TaskSet, checkers: Checkers | None = None) -> tuple[TaskFault, ...]:
@@ -81,7 +101,7 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
     else:
         gold = await scorer.score(gold_answer(tasks, task))
         if gold.why is ScoreReason.CHECK_MISSING:
-            return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold))]
+            return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold), gold.notes)]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
     idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and Check.TESTS in required else {}

@@ -231,6 +231,8 @@ class ScoreRecord(Strict):
     """Check of code to `passed`, `failed` or `missing`."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """Of the checks: file, line, symbol, message."""
+    notes: tuple[str, ...] = ()
+    """Why checks did not decide."""
     gold_recall: float | None = None
     """Share of the lines of the gold spans among what was read; None: there are none, or what was read is not known."""
     recall_by_turn: tuple[float, ...] = ()

@@ -70,6 +70,8 @@ class SealedScore:
     structure_score: float | None = None
     checks: Mapping[Check, CheckState] = field(default_factory=dict)
     findings: tuple[Mapping[str, object], ...] = ()
+    notes: tuple[str, ...] = ()
+    """Of a checker that could not decide: why."""
 
 
 def seal(cells: Iterable[CellRecord], seed: int) -> Sealed:
@@ -166,7 +168,8 @@ class Scorer:
         success = False if failed else None if is_open else True
         findings = tuple({key: str(value) if isinstance(value, Check) else value for key, value in asdict(each).items()}
                          for each in report.findings)  # fmt: skip
-        return SealedScore(success, why, checks=states, findings=findings)
+        notes = report.notes if why is ScoreReason.CHECK_MISSING else ()
+        return SealedScore(success, why, checks=states, findings=findings, notes=notes)
 
     async def _report(self, files: Mapping[str, str], task: CodingTask) -> CheckReport:
         """What the checker finds; of the same code for the same task, once."""

@@ -30,6 +30,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.codecheck.report import Check
+from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.words import and_list, n_of
 
@@ -39,6 +40,7 @@ FEWEST_PAIRS = 0.5
 MOST_UNDECIDED = 0.1
 MOST_LOST_MORE = 0.05
 SAME_ANSWERS = 0.5
+MOST_NOTES = 2
 CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
 _COMMIT = "commit"
 
@@ -218,7 +220,11 @@ def _undecided(evidence: Evidence) -> Iterator[Validity]:
         open_scores = [score for score in scores if score.success is None]
         if open_scores:
             reasons = and_list(sorted({score.why.value for score in open_scores if score.why is not None}))
+            notes = and_list(
+                list(dict.fromkeys(shorten(note) for score in open_scores for note in score.notes))[:MOST_NOTES]
+            )
             message = f"{len(open_scores)} of {n_of(len(scores), 'cells')} of {evidence.name(role)} are not decided: {reasons}"
+            message += f" ({notes})" if notes else ""
             is_void = len(open_scores) > MOST_UNDECIDED * len(scores)
             yield Validity(kind=ValidityKind.UNDECIDED, is_void=is_void, message=message)
 

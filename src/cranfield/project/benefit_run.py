@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.benefit.experiment import create_experiment
-from cranfield.benefit.gold_check import check_scoring
+from cranfield.benefit.gold_check import check_scoring, scoring_problems
 from cranfield.benefit.plan import load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.concurrency.loop import event_loop
@@ -29,7 +29,7 @@ def checked_plan(path: Path) -> CheckedPlan:
         raise ConfigError(problems)
     faults = event_loop().run(check_scoring(plan, checked.tasks, configured_checkers(plan)))
     if faults:
-        raise ConfigError([fault.problem for fault in faults])
+        raise ConfigError(scoring_problems(faults))
     return checked
 
 

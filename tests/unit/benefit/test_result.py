@@ -17,7 +17,7 @@ from cranfield.agents.record_folder import PLAN
 from cranfield.agents.scripted import Scripted
 from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
-from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord
+from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
 from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
 from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
@@ -355,6 +355,19 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
         case.read_commit,
     )
     assert (case.kind, case.is_void) in {(each.kind, each.is_void) for each in validity(evidence)}
+
+
+def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
+    path = experiment(tmp_path)
+    score_experiment(path, source=Scripted(absent))
+    folder = ExperimentFolder.open(path)
+    why = {"success": None, "why": ScoreReason.CHECK_MISSING, "notes": ("no such compiler",)}
+    scores = {score.key: score.model_copy(update=why if score.key.arm is T else {}) for score in folder.scores()}
+    planned = schedule(folder.plan, folder.tasks().tasks)
+    found = validity(Evidence(folder.plan, planned, folder.cells(), scores, folder.preflights(), "a" * 40, "a" * 40))
+    assert [each.message for each in found if each.kind is ValidityKind.UNDECIDED] == [
+        "16 of 16 cells of treatment (acme) are not decided: check_missing ('no such compiler')"
+    ]
 
 
 def test_every_kind_of_validity_is_tested() -> None:

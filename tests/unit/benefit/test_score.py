@@ -18,7 +18,7 @@ from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.answers.places import Named
 from cranfield.benefit import score as scores
 from cranfield.benefit.coding import CodingTask, TargetSettings, Trap
-from cranfield.benefit.gold_check import ScoringFault, check_scoring
+from cranfield.benefit.gold_check import ScoringFault, check_scoring, scoring_problems
 from cranfield.benefit.plan import Agent, Arm, ArmRole, BenefitPlan, Success, SuccessBy, TaskSource, ToolServer
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import (
@@ -300,7 +300,7 @@ class ByText:
         found = tuple(
             Finding(check, "a.py", 1, "os.nope", "no such symbol") for check in Check if f"fail:{check}" in text
         )
-        return CheckReport(states, found)
+        return CheckReport(states, found, notes=("no such compiler",) if "miss:" in text else ("a note",))
 
 
 def coding(**more: object) -> TaskSet:
@@ -329,6 +329,7 @@ def test_success_by_code(code: str, success: bool | None, why: ScoreReason | Non
     assert checker.n <= 1  # the same code is checked once for both arms
     if "fail" in code:
         assert found[cells[0].key].findings[0]["symbol"] == "os.nope"
+    assert {score.notes for score in found.values()} == {("no such compiler",) if success is None else ()}
 
 
 def test_the_same_code_is_checked_with_the_tests_of_each_task() -> None:
@@ -387,6 +388,19 @@ def test_gold_answers_succeed_and_empty_ones_fail() -> None:
 )
 def test_coding_tasks_that_cannot_be_scored(more: dict[str, object], kind: ScoringFault) -> None:
     assert faults(coding(**more), Success(by=SuccessBy.CODE)) == [("c1", kind)]
+
+
+def test_what_a_machine_lacks_is_one_problem_of_all_tasks_and_says_what_it_is() -> None:
+    (first,) = coding(reference={"a.py": "miss:tests"}).tasks
+    tasks = TaskSet(tuple(Task(f"c{n}", first.prompt, coding=first.coding) for n in range(3)))
+    found = asyncio.run(check_scoring(plan(Success(by=SuccessBy.CODE)), tasks, lambda _: ByText()))
+    (problem,) = scoring_problems(found)
+    assert problem.message == "task c0 and 2 more: a check that the plan needs cannot run here: no such compiler"
+    assert problem.got == "tests missing"
+    wrong = asyncio.run(
+        check_scoring(plan(Success(by=SuccessBy.CODE)), coding(reference={"a.py": "fail:symbols"}), lambda _: ByText())
+    )
+    assert [each.message for each in scoring_problems(wrong)] == ["task c1: the gold answer is no success (symbols)"]
 
 
 # What was read

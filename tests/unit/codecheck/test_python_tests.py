@@ -124,6 +124,9 @@ def test_without_a_sandbox_that_works_tests_are_missing(tmp_path):
     report = check("x = 1\n", "import main\n", sandbox=str(refused))
     assert report.states[Check.TESTS] is CheckState.MISSING
     assert "No permissions to create new namespace" in report.notes[0]
+    older = Target("python", "linux", "3.10")
+    report = event_loop().run(PythonChecker(sandbox=str(refused)).check({"main.py": "x = 1\n"}, older, "import main\n"))
+    assert not [note for note in report.notes if "tests ran" in note]
     assert (
         check("x = 1\n", "import main\n", sandbox=str(refused), requests="2").states[Check.TESTS] is CheckState.MISSING
     )

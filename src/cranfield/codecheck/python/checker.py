@@ -182,10 +182,10 @@ class _Work:
                 (self._place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
             python = find_python(self._version)
             is_this = python == find_python(_RUNNING)
-            if is_this and self._version != _RUNNING:
-                self._notes.append(f"tests ran on Python {_RUNNING}")
             try:
                 reason = await run_tests(self._place.code, tests, python, program=sandbox)
+                if is_this and self._version != _RUNNING:
+                    self._notes.append(f"tests ran on Python {_RUNNING}")
                 if reason and is_this and await self._needs_newer():
                     self.leave(f"tests fail on Python {_RUNNING}, and the code is for {self._version}", Check.TESTS)
                 elif reason:
