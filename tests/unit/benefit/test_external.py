@@ -346,7 +346,7 @@ def test_a_failure_of_the_model_is_named_by_its_status(model: ModelServer, statu
 def test_tokens_of_a_request_that_was_cut_short_are_missing_and_not_zero(model: ModelServer) -> None:
     released = Event()
     model.decide = lambda _: [says(str(released.wait(10)))]
-    cell, _ = run(plan_of(model.url[:-3], {}, limits={"seconds": 0.5}), "hello")
+    cell, _ = run(plan_of(model.url[:-3], {}, limits={"seconds": 2}), "hello")
     released.set()
     assert cell.end is CellEnd.SECONDS
     assert (cell.usage.total, cell.usage.requests, cell.usage.unmeasured) == (None, 1, 1)
