@@ -67,6 +67,8 @@ class Turn:
 
 Move = tuple[str, dict[str, Any]]
 """A tool, and its arguments."""
+Code = tuple[str, str]
+"""Path, and lines of the file."""
 
 
 def good(turn: Turn) -> Move:
@@ -82,12 +84,12 @@ def good(turn: Turn) -> Move:
     return answer(turn, found or best_functions(turn))
 
 
-def answer(turn: Turn, code: list[str]) -> Move:
-    """What the code says of itself."""
+def answer(turn: Turn, code: list[Code]) -> Move:
+    """What the code says of itself, and where it is."""
     if turn.luck < SLIPS or not code:
         return OUTPUT_TOOL, {"text": "I did not find the code in question."}
-    says = [re.search(r'"""(.*?)"""', each, re.DOTALL) for each in code[: turn.n_places]]
-    return OUTPUT_TOOL, {"text": "\n".join(f"- The code says: {found[1]}" for found in says if found)}
+    says = [(path, re.search(r'"""(.*?)"""', each, re.DOTALL)) for path, each in code[: turn.n_places]]
+    return OUTPUT_TOOL, {"text": "\n".join(f"- {path} says: {found[1]}" for path, found in says if found)}
 
 
 def leaking(turn: Turn) -> Move:
@@ -136,9 +138,10 @@ def words(text: str) -> list[str]:
     return list(dict.fromkeys(word[:6] for word in terms(text)))
 
 
-def functions_in(shown: str) -> list[str]:
+def functions_in(shown: str) -> list[Code]:
     """Functions that the tool under test showed whole, in its order."""
-    return [json.loads(f'"{code}"') for code in re.findall(r'"code": ?"((?:[^"\\]|\\.)*)"', shown)]
+    found = re.findall(r'"file": ?"([^"]*)".*?"code": ?"((?:[^"\\]|\\.)*)"', shown, re.DOTALL)
+    return [(path, json.loads(f'"{code}"')) for path, code in found]
 
 
 def lines_in(turn: Turn) -> list[tuple[str, str, int]]:
@@ -156,19 +159,21 @@ def hits(turn: Turn) -> list[str]:
     return sorted(found, key=lambda path: (-found[path], path))
 
 
-def answering_lines(turn: Turn) -> list[str]:
+def answering_lines(turn: Turn) -> list[Code]:
     """Docstrings with several words of the question, those with the most first."""
-    said = [(n_words, line) for _, line, n_words in lines_in(turn) if n_words > 1 and line.count('"""') > 1]
-    return [line for _, line in sorted(said, key=lambda each: -each[0])]
+    found = [each for each in lines_in(turn) if each[2] > 1 and each[1].count('"""') > 1]
+    return [(path, line) for path, line, _ in sorted(found, key=lambda each: -each[2])]
 
 
-def best_functions(turn: Turn) -> list[str]:
+def best_functions(turn: Turn) -> list[Code]:
     """Functions of the files that were read, those with the most words of the question first."""
-    shown = "\n".join(result for name, _, result in turn.calls if name == "read_file")
-    code = re.sub(r"^ *\d+\t", "", shown, flags=re.MULTILINE)
-    functions = re.findall(r"^def .*?(?=\n\n\n|\Z|\n\S+, lines )", code, re.MULTILINE | re.DOTALL)
-    scores = {each: sum(word in each.lower() for word in words(turn.question)) for each in functions}
-    return sorted((each for each in functions if scores[each]), key=lambda each: -scores[each])
+    scores: dict[Code, int] = {}
+    for name, given, result in turn.calls:
+        if name == "read_file":
+            code = re.sub(r"^ *\d+\t", "", result, flags=re.MULTILINE)
+            for each in re.findall(r"^def .*?(?=\n\n\n|\Z|\n\S+, lines )", code, re.MULTILINE | re.DOTALL):
+                scores[given["path"], each] = sum(word in each.lower() for word in words(turn.question))
+    return sorted((each for each in scores if scores[each]), key=lambda each: -scores[each])
 
 
 def judge(prompt: str) -> dict[str, str]:

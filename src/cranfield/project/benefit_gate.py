@@ -13,6 +13,10 @@ from cranfield.repo.git import is_same_commit
 from cranfield.words import n_of
 
 
+_CLOCKS_DIFFER = timedelta(hours=1)
+"""Of two machines, at most: a result that is later is of a wrong clock, and its age is not known."""
+
+
 class RuleState(StrEnum):
     """Whether a rule holds."""
 
@@ -118,17 +122,21 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
         sentence = f"it is of commit {result.commit[:12]}" if result.commit else "its commit is not known"
         found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
     if rules.max_age is not None:
-        found += _too_old(result, rules.max_age, now)
+        found += _wrong_age(result, rules.max_age, now)
     return found
 
 
-def _too_old(result: BenefitResult, most: timedelta, now: datetime) -> list[RuleOutcome]:
+def _wrong_age(result: BenefitResult, most: timedelta, now: datetime) -> list[RuleOutcome]:
     rule = f"the result is at most {n_of(most.days, 'days')} old"
     try:
         made = datetime.fromisoformat(result.made_at).astimezone(UTC)
     except ValueError:
         return [RuleOutcome(rule, RuleState.INVALID, "it has no time")]
     age = now - made
+    if age < -_CLOCKS_DIFFER:
+        return [
+            RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d %H:%M} UTC, which is in the future")
+        ]
     if age <= most:
         return []
     return [RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d}, {n_of(age.days, 'days')} ago")]

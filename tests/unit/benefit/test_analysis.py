@@ -287,7 +287,9 @@ def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
     every = all_tasks(cut, rule={"lift_margin": 0.1})
     assert (every.net_tokens.n, every.net_tokens.n_missing) == (40, 0)
     assert every.verdict is Verdict.INSUFFICIENT
-    assert "tokens are known of 66.7 % of the runs of an arm" in every.reason
+    assert (
+        "tokens are known of 66.7 % of the runs of an arm; a verdict on tokens needs those of 90.0 %." in every.reason
+    )
 
 
 def test_limits_are_scored_and_counted():
@@ -455,6 +457,17 @@ def test_where_no_lift_could_be_found_data_are_insufficient():
     assert {each.verdict for each in found} == {Verdict.INSUFFICIENT}
     assert found[0].detectable > 1
     assert "5 tasks, 20 tests" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    ("n", "verdict"),
+    [(6, Verdict.INSUFFICIENT), (7, Verdict.NO_DIFFERENCE)],  # two tests: 4 / 2^6 = .0625, 4 / 2^7 = .0313
+)
+def test_few_tasks_that_all_differ_alike_show_nothing(n, verdict):
+    success = mean_estimate([0.0] * n, 0, 0.05, bound=1.0)
+    (found,) = decide([Evidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
+    assert found.verdict is verdict
+    assert ("a lift of 100 points in every task would not count: 6 tasks, 2 tests" in found.reason) is (n == 6)
 
 
 def test_weighted_tokens_decide_where_the_plan_says_so():

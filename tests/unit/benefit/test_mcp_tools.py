@@ -94,6 +94,16 @@ def test_arguments_that_are_no_object_do_not_reach_the_server(tools: Any, writte
     assert result == ToolResult("error: the arguments are not a JSON object", is_error=True)
 
 
+def test_text_that_cannot_be_sent_is_an_error_of_the_call_alone(tools: Any) -> None:
+    found = opened(tools())
+    result = event_loop().run(found.call(ToolCall("c1", "kc__find_code", json.dumps({"query": "\ud800"}))))
+    assert result == ToolResult(
+        "error: the arguments are not valid Unicode: they contain a lone surrogate", is_error=True
+    )
+    assert not ask(found, "rows").is_error
+    assert found.n_started == 1
+
+
 def test_a_server_that_ends_is_started_again_and_the_call_is_an_error(tools: Any) -> None:
     found = opened(tools())
     result = ask(found, "exit")

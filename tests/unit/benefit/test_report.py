@@ -20,7 +20,7 @@ from cranfield.answers.places import Named
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import ReadLines
-from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, Validity, ValidityKind, Verdict
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.model import MatchingRules
@@ -268,6 +268,12 @@ def test_gate_refuses_old_results_and_other_commits(found: BenefitResult) -> Non
     dated = found.model_copy(update={"made_at": "2026-06-01T00:00:00Z", "commit": "abcdef0123"})
     rules = BenefitRules(max_age=timedelta(days=92), commit="0123456")
     assert [each.state for each in judge_result(dated, rules, NOW).outcomes] == [RuleState.INVALID] * 2
+    future = found.model_copy(update={"made_at": (NOW + timedelta(hours=2)).isoformat()})
+    (only,) = judge_result(future, (rules_of_age := BenefitRules(max_age=timedelta(days=92))), NOW).outcomes
+    assert only.state is RuleState.INVALID
+    assert only.sentence.endswith("which is in the future")
+    soon = future.model_copy(update={"made_at": (NOW + timedelta(minutes=30)).isoformat()})  # of another clock
+    assert RuleState.INVALID not in {each.state for each in judge_result(soon, rules_of_age, NOW).outcomes}
     same = BenefitRules(max_age=timedelta(days=183), commit="abcdef0")
     assert RuleState.INVALID not in {each.state for each in judge_result(dated, same, NOW).outcomes}
 
@@ -370,6 +376,15 @@ def test_commands(tmp_path: Path) -> None:
         ("locate, easy: insufficient data", []),
     ]
     assert "unknown verdict" in call("gate", saved, "--forbid", "cheap").output
+    found = BenefitResult.model_validate_json(report.stdout)
+    hostile = "\x1b[2J\npassed: every rule"
+    rows = [row.model_copy(update={"reason": hostile}) for row in found.strata]
+    caveat = Validity(kind=ValidityKind.LEAK, is_void=False, message=hostile)
+    saved.write_text(found.model_copy(update={"strata": tuple(rows), "validity": (caveat,)}).model_dump_json())
+    shown = call("gate", saved).output
+    assert "\x1b" not in shown
+    assert not [line for line in shown.splitlines() if line.startswith("passed: every rule")]
+    assert "caveat: \\x1b[2J passed: every rule" in shown
 
 
 def test_history_joins_results_of_one_plan_and_marks_void_ones(found: BenefitResult, tmp_path: Path) -> None:

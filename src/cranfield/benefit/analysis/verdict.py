@@ -19,6 +19,7 @@ from cranfield.benefit.result import Estimate, Verdict
 from cranfield.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
+from cranfield.stats.unseen import unanimous_p
 
 MOST_UNMEASURED = 0.1
 """Share of the runs of an arm whose tokens are not known, up to which a verdict may rest on tokens."""
@@ -136,6 +137,7 @@ class _Claims:
         return Verdict.NET_COST, f"{more}; no lift of success is shown: {self._lift()}{most}."
 
     def _undecided(self, *, saves: bool) -> tuple[Verdict, str]:
+        lift = self.evidence.lift
         if saves:
             margin = _points(self.rule.lift_margin)
             return (
@@ -145,15 +147,21 @@ class _Claims:
         if self.p_saved is None:
             known = f"in both arms of {self.evidence.saved.n} tasks"
             if not self.evidence.has_tokens:
-                known = f"of {format_percent(1 - self.evidence.unmeasured)} of the runs of an arm"
+                known, least = format_percent(1 - self.evidence.unmeasured), format_percent(1 - MOST_UNMEASURED)
+                known = f"of {known} of the runs of an arm; a verdict on tokens needs those of {least}"
             return (
                 Verdict.INSUFFICIENT,
                 f"No lift of success is shown: {self._lift()}; tokens are known {known}.",
             )
+        if not self.evidence.std and 2 * unanimous_p(1.0, lift.n) * self.n_tests > self.rule.alpha:
+            return (
+                Verdict.INSUFFICIENT,
+                f"Even a lift of 100 points in every task would not count: {lift.n} tasks, {self.n_tests} tests.",
+            )
         if self.detectable is not None and self.detectable > 1:
             return (
                 Verdict.INSUFFICIENT,
-                f"Even a lift of 100 points would be missed more often than 1 time in 5: {self.evidence.lift.n} tasks, {self.n_tests} tests.",
+                f"Even a lift of 100 points would be missed more often than 1 time in 5: {lift.n} tasks, {self.n_tests} tests.",
             )
         power = format_percent(USUAL_POWER)
         least = (

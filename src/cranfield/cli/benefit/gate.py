@@ -55,6 +55,7 @@ def gate_command(
     from cranfield.gate.junit import junit_of_cases
     from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result, parse_requirement
     from cranfield.project.benefit_report import read_source
+    from cranfield.words import printable
 
     for verdict in forbid or ():
         if verdict not in set(Verdict):
@@ -68,10 +69,12 @@ def gate_command(
     )
     found = judge_result(result, rules, datetime.now(UTC))
     for each in found.outcomes:
-        typer.echo(f"{each.state.value}: {each.rule}: {each.text}")
+        typer.echo(printable(f"{each.state.value}: {each.rule}: {each.sentence}"))
+        for stratum in each.strata:
+            typer.echo(f"  {printable(stratum)}")
     for caveat in result.validity:
         if not caveat.is_void:
-            typer.echo(f"caveat: {caveat.message}")
+            typer.echo(printable(f"caveat: {caveat.message}"))
     if junit is not None:
         cases = [(each.rule, each.state.value, each.text) for each in found.outcomes]
         write_text(junit, [junit_of_cases("cranfield benefit gate", result.name, cases)])

@@ -22,15 +22,17 @@ def result_command(run: ExperimentArgument, *, out: OutOption = Path("benefit-re
     Another run of the same plan is the next minor version. Exit codes: 0 written; 4 written, and the comparison is invalid.
     """
     from cranfield.project.benefit_score import publish, result_of
+    from cranfield.words import printable
 
     result = result_of(run)
     path, not_remembered = publish(result, out)
     for row in () if result.is_void else result.first_strata:
-        typer.echo(f"{', '.join(row.stratum.values()) or 'all tasks'}: {row.verdict.value}. {row.reason}")
-    typer.echo(result.sentence if result.is_void else f"Over all tasks: {result.sentence}")
+        name = ", ".join(row.stratum.values()) or "all tasks"
+        typer.echo(printable(f"{name}: {row.verdict.value}. {row.reason}"))
+    typer.echo(printable(result.sentence if result.is_void else f"Over all tasks: {result.sentence}"))
     for each in result.validity:
         if not each.is_void:
-            typer.echo(f"caveat: {each.message}")
+            typer.echo(printable(f"caveat: {each.message}"))
     typer.echo(f"wrote {path}", err=True)
     if not_remembered:
         typer.echo(not_remembered, err=True)

@@ -10,7 +10,7 @@ import typer
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver, refuse_planted_folder
 from cranfield.errors import UsageError
-from cranfield.words import n_of
+from cranfield.words import n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.benefit.records import CellRecord
@@ -79,7 +79,7 @@ def run_command(
 def _print_cell(cell: CellRecord) -> None:
     tokens = "tokens not known" if cell.usage.total is None else f"{cell.usage.total:,} tokens"
     error = f" ({cell.error})" if cell.error else ""
-    typer.echo(f"{cell.key} {cell.end.value}{error}, {tokens}, {cell.usage.wall_s:.1f} s", err=True)
+    typer.echo(printable(f"{cell.key} {cell.end.value}{error}, {tokens}, {cell.usage.wall_s:.1f} s"), err=True)
 
 
 def _end(outcome: RunOutcome, path: Path) -> None:
@@ -96,7 +96,7 @@ def _end(outcome: RunOutcome, path: Path) -> None:
         typer.echo(f"stopped: {known.name}: {known.meaning}{often}", err=True)
     if outcome.waiting:
         first = outcome.waiting[0]
-        typer.echo(f"first: {first.key}, {first.error}: {first.message}", err=True)
+        typer.echo(printable(f"first: {first.key}, {first.error}: {first.message}"), err=True)
     if outcome.stopped == CellError.BUDGET:
         typer.echo(
             f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {path}` goes on with them.", err=True

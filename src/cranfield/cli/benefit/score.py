@@ -25,7 +25,7 @@ def score_command(run: ExperimentArgument) -> None:
     from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_score import score_experiment
-    from cranfield.words import n_of
+    from cranfield.words import n_of, printable
 
     try:
         with sigterm_interrupts():
@@ -44,7 +44,7 @@ def score_command(run: ExperimentArgument) -> None:
     if outcome.stopped is not None:
         known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
         often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if known.is_outage else ""
-        typer.echo(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.message}", err=True)
+        typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.message}"), err=True)
         first = "start the server of the judge, then " if known.is_outage else ""
         if is_budget:
             first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "

@@ -6,6 +6,7 @@ Over stdio the server is a child process that ends with the session.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -163,8 +164,12 @@ class Session:
 
         Raises:
             BrokenError: the session ended.
-            ToolFailedError: the server rejected the call.
+            ToolFailedError: the server rejected the call, or its arguments cannot be sent.
         """
+        try:
+            json.dumps(arguments, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # in the transport it would end the session
+            raise ToolFailedError("the arguments are not valid Unicode: they contain a lone surrogate") from None
         self._calls += 1
         try:
             result: CallToolResult = await self._request_server(lambda client: client.call_tool(tool, dict(arguments)))
