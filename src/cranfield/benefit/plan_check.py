@@ -188,6 +188,9 @@ def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
     if not plan.agent.reports_calls and plan.limits.tool_calls != LimitSettings().tool_calls:
         hint = "give their place as `agent.usage.tool_calls`, or leave the limit out"
         yield Problem("nothing counts the tool calls of this agent", path="limits.tool_calls", hint=hint)
+    if not plan.agent.counts_turns and plan.limits.turns != LimitSettings().turns:
+        hint = "give their number as `agent.usage.turns`, or leave the limit out"
+        yield Problem("nothing counts the turns of this agent", path="limits.turns", hint=hint)
 
 
 def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
@@ -317,11 +320,7 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
 
 
 def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
-    model = plan.agent.model
-    if model is not None and model.temperature is None:
-        yield "No temperature is set: that of the provider applies."
-    if not plan.agent.reports_calls:
-        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
+    yield from _agent_notes(plan)
     unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
     if unlimited:
         yield f"A cell has no limit of {and_list(unlimited)}."
@@ -341,3 +340,13 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
+
+
+def _agent_notes(plan: BenefitPlan) -> Iterator[str]:
+    model = plan.agent.model
+    if model is not None and model.temperature is None:
+        yield "No temperature is set: that of the provider applies."
+    if not plan.agent.reports_calls:
+        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
+    if not plan.agent.counts_tokens and plan.limits.tokens is not None:
+        yield "Tokens of the agent are not known: `limits.tokens` ends no run. `agent.usage.input` and `agent.usage.output` would say where its output has them."

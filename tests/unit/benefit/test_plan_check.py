@@ -236,6 +236,33 @@ def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "url", "counts"),
+    [
+        ("", "", (False, False)),
+        ("codex", "", (False, True)),
+        ("claude-code", "", (True, True)),
+        ({"answer": "a", "turns": "t"}, "", (True, False)),
+        ({"answer": "a", "input": "i", "output": "o"}, "", (False, True)),
+        ("", "http://127.0.0.1:1/v1", (True, True)),
+    ],
+)
+def test_turns_that_nothing_counts_have_no_limit_and_tokens_a_note(
+    tmp_path: Path, usage: Any, url: str, counts: tuple[bool, bool]
+) -> None:
+    write_tasks(tmp_path)
+    model = {"model": "test:one", "base_url": url}
+    agent = {"kind": "command", "command": ["agent", "{prompt}", "{base_url}"], "usage": usage, "model": model}
+    notes = check_plan(plan(agent=agent), tmp_path).notes
+    assert any("`limits.tokens` ends no run" in note for note in notes) is not counts[1]
+    limited = plan(agent=agent, limits={"turns": 3})
+    if counts[0]:
+        assert check_plan(limited, tmp_path)
+    else:
+        with pytest.raises(ConfigError, match=r"limits\.turns"):
+            check_plan(limited, tmp_path)
+
+
+@pytest.mark.parametrize(
     ("command", "n"),
     [
         (["{python}", "none.py"], 1),
