@@ -158,6 +158,14 @@ def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:
     treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
     if (set(treatment.tools), set(treatment.native)) == (set(control.tools), set(control.native)):
         yield Problem("both arms have the same tools", path="arms", expected="arms that differ in `tools`")
+    if control.tools and not treatment.tools:
+        hint = "a lift is that of the treatment over the control: swap the arms"
+        yield Problem("only the control arm has a tool under test", path="arms", hint=hint)
+    if plan.repo and (control.native or control.tools) and set(treatment.native) != set(control.native):
+        differing = and_list(sorted(set(treatment.native) ^ set(control.native)))
+        expected = "the same in both arms, or a control without any tool"
+        hint = "such a comparison would be void: the arms differ in more than the tool under test"
+        yield Problem("only one arm has a native tool", path="arms", expected=expected, got=differing, hint=hint)
     if treatment.name == control.name:
         yield Problem("both arms have one name", path="arms", got=shorten(treatment.name))
     has_native = bool(treatment.native or control.native)
@@ -324,9 +332,9 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
     if unlimited:
         yield f"A cell has no limit of {and_list(unlimited)}."
-    treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
-    if set(treatment.native) != set(control.native):
-        yield "The native tools of the arms differ: the difference is part of the treatment."
+    control = plan.arms[ArmRole.CONTROL]
+    if plan.repo and not (control.native or control.tools):
+        yield "The control arm has no tools: the lift is over an agent that cannot look."
     unused = sorted(set(plan.tools) - {name for arm in plan.arms.values() for name in arm.tools})
     if unused:
         yield f"No arm has {and_list(unused)}."

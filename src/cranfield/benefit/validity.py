@@ -93,7 +93,7 @@ def _native_tools(evidence: Evidence) -> Iterator[Validity]:
     if not evidence.plan.repo:
         return
     treatment, control = (frozenset(evidence.plan.arms[role].native) for role in ArmRole)
-    if not control:
+    if not control and not evidence.plan.arms[ArmRole.CONTROL].tools:
         message = "the control arm has no tools to search and read: the lift is over an agent that cannot look"
         yield Validity(kind=ValidityKind.CONTROL_WITHOUT_NATIVE, is_void=False, message=message)
     elif treatment != control:
