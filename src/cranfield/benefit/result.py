@@ -160,6 +160,7 @@ class ValidityKind(StrEnum):
     CONTROL_WITHOUT_NATIVE = "control_without_native_tools"
     NATIVE_TOOLS_DIFFER = "native_tools_differ"
     PREFLIGHT_FAILED = "preflight_failed"
+    INDEX_UNKNOWN = "index_unknown"
     TOOL_CHANGED = "tool_changed"
     TOOL_NOT_DELIVERED = "tool_not_delivered"
     TOOL_NOT_ANSWERED = "tool_not_answered"

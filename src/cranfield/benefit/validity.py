@@ -7,6 +7,7 @@
 | `control_without_native_tools` | no: it was planned |
 | `native_tools_differ` | yes |
 | `preflight_failed`, `tool_changed`, `commit_differs` | yes |
+| `index_unknown` | no |
 | `tool_not_delivered` | over 10 % of the cells of an arm |
 | `tool_not_answered` | over half of the cells that called it |
 | `tool_never_called` | no: the lift is that of offering it |
@@ -41,6 +42,7 @@ MOST_LOST_MORE = 0.05
 SAME_ANSWERS = 0.5
 CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
 _COMMIT = "commit"
+_PREFLIGHT_HINT = "`preflight` of the tool in the plan says how it is asked"
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,11 @@ def _preflights(evidence: Evidence) -> Iterator[Validity]:
                 why = last.message if last is not None else "it was not asked what it serves"
                 message = f"{tool} of {evidence.name(role)}: {why or 'its preflight failed'}"
                 yield Validity(kind=ValidityKind.PREFLIGHT_FAILED, is_void=True, message=message)
+            elif not last.found:
+                message = (
+                    f"which index and version {tool} of {evidence.name(role)} served is not known: {_PREFLIGHT_HINT}"
+                )
+                yield Validity(kind=ValidityKind.INDEX_UNKNOWN, is_void=False, message=message)
             good = [record for record in records if record.ok]
             states = [(record.found, record.server, record.tools, record.schema_digest) for record in good]
             if any(state != states[0] for state in states):

@@ -116,7 +116,8 @@ def experiment(
     path = ExperimentFolder.create(tmp_path / "runs", manifest, files)
     with ExperimentFolder.writing(path) as folder:
         for given in preflight:
-            found = {"arm": "treatment", "tool": "acme", "ok": True, "server": "Acme 1.0", **given}
+            served = {"ok": True, "server": "Acme 1.0", "found": {"index": "main"}}
+            found = {"arm": "treatment", "tool": "acme", **served, **given}
             folder.append(Step.PREFLIGHT, PreflightRecord.model_validate(found))
         for key in schedule(parsed, folder.tasks().tasks):
             changed = change(cell_record(key, answer=answer_of(key)))
@@ -294,6 +295,7 @@ CASES = [
     ),
     Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=({"ok": False, "message": "index old, expected new"},)),
     Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=()),
+    Case(ValidityKind.INDEX_UNKNOWN, False, preflight=({"found": {}},)),
     Case(ValidityKind.TOOL_CHANGED, True, preflight=({}, {"server": "Acme 1.1"})),
     Case(ValidityKind.TOOL_CHANGED, True, preflight=({"found": {"index": "a"}}, {"found": {"index": "b"}})),
     Case(ValidityKind.COMMIT_DIFFERS, True, read_commit="b" * 40),
@@ -344,6 +346,16 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
         case.read_commit,
     )
     assert (case.kind, case.is_void) in {(each.kind, each.is_void) for each in validity(evidence)}
+
+
+def test_a_control_with_another_index_is_not_called_one_that_cannot_look(tmp_path: Path) -> None:
+    tools = {name: {"command": ["acme-mcp"]} for name in ("acme", "old")}
+    arms = {
+        "treatment": {"name": "b", "tools": ["acme"], "native": []},
+        "control": {"name": "a", "tools": ["old"], "native": []},
+    }
+    found = result(experiment(tmp_path, plan={"tools": tools, "arms": arms}))
+    assert ValidityKind.CONTROL_WITHOUT_NATIVE not in {kind for kind, _ in kinds(found)}
 
 
 def test_every_kind_of_validity_is_tested() -> None:
