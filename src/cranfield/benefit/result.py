@@ -66,8 +66,13 @@ class ArmMeans(Strict):
     called: float | None = None
     answered: float | None = None
     schema_tokens: float | None = None
+    """Of one request, measured."""
+    schema_tokens_estimated: float | None = None
+    """By the length of the schemas."""
     payload_tokens: float | None = None
+    """Estimated, of all results of the tools."""
     instructions_tokens: float | None = None
+    """Estimated."""
     tokens_per_success: float | None = None
 
 

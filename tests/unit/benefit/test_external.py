@@ -410,6 +410,8 @@ def test_any_command_is_an_agent(model: ModelServer, code_search: Callable[..., 
     }
     cell, _ = run(plan_of(model.url[:-3], {"code": code_search()}, agent=agent), "use", role=TREATMENT)
     assert (cell.end, cell.delivery and cell.delivery.answered) == (CellEnd.ANSWERED, 1)
+    assert cell.delivery is not None
+    assert cell.delivery.instructions_tokens is None  # the server sends some: the agent may leave them out
     plain = {"kind": "command", "command": (*PYTHON, "-c", "print('so it is')", "{prompt}"), "model": None}
     cell, _ = run(plan_of("", {}, agent=plain), "hello")
     assert (cell.end, cell.answer) == (CellEnd.ANSWERED, "so it is")

@@ -233,7 +233,9 @@ class ExternalAgent:
         if gateway is not None:
             tokens = sum(gateway.offered.get(name, 0) for name in expected)
             tax = SchemaTax(None, tokens, Usage(requests=0))
-        instructions, has_texts = self.tool_instructions, events.has_results
+        # What a server sends, its agent may show to the model or not.
+        is_known = all(tools.server.instructions or not tools.instructions for tools in self.tools)
+        instructions, has_texts = self.tool_instructions if is_known else None, events.has_results
         return run_delivery(expected, offered, calls, instructions=instructions, tax=tax, has_texts=has_texts)
 
     def _money(self, usage: CellUsage, events: Events, gateway: Gateway | None) -> float | None:
