@@ -105,23 +105,23 @@ def _native_tools(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _preflights(evidence: Evidence) -> Iterator[Validity]:
+    """No cell is run after a preflight that failed: it says nothing of the cells that were run."""
     by_tool = defaultdict[tuple[ArmRole, str], list[PreflightRecord]](list)
     for record in evidence.preflights:
         by_tool[record.arm, record.tool].append(record)
     for role in evidence.plan.arms:
         for tool in evidence.plan.arms[role].tools:
             records = by_tool[role, tool]
-            last = records[-1] if records else None
-            if last is None or not last.ok:
-                why = last.message if last is not None else "it was not asked what it serves"
+            good = [record for record in records if record.ok]
+            if not good:
+                why = records[-1].message if records else "it was not asked what it serves"
                 message = f"{tool} of {evidence.name(role)}: {why or 'its preflight failed'}"
                 yield Validity(kind=ValidityKind.PREFLIGHT_FAILED, is_void=True, message=message)
-            elif not last.found:
+            elif not good[-1].found:
                 message = (
                     f"which index and version {tool} of {evidence.name(role)} served is not known: {_PREFLIGHT_HINT}"
                 )
                 yield Validity(kind=ValidityKind.INDEX_UNKNOWN, is_void=False, message=message)
-            good = [record for record in records if record.ok]
             states = [(record.found, record.server, record.tools, record.schema_digest) for record in good]
             if any(state != states[0] for state in states):
                 message = f"{tool} of {evidence.name(role)} was another one in a later part of the run"

@@ -348,6 +348,13 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
     assert (case.kind, case.is_void) in {(each.kind, each.is_void) for each in validity(evidence)}
 
 
+def test_a_preflight_that_ended_a_call_says_nothing_of_the_cells_that_were_run(tmp_path: Path) -> None:
+    refused = {"ok": False, "message": "the tool is another than when the experiment began", "found": {"index": "b"}}
+    found = result(experiment(tmp_path, preflight=({}, refused)))
+    assert kinds(found) == set()
+    assert found.tools["acme"]["preflight"]["found"] == {"index": "main"}
+
+
 def test_a_control_with_another_index_is_not_called_one_that_cannot_look(tmp_path: Path) -> None:
     tools = {name: {"command": ["acme-mcp"]} for name in ("acme", "old")}
     arms = {
