@@ -197,8 +197,9 @@ def _versions(cells: Iterable[CellRecord]) -> dict[str, list[str]]:
 
 
 def _tools(evidence: Evidence) -> dict[str, Any]:
-    """What was under test: settings of the plan, and what each reported of itself last."""
-    last = {record.tool: record.model_dump(mode="json", exclude=_OF_A_RUN) for record in evidence.preflights}
+    """What was under test: settings of the plan, and what each reported of itself last; where it was ok once, when it was."""
+    records = sorted(evidence.preflights, key=lambda record: record.ok)
+    last = {record.tool: record.model_dump(mode="json", exclude=_OF_A_RUN) for record in records}
     return {
         name: {
             "arms": [role.value for role, arm in evidence.plan.arms.items() if name in arm.tools],

@@ -148,7 +148,7 @@ def run_delivery(
     offered: Collection[str],
     calls: Sequence[tuple[str, bool, str]] | None,
     *,
-    instructions: str = "",
+    instructions: str | None = "",
     tax: SchemaTax | None = None,
     has_texts: bool = True,
 ) -> Delivery:
@@ -158,7 +158,7 @@ def run_delivery(
         expected: names of the tools under test, as the agent has them.
         offered: names of all tools of the first request; none: no request was sent.
         calls: of all tools: name, whether the result is an error, and its text; None: not known.
-        instructions: how to use the tools, as the agent has them.
+        instructions: how to use the tools, as the agent has them; None: not known.
         tax: of the schemas.
         has_texts: the texts of the results are known.
     """
@@ -169,7 +169,7 @@ def run_delivery(
         missing=tuple(missing),
         called=None if calls is None else len(own),
         answered=None if calls is None else sum(not is_error for is_error, _ in own),
-        instructions_tokens=estimated_tokens(instructions),
+        instructions_tokens=None if instructions is None else estimated_tokens(instructions),
         schema_tokens=None if tax is None else tax.measured,
         schema_tokens_estimated=None if tax is None else tax.estimated,
         payload_tokens=sum(estimated_tokens(text) for _, text in own) if has_texts and calls is not None else None,

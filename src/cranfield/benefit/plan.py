@@ -151,6 +151,25 @@ class Agent(Strict):
             self.usage.tool_calls if isinstance(self.usage, OutputPaths) else self.usage
         )
 
+    @property
+    def counts_turns(self) -> bool:
+        """Whether its turns can be known: from its requests, or by its report."""
+        if isinstance(self.usage, OutputPaths):
+            return self._is_seen or bool(self.usage.turns)
+        return self._is_seen or self.usage == "claude-code"
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether its tokens can be known."""
+        if isinstance(self.usage, OutputPaths):
+            return self._is_seen or bool(self.usage.input and self.usage.output)
+        return self._is_seen or bool(self.usage)
+
+    @property
+    def _is_seen(self) -> bool:
+        """Its requests pass through us."""
+        return self.kind != "command" or bool(self.model is not None and self.model.base_url)
+
 
 class SuccessBy(StrEnum):
     """What makes a cell a success."""

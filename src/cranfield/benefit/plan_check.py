@@ -161,6 +161,14 @@ def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:
     treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
     if (set(treatment.tools), set(treatment.native)) == (set(control.tools), set(control.native)):
         yield Problem("both arms have the same tools", path="arms", expected="arms that differ in `tools`")
+    if control.tools and not treatment.tools:
+        hint = "a lift is that of the treatment over the control: swap the arms"
+        yield Problem("only the control arm has a tool under test", path="arms", hint=hint)
+    if plan.repo and (control.native or control.tools) and set(treatment.native) != set(control.native):
+        differing = and_list(sorted(set(treatment.native) ^ set(control.native)))
+        expected = "the same in both arms, or a control without any tool"
+        hint = "such a comparison would be void: the arms differ in more than the tool under test"
+        yield Problem("only one arm has a native tool", path="arms", expected=expected, got=differing, hint=hint)
     if treatment.name == control.name:
         yield Problem("both arms have one name", path="arms", got=shorten(treatment.name))
     has_native = bool(treatment.native or control.native)
@@ -191,6 +199,9 @@ def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
     if not plan.agent.reports_calls and plan.limits.tool_calls != LimitSettings().tool_calls:
         hint = "give their place as `agent.usage.tool_calls`, or leave the limit out"
         yield Problem("nothing counts the tool calls of this agent", path="limits.tool_calls", hint=hint)
+    if not plan.agent.counts_turns and plan.limits.turns != LimitSettings().turns:
+        hint = "give their number as `agent.usage.turns`, or leave the limit out"
+        yield Problem("nothing counts the turns of this agent", path="limits.turns", hint=hint)
 
 
 def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
@@ -320,17 +331,13 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
 
 
 def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
-    model = plan.agent.model
-    if model is not None and model.temperature is None:
-        yield "No temperature is set: that of the provider applies."
-    if not plan.agent.reports_calls:
-        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
+    yield from _agent_notes(plan)
     unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
     if unlimited:
         yield f"A cell has no limit of {and_list(unlimited)}."
-    treatment, control = (plan.arms[role] for role in (ArmRole.TREATMENT, ArmRole.CONTROL))
-    if set(treatment.native) != set(control.native):
-        yield "The native tools of the arms differ: the difference is part of the treatment."
+    control = plan.arms[ArmRole.CONTROL]
+    if plan.repo and not (control.native or control.tools):
+        yield "The control arm has no tools: the lift is over an agent that cannot look."
     unused = sorted(set(plan.tools) - {name for arm in plan.arms.values() for name in arm.tools})
     if unused:
         yield f"No arm has {and_list(unused)}."
@@ -344,3 +351,13 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
+
+
+def _agent_notes(plan: BenefitPlan) -> Iterator[str]:
+    model = plan.agent.model
+    if model is not None and model.temperature is None:
+        yield "No temperature is set: that of the provider applies."
+    if not plan.agent.reports_calls:
+        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
+    if not plan.agent.counts_tokens and plan.limits.tokens is not None:
+        yield "Tokens of the agent are not known: `limits.tokens` ends no run. `agent.usage.input` and `agent.usage.output` would say where its output has them."

@@ -217,7 +217,7 @@ def _end(transcript: Transcript, tools: ArmTools) -> tuple[CellEnd, str, str]:
         known = error_of(transcript.failure)
         return known.end, known.name, transcript.failure.message
     end, output = CellEnd(transcript.end), transcript.output
-    if end is CellEnd.SECONDS and (transcript.usage.requests > transcript.turns or transcript.usage.unmeasured):
+    if end is CellEnd.SECONDS and transcript.usage.requests > transcript.turns:
         return CellEnd.INFRASTRUCTURE, CellError.REQUEST_TIMEOUT, "the time went by while requests were repeated"
     is_blank = isinstance(output, QuestionAnswer) and not output.text.strip()
     if end is CellEnd.ANSWERED and is_blank:

@@ -66,8 +66,13 @@ class ArmMeans(Strict):
     called: float | None = None
     answered: float | None = None
     schema_tokens: float | None = None
+    """Of one request, measured."""
+    schema_tokens_estimated: float | None = None
+    """By the length of the schemas."""
     payload_tokens: float | None = None
+    """Estimated, of all results of the tools."""
     instructions_tokens: float | None = None
+    """Estimated."""
     tokens_per_success: float | None = None
 
 
@@ -160,6 +165,7 @@ class ValidityKind(StrEnum):
     CONTROL_WITHOUT_NATIVE = "control_without_native_tools"
     NATIVE_TOOLS_DIFFER = "native_tools_differ"
     PREFLIGHT_FAILED = "preflight_failed"
+    INDEX_UNKNOWN = "index_unknown"
     TOOL_CHANGED = "tool_changed"
     TOOL_NOT_DELIVERED = "tool_not_delivered"
     TOOL_NOT_ANSWERED = "tool_not_answered"

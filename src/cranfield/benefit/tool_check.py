@@ -15,7 +15,7 @@ _SAME = ("server", "found", "tools", "schema_digest", "instructions_digest")
 
 
 async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]) -> None:
-    """Ask the tools of both arms what they serve, and write down the answers.
+    """Ask the tools of both arms what they serve, and write down the answers; one that ends the call is not ok.
 
     Raises:
         PreflightError: with every tool that is not as the plan wants it, or other than when the experiment began.
@@ -26,8 +26,10 @@ async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgen
     for role in ArmRole:
         records = await agents[role].preflight()
         for record in records:
-            folder.append(Step.PREFLIGHT, record)
-            problems += _problems(record, first.get((role, record.tool)))
+            found = _problems(record, first.get((role, record.tool)))
+            refused = {"ok": False, "message": "; ".join(each.message for each in found)}
+            folder.append(Step.PREFLIGHT, record.model_copy(update=refused) if found else record)
+            problems += found
         missing = sorted(set(plan.servers(role)) - {record.tool for record in records})
         problems += [Problem("no preflight of a tool", path=f"{role}.{name}") for name in missing]
     if problems:

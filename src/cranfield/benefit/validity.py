@@ -7,6 +7,7 @@
 | `control_without_native_tools` | no: it was planned |
 | `native_tools_differ` | yes |
 | `preflight_failed`, `tool_changed`, `commit_differs` | yes |
+| `index_unknown` | no |
 | `tool_not_delivered` | over 10 % of the cells of an arm |
 | `tool_not_answered` | over half of the cells that called it |
 | `tool_never_called` | no: the lift is that of offering it |
@@ -43,6 +44,7 @@ SAME_ANSWERS = 0.5
 MOST_NOTES = 2
 CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
 _COMMIT = "commit"
+_PREFLIGHT_HINT = "`preflight` of the tool in the plan says how it is asked"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _native_tools(evidence: Evidence) -> Iterator[Validity]:
     if not evidence.plan.repo:
         return
     treatment, control = (frozenset(evidence.plan.arms[role].native) for role in ArmRole)
-    if not control:
+    if not control and not evidence.plan.arms[ArmRole.CONTROL].tools:
         message = "the control arm has no tools to search and read: the lift is over an agent that cannot look"
         yield Validity(kind=ValidityKind.CONTROL_WITHOUT_NATIVE, is_void=False, message=message)
     elif treatment != control:
@@ -105,18 +107,23 @@ def _native_tools(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _preflights(evidence: Evidence) -> Iterator[Validity]:
+    """No cell is run after a preflight that failed: it says nothing of the cells that were run."""
     by_tool = defaultdict[tuple[ArmRole, str], list[PreflightRecord]](list)
     for record in evidence.preflights:
         by_tool[record.arm, record.tool].append(record)
     for role in evidence.plan.arms:
         for tool in evidence.plan.arms[role].tools:
             records = by_tool[role, tool]
-            last = records[-1] if records else None
-            if last is None or not last.ok:
-                why = last.message if last is not None else "it was not asked what it serves"
+            good = [record for record in records if record.ok]
+            if not good:
+                why = records[-1].message if records else "it was not asked what it serves"
                 message = f"{tool} of {evidence.name(role)}: {why or 'its preflight failed'}"
                 yield Validity(kind=ValidityKind.PREFLIGHT_FAILED, is_void=True, message=message)
-            good = [record for record in records if record.ok]
+            elif not good[-1].found:
+                message = (
+                    f"which index and version {tool} of {evidence.name(role)} served is not known: {_PREFLIGHT_HINT}"
+                )
+                yield Validity(kind=ValidityKind.INDEX_UNKNOWN, is_void=False, message=message)
             states = [(record.found, record.server, record.tools, record.schema_digest) for record in good]
             if any(state != states[0] for state in states):
                 message = f"{tool} of {evidence.name(role)} was another one in a later part of the run"

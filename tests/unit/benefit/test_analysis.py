@@ -320,7 +320,8 @@ def test_undecided_cells_that_could_change_the_verdict_are_named():
 
 
 def test_intention_to_treat_and_per_protocol():
-    called, ignored = Delivery(offered=True, called=2, answered=1, payload_tokens=300), Delivery(offered=True)
+    called = Delivery(offered=True, called=2, answered=1, payload_tokens=300, schema_tokens_estimated=80)
+    ignored = Delivery(offered=True)
     found = all_tasks(
         [
             cell("a", TREATMENT, 0, True, delivery=called),
@@ -334,7 +335,7 @@ def test_intention_to_treat_and_per_protocol():
     assert (found.per_protocol_lift.value, found.per_protocol_lift.n, found.per_protocol_lift.n_missing) == (1, 1, 1)
     arm = found.arms[TREATMENT]
     assert (arm.offered, arm.called, arm.answered) == pytest.approx((2 / 3, 1 / 3, 1 / 3))
-    assert (arm.payload_tokens, arm.schema_tokens) == (300, None)
+    assert (arm.payload_tokens, arm.schema_tokens, arm.schema_tokens_estimated) == (300, None, 80)
     assert found.arms[CONTROL].offered is None
     assert all_tasks(pairs((True, 1, True, 1))).per_protocol_lift is None
 

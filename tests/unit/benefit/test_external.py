@@ -343,13 +343,42 @@ def test_a_failure_of_the_model_is_named_by_its_status(model: ModelServer, statu
     assert (cell.usage.requests, cell.usage.turns) == (1, 0)
 
 
-def test_tokens_of_a_request_that_was_cut_short_are_missing_and_not_zero(model: ModelServer) -> None:
-    released = Event()
-    model.decide = lambda _: [says(str(released.wait(10)))]
-    cell, _ = run(plan_of(model.url[:-3], {}, limits={"seconds": 2}), "hello")
+LEAVES = """
+import http.client, json, pathlib, sys, time, urllib.parse
+place = urllib.parse.urlsplit(sys.argv[2])
+connection = http.client.HTTPConnection(place.hostname, place.port)
+connection.request("POST", place.path + "/v1/messages", json.dumps(dict(model="m", messages=[])))
+while not pathlib.Path(sys.argv[3]).exists():
+    time.sleep(0.01)
+print("so it is")
+"""
+
+
+def test_tokens_of_a_request_that_was_cut_short_are_missing_and_not_zero(model: ModelServer, tmp_path: Path) -> None:
+    """The agent ends while its request is under way."""
+    released, came = Event(), tmp_path / "came"
+
+    def decide(_: Any) -> Any:
+        came.touch()
+        return [says(str(released.wait(60)))]
+
+    model.decide = decide
+    command = (*PYTHON, "-c", LEAVES, "{prompt}", "{base_url}", str(came))
+    cell, _ = run(plan_of(model.url[:-3], {}, agent={"kind": "command", "command": command}), "hello")
     released.set()
-    assert cell.end is CellEnd.SECONDS
+    assert (cell.end, cell.answer) == (CellEnd.ANSWERED, "so it is")
     assert (cell.usage.total, cell.usage.requests, cell.usage.unmeasured) == (None, 1, 1)
+
+
+def test_a_run_that_ends_before_it_reports_its_tools_is_not_called_one_without_them(
+    code_search: Callable[..., ToolServer],
+) -> None:
+    command = (*PYTHON, "-c", "import time; time.sleep(60)", "{prompt}", "{mcp_config}")
+    agent = {"kind": "command", "command": command, "model": None, "usage": {"answer": "text", "offered": "offered"}}
+    plan = plan_of("", {"code": code_search()}, agent=agent, limits={"seconds": 0.1})
+    cell, _ = run(plan, "hello", role=TREATMENT)
+    assert (cell.end, cell.error) == (CellEnd.INFRASTRUCTURE, "tool_not_started")
+    assert cell.message.startswith("the limit of seconds was reached before the agent reported code__find_code")
 
 
 def test_an_agent_that_reaches_its_model_in_another_way_has_no_known_delivery_and_no_known_tokens(
@@ -381,6 +410,8 @@ def test_any_command_is_an_agent(model: ModelServer, code_search: Callable[..., 
     }
     cell, _ = run(plan_of(model.url[:-3], {"code": code_search()}, agent=agent), "use", role=TREATMENT)
     assert (cell.end, cell.delivery and cell.delivery.answered) == (CellEnd.ANSWERED, 1)
+    assert cell.delivery is not None
+    assert cell.delivery.instructions_tokens is None  # the server sends some: the agent may leave them out
     plain = {"kind": "command", "command": (*PYTHON, "-c", "print('so it is')", "{prompt}"), "model": None}
     cell, _ = run(plan_of("", {}, agent=plain), "hello")
     assert (cell.end, cell.answer) == (CellEnd.ANSWERED, "so it is")
@@ -418,6 +449,30 @@ def test_what_a_command_does_not_report_of_its_calls_is_missing(
     assert (cell.reads is None) == (payload is None)
 
 
+@pytest.mark.parametrize(
+    ("output", "limits", "end", "error"),
+    [
+        ({"text": "so it is", "in": 90, "out": 20, "turns": 3}, {"turns": 3, "tokens": 110}, CellEnd.ANSWERED, ""),
+        ({"text": "so it is", "in": 90, "out": 20, "turns": 3}, {"turns": 2}, CellEnd.TURNS, ""),
+        ({"text": "so it is", "in": 90, "out": 20}, {"tokens": 109}, CellEnd.TOKENS, ""),
+        ({"text": "so it is"}, {"turns": 2, "tokens": 109}, CellEnd.ANSWERED, ""),
+        ({"text": ""}, {}, CellEnd.NO_ANSWER, "empty_answer"),
+        ({"text": "", "error": "429 too many requests"}, {}, CellEnd.INFRASTRUCTURE, "rate_limited"),
+        ({"txt": "so it is"}, {}, CellEnd.INFRASTRUCTURE, "agent_crashed"),
+    ],
+)
+def test_what_a_command_reports_decides_its_end(
+    output: Mapping[str, Any], limits: Mapping[str, int], end: CellEnd, error: str
+) -> None:
+    paths = {"answer": "text", "input": "in", "output": "out", "turns": "turns", "error": "error"}
+    command = (*PYTHON, "-c", f"print({json.dumps(output)!r})", "{prompt}")
+    agent = {"kind": "command", "command": command, "model": None, "usage": paths}
+    cell, _ = run(plan_of("", {}, agent=agent, limits=limits), "hello")
+    assert (cell.end, cell.error) == (end, error), cell.message
+    if error == "agent_crashed":
+        assert cell.message == "exit status 0: its output has no answer"
+
+
 def test_without_a_network_only_the_model_is_reached_or_the_plan_is_refused(model: ModelServer) -> None:
     plan = plan_of(model.url[:-3], {}, agent={"network": "none"})
     if network_problem():
@@ -433,7 +488,7 @@ def test_without_a_network_only_the_model_is_reached_or_the_plan_is_refused(mode
 
 def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ABSENT", raising=False)
-    server = ToolServer(url="http://127.0.0.1:1/mcp", results=3, results_parameter="limit")
+    server = ToolServer(url="http://127.0.0.1:1/mcp", results=3, results_parameter="limit", result_tokens=9)
     agent = {
         "kind": "command",
         "command": ("no-such-program", "{promt}"),
@@ -448,8 +503,9 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
     assert places == {
         *("agent", "agent.command", "agent.env", "agent.usage.answer", "agent.usage.input", "agent.model.model"),
         *("agent.model.api_key_env", "agent.model.temperature", "arms.control.native", "tools.code"),
+        "tools.code.result_tokens",
     }
-    assert len(caught.value.problems) == 13
+    assert len(caught.value.problems) == 14
 
 
 def test_a_program_that_never_tells_its_version_is_refused(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:

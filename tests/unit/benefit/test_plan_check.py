@@ -192,6 +192,32 @@ def test_all_problems_of_a_plan_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("treatment", "control", "message"),
+    [
+        ({}, {"tools": ["find"]}, "only the control arm has a tool under test"),
+        ({"tools": ["find"]}, {"native": ["search"]}, "only one arm has a native tool"),
+        ({"tools": ["find"], "native": []}, {}, "only one arm has a native tool"),
+        ({"tools": ["find"]}, {"tools": ["other"], "native": []}, "only one arm has a native tool"),
+        ({"tools": ["find"], "native": []}, {"tools": ["other"], "native": []}, ""),
+        ({"tools": ["find"]}, {"native": []}, ""),
+    ],
+)
+def test_arms_whose_comparison_would_mean_nothing_are_refused(
+    tmp_path: Path, repo: tuple[Path, str], treatment: dict[str, Any], control: dict[str, Any], message: str
+) -> None:
+    del repo
+    arms = {"treatment": {"name": "a", **treatment}, "control": {"name": "b", **control}}
+    given = golden_plan(arms=arms, tools={name: {"command": ["x"]} for name in ("find", "other")})
+    if message:
+        with pytest.raises(ConfigError) as caught:
+            check_plan(given, tmp_path)
+        assert [(problem.path, problem.message) for problem in caught.value.problems] == [("arms", message)]
+    else:
+        notes = check_plan(given, tmp_path).notes
+        assert any("cannot look" in note for note in notes) is ("tools" not in control)
+
+
 def test_a_budget_has_a_limit_for_the_judge_and_its_price(tmp_path: Path) -> None:
     judge = {"by": "facts", "judge": {"model": "test:judge"}}
     budgets = {
@@ -234,6 +260,33 @@ def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
         else:
             with pytest.raises(ConfigError, match=r"limits\.tool_calls"):
                 check_plan(limited, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("usage", "url", "counts"),
+    [
+        ("", "", (False, False)),
+        ("codex", "", (False, True)),
+        ("claude-code", "", (True, True)),
+        ({"answer": "a", "turns": "t"}, "", (True, False)),
+        ({"answer": "a", "input": "i", "output": "o"}, "", (False, True)),
+        ("", "http://127.0.0.1:1/v1", (True, True)),
+    ],
+)
+def test_turns_that_nothing_counts_have_no_limit_and_tokens_a_note(
+    tmp_path: Path, usage: Any, url: str, counts: tuple[bool, bool]
+) -> None:
+    write_tasks(tmp_path)
+    model = {"model": "test:one", "base_url": url}
+    agent = {"kind": "command", "command": ["agent", "{prompt}", "{base_url}"], "usage": usage, "model": model}
+    notes = check_plan(plan(agent=agent), tmp_path).notes
+    assert any("`limits.tokens` ends no run" in note for note in notes) is not counts[1]
+    limited = plan(agent=agent, limits={"turns": 3})
+    if counts[0]:
+        assert check_plan(limited, tmp_path)
+    else:
+        with pytest.raises(ConfigError, match=r"limits\.turns"):
+            check_plan(limited, tmp_path)
 
 
 @pytest.mark.parametrize(

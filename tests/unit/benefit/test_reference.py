@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -179,12 +180,25 @@ def test_limits_and_failures_have_their_end_and_their_name(
     assert cell.transcript["messages"]
 
 
-@pytest.mark.parametrize(("requests", "end"), [(1, CellEnd.SECONDS), (2, CellEnd.INFRASTRUCTURE)])
+@pytest.mark.parametrize(
+    ("usage", "end"),
+    [
+        (USAGE, CellEnd.SECONDS),
+        (Usage(unmeasured=1), CellEnd.SECONDS),  # of a provider that reports no tokens
+        (replace(USAGE, requests=2), CellEnd.INFRASTRUCTURE),
+    ],
+)
 def test_time_that_went_by_in_repeated_requests_is_no_failure_of_the_agent(
-    agents: Agents, requests: int, end: CellEnd
+    agents: Agents, usage: Usage, end: CellEnd
 ) -> None:
-    step = replace(call("search", pattern="x"), usage=replace(USAGE, requests=requests))
-    with agents(lambda _: step, limits={"seconds": 0.001}) as (found, _):
+    step = replace(call("search", pattern="x"), usage=usage)
+    limit_s = 0.05
+
+    def script(_: Request) -> Answer:
+        time.sleep(limit_s)
+        return step
+
+    with agents(script, limits={"seconds": limit_s}) as (found, _):
         cell = run(found)
     assert (cell.end, cell.error) == (end, "" if end is CellEnd.SECONDS else CellError.REQUEST_TIMEOUT)
 

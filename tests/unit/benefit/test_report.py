@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from cranfield.answers.places import Named
 from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import ReadLines
 from cranfield.benefit.result import BenefitResult, StratumKind, Validity, ValidityKind, Verdict
@@ -145,6 +146,23 @@ def test_a_void_comparison_has_no_verdict_and_no_colours(found: BenefitResult, t
     assert text.index("There is no verdict") < text.index("Verdicts")
     assert 'class="good"' not in render(document, "html")
     assert render(benefit_document(found), "text").count("no verdict") < text.count("no verdict")
+
+
+@pytest.mark.parametrize(
+    ("measured", "estimated", "text"), [(79.0, 75.0, "79"), (None, 75.0, "75 (estimated)"), (None, None, "–")]
+)
+def test_the_schema_that_could_not_be_measured_is_estimated(
+    found: BenefitResult, measured: float | None, estimated: float | None, text: str
+) -> None:
+    (whole,) = (row for row in found.strata if row.kind is StratumKind.ALL)
+    tokens = {"schema_tokens": measured, "schema_tokens_estimated": estimated}
+    arms = {**whole.arms, ArmRole.TREATMENT: whole.arms[ArmRole.TREATMENT].model_copy(update=tokens)}
+    rows = [row.model_copy(update={"arms": arms}) if row is whole else row for row in found.strata]
+    document = benefit_document(found.model_copy(update={"strata": tuple(rows)}))
+    (cost,) = (section for section in document.sections if section.name == "cost")
+    table = cost.blocks[0]
+    assert isinstance(table, Table)
+    assert {row[0]: row[1] for row in table.rows}["schema of the tool, each request"] == text
 
 
 def test_losses_are_shown_and_link_transcripts(found: BenefitResult) -> None:

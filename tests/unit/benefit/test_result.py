@@ -116,7 +116,8 @@ def experiment(
     path = ExperimentFolder.create(tmp_path / "runs", manifest, files)
     with ExperimentFolder.writing(path) as folder:
         for given in preflight:
-            found = {"arm": "treatment", "tool": "acme", "ok": True, "server": "Acme 1.0", **given}
+            served = {"ok": True, "server": "Acme 1.0", "found": {"index": "main"}}
+            found = {"arm": "treatment", "tool": "acme", **served, **given}
             folder.append(Step.PREFLIGHT, PreflightRecord.model_validate(found))
         for key in schedule(parsed, folder.tasks().tasks):
             changed = change(cell_record(key, answer=answer_of(key)))
@@ -305,6 +306,7 @@ CASES = [
     ),
     Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=({"ok": False, "message": "index old, expected new"},)),
     Case(ValidityKind.PREFLIGHT_FAILED, True, preflight=()),
+    Case(ValidityKind.INDEX_UNKNOWN, False, preflight=({"found": {}},)),
     Case(ValidityKind.TOOL_CHANGED, True, preflight=({}, {"server": "Acme 1.1"})),
     Case(ValidityKind.TOOL_CHANGED, True, preflight=({"found": {"index": "a"}}, {"found": {"index": "b"}})),
     Case(ValidityKind.COMMIT_DIFFERS, True, read_commit="b" * 40),
@@ -368,6 +370,23 @@ def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
     assert [each.message for each in found if each.kind is ValidityKind.UNDECIDED] == [
         "16 of 16 cells of treatment (acme) are not decided: check_missing ('no such compiler')"
     ]
+
+
+def test_a_preflight_that_ended_a_call_says_nothing_of_the_cells_that_were_run(tmp_path: Path) -> None:
+    refused = {"ok": False, "message": "the tool is another than when the experiment began", "found": {"index": "b"}}
+    found = result(experiment(tmp_path, preflight=({}, refused)))
+    assert kinds(found) == set()
+    assert found.tools["acme"]["preflight"]["found"] == {"index": "main"}
+
+
+def test_a_control_with_another_index_is_not_called_one_that_cannot_look(tmp_path: Path) -> None:
+    tools = {name: {"command": ["acme-mcp"]} for name in ("acme", "old")}
+    arms = {
+        "treatment": {"name": "b", "tools": ["acme"], "native": []},
+        "control": {"name": "a", "tools": ["old"], "native": []},
+    }
+    found = result(experiment(tmp_path, plan={"tools": tools, "arms": arms}))
+    assert ValidityKind.CONTROL_WITHOUT_NATIVE not in {kind for kind, _ in kinds(found)}
 
 
 def test_every_kind_of_validity_is_tested() -> None:

@@ -102,7 +102,7 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     checked = call("check", plan, "--format", "json")
     assert checked.exit_code == 0, checked.stderr
     shown = json.loads(checked.stdout)
-    assert (len(shown["cells"]), shown["tokens_at_most"]) == (12, 12 * LIMIT)
+    assert (len(shown["cells"]), shown["tokens_by_limits"]) == (12, 12 * LIMIT)
     assert shown["strata"][0] == {"stratum": "difficulty=easy", "n_tasks": 3, "detectable": None}
 
     begun = call("run", plan)

@@ -177,6 +177,14 @@ def test_no_cell_is_run_where_a_tool_is_not_ready_or_has_changed(tmp_path: Path)
     with pytest.raises(PreflightError, match="another than when the experiment began: found"):
         run(path, answers, index="v2")
     assert run(path, answers, index="v1").is_complete
+    records = ExperimentFolder.open(path).preflights()
+    assert [(record.ok, record.found.get("index")) for record in records] == [
+        (False, None),
+        (True, "v1"),
+        (False, "v2"),
+        (True, "v1"),
+    ]
+    assert "another than when the experiment began" in records[2].message
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:

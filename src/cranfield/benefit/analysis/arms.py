@@ -14,7 +14,7 @@ _MEANS = (
     *(Quantity.SUCCESS, Quantity.TOKENS, Quantity.WEIGHTED_TOKENS, Quantity.TOOL_CALLS, Quantity.TURNS),
     *(Quantity.WALL_S, Quantity.MONEY),
 )
-_DEBITS = ("schema_tokens", "payload_tokens", "instructions_tokens")
+_DEBITS = ("schema_tokens", "schema_tokens_estimated", "payload_tokens", "instructions_tokens")
 _PLACE = {ArmRole.TREATMENT: 0, ArmRole.CONTROL: 1}
 
 

@@ -164,10 +164,20 @@ class ExternalAgent:
         launch.reader.end()
         if watched.stopped is None and self._is_over(launch.reader):  # the calls may all be read at the end
             watched.stopped = CellEnd.TOOL_CALLS
+        if watched.stopped is None and (gateway is None or not gateway.turns):
+            watched.stopped = self._exceeded(launch.reader.events)
         return watched
 
     def _is_over(self, reader: Reader) -> bool:
         return len(reader.events.calls) > self.plan.limits.tool_calls
+
+    def _exceeded(self, events: Events) -> CellEnd | None:
+        """The limit that an agent whose requests are not seen reports to have exceeded."""
+        limits, tokens = self.plan.limits, None if events.usage is None else events.usage.total
+        if events.turns is not None and events.turns > limits.turns:
+            return CellEnd.TURNS
+        is_over = limits.tokens is not None and tokens is not None and tokens > limits.tokens
+        return CellEnd.TOKENS if is_over else None
 
     def _environment(self, place: Place, launch: Launch) -> dict[str, str]:
         return place.environment | dict(self.env) | dict(launch.env)
@@ -223,7 +233,9 @@ class ExternalAgent:
         if gateway is not None:
             tokens = sum(gateway.offered.get(name, 0) for name in expected)
             tax = SchemaTax(None, tokens, Usage(requests=0))
-        instructions, has_texts = self.tool_instructions, events.has_results
+        # What a server sends, its agent may show to the model or not.
+        is_known = all(tools.server.instructions or not tools.instructions for tools in self.tools)
+        instructions, has_texts = self.tool_instructions if is_known else None, events.has_results
         return run_delivery(expected, offered, calls, instructions=instructions, tax=tax, has_texts=has_texts)
 
     def _money(self, usage: CellUsage, events: Events, gateway: Gateway | None) -> float | None:
@@ -278,7 +290,7 @@ def _end(
         return CellEnd.INFRASTRUCTURE, CellError.TOOL_NOT_STARTED, message
     limit = (gateway.reached if gateway is not None else None) or watched.stopped or events.limit
     if limit is not None:
-        return limit, None, f"the limit of {limit} was reached"
+        return _end_at_limit(limit, delivery)
     if watched.error is not None:
         return CellEnd.INFRASTRUCTURE, watched.error, watched.message
     if watched.status == 0 and events.is_finished:
@@ -286,6 +298,14 @@ def _end(
             return CellEnd.ANSWERED, None, ""
         return CellEnd.NO_ANSWER, CellError.EMPTY_ANSWER, "the agent ended without an answer"
     return _failure(watched, events, gateway)
+
+
+def _end_at_limit(limit: CellEnd, delivery: Delivery | None) -> tuple[CellEnd, CellError | None, str]:
+    """Of a run whose tools were offered, or that reported nothing of them before the limit."""
+    if delivery is None or delivery.offered:
+        return limit, None, f"the limit of {limit} was reached"
+    message = f"the limit of {limit} was reached before the agent reported {', '.join(delivery.missing)}"
+    return CellEnd.INFRASTRUCTURE, CellError.TOOL_NOT_STARTED, message
 
 
 def _failure(watched: Watched, events: Events, gateway: Gateway | None) -> tuple[CellEnd, CellError, str]:
@@ -296,7 +316,8 @@ def _failure(watched: Watched, events: Events, gateway: Gateway | None) -> tuple
         return known.end, known.name, f"{reason}; {failure.message}"
     printed = "\n".join(filter(None, (events.error, watched.stderr.strip())))
     found = error_in(printed)
-    last = (events.error or watched.stderr.strip()).splitlines()[-1:] or ["no message"]
+    silence = "its output has no answer" if watched.status == 0 else "no message"
+    last = (events.error or watched.stderr.strip()).splitlines()[-1:] or [silence]
     message = f"{reason}: {last[0]}"
     return (found.end, found.name, message) if found else (CellEnd.INFRASTRUCTURE, CellError.AGENT_CRASHED, message)
 

@@ -65,8 +65,8 @@ class PathsReader(Reader):
         document, events = self._document(), self.events
         found = {name: _search(path, document) for name, path in self._paths.model_dump().items() if path}
         events.answer = found["answer"] if isinstance(found["answer"], str) else _spelled(found["answer"])
-        events.is_finished = bool(events.answer)
         events.error = _spelled(found.get("error"))
+        events.is_finished = bool(events.answer) or (found["answer"] is not None and not events.error)
         if any(name in found for name in _TOKENS):
             read, write, output, reasoning = (count_of(found.get(name)) for name in _TOKENS[1:])
             events.usage = Usage(1, count_of(found.get(_TOKENS[0])), read, write, output, reasoning)

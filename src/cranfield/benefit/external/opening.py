@@ -124,6 +124,9 @@ def _tool_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
         if server.results_parameter or server.results is not None:
             expected = "the number of results as an argument or variable of the server"
             yield f"tools.{name}", "only the reference agent sets an argument of a call", expected
+        if server.result_tokens is not None and agent.kind == "command":
+            expected = "the limit as an argument or variable of the server"
+            yield f"tools.{name}.result_tokens", "nothing cuts the results that a command gets", expected
         if server.url and agent.network == "none":
             yield f"tools.{name}.url", "it cannot be reached without a network", "a `command`"
     reports = kind.reports_offered or (agent.usage == "claude-code")

@@ -79,8 +79,8 @@ def _about_plan(checked: CheckedPlan, digest: str) -> KeyValues:
         ("commit", checked.commit or "none"),
         ("digest of the plan", digest),
         ("digest of the order", order_digest(cells)),
-        ("tokens, at most", "no limit" if tokens is None else f"{tokens:,}"),
-        (f"money, at most ({plan.budget.prices.currency})", "not known" if money is None else f"{money:,.2f}"),
+        ("tokens, by the limits", "no limit" if tokens is None else f"{tokens:,}"),
+        (f"money, by the limits ({plan.budget.prices.currency})", "not known" if money is None else f"{money:,.2f}"),
         *([("limit of the judge", _judge_limit(plan.budget))] if plan.judge is not None else []),
     )
     return KeyValues(about)
@@ -103,8 +103,8 @@ def _plan_payload(checked: CheckedPlan, digest: str, powers: Sequence[StratumPow
         "commit": checked.commit,
         "labels_digest": checked.tasks.labels_digest,
         "cells": [str(key) for key in cells],
-        "tokens_at_most": tokens,
-        "money_at_most": money,
+        "tokens_by_limits": tokens,
+        "money_by_limits": money,
         "judge_tokens_at_most": plan.budget.judge_tokens,
         "judge_money_at_most": plan.budget.judge_money,
         "strata": [asdict(each) for each in powers],

@@ -96,9 +96,9 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
         "success": lambda arm: format_percent(arm.success),
         "tokens": lambda arm: tokens_text(arm.tokens),
         "price-weighted tokens": lambda arm: tokens_text(arm.weighted_tokens),
-        "schema of the tool, each request": lambda arm: tokens_text(arm.schema_tokens),
-        "instructions for the tool": lambda arm: tokens_text(arm.instructions_tokens),
-        "results of the tool": lambda arm: tokens_text(arm.payload_tokens),
+        "schema of the tool, each request": _schema_text,
+        "instructions for the tool, estimated": lambda arm: tokens_text(arm.instructions_tokens),
+        "results of the tool, estimated": lambda arm: tokens_text(arm.payload_tokens),
         "tokens per success": lambda arm: tokens_text(arm.tokens_per_success),
         "tool calls": lambda arm: format_average(arm.tool_calls),
         "turns": lambda arm: format_average(arm.turns),
@@ -111,6 +111,13 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     columns = (Column("mean of a task"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
     caption = f"Every token of the tool is part of the tokens above it. {UNKNOWN} is unknown, not 0"
     return Section("cost", "What the arms cost", (Table(columns, rows, caption, shown=None), _differences(whole)))
+
+
+def _schema_text(arm: ArmMeans) -> str:
+    """Measured, or else estimated."""
+    if arm.schema_tokens is not None or arm.schema_tokens_estimated is None:
+        return tokens_text(arm.schema_tokens)
+    return f"{tokens_text(arm.schema_tokens_estimated)} (estimated)"
 
 
 def _differences(whole: StratumResult) -> Table:
