@@ -12,7 +12,6 @@ from cranfield.errors import InputError, Problem, UsageError, shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.words import n_of
 
-
 _CLOCKS_DIFFER = timedelta(hours=1)
 """Of two machines, at most: a result that is later is of a wrong clock, and its age is not known."""
 
