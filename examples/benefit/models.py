@@ -89,14 +89,15 @@ def answer(turn: Turn, code: list[Code]) -> Move:
     if turn.luck < SLIPS or not code:
         return OUTPUT_TOOL, {"text": "I did not find the code in question."}
     says = [(path, re.search(r'"""(.*?)"""', each, re.DOTALL)) for path, each in code[: turn.n_places]]
-    return OUTPUT_TOOL, {"text": "\n".join(f"- {path} says: {found[1]}" for path, found in says if found)}
+    text = "\n".join(f"- The code says: {found[1]}" for _, found in says if found)
+    return OUTPUT_TOOL, {"text": text, "files": list(dict.fromkeys(path for path, found in says if found))}
 
 
 def leaking(turn: Turn) -> Move:
     """As good, and it says with what it found it."""
     tool, given = good(turn)
     if tool == OUTPUT_TOOL and turn.tested:
-        given = {"text": f"With beacon's `{turn.tested}`, in the arm with the tool, I found:\n{given['text']}"}
+        given |= {"text": f"With beacon's `{turn.tested}`, in the arm with the tool, I found:\n{given['text']}"}
     return tool, given
 
 

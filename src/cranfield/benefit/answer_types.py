@@ -36,15 +36,16 @@ class QuestionAnswer(Strict):
     lines: tuple[NamedLines, ...] = ()
 
     @property
-    def named(self) -> NamedPlaces:
-        """Its places; a name that is blank is none."""
-        return NamedPlaces(
+    def named(self) -> NamedPlaces | None:
+        """Its places; a name that is blank is none. None: it has none, and places are read from its text."""
+        named = NamedPlaces(
             entities=tuple(each for each in self.entities if each.strip()),
             files=tuple(each for each in self.files if each.strip()),
             lines=tuple(
                 LineRange(path=each.file, start=each.start, end=each.end) for each in self.lines if each.file.strip()
             ),
         )
+        return named if named.entities or named.files or named.lines else None
 
 
 class CodeFile(Strict):

@@ -150,7 +150,7 @@ class CellRecord(Strict):
     message: str = ""
     answer: str = ""
     named: NamedPlaces | None = None
-    """None: the agent has no such fields, and places are read from the text of the answer."""
+    """None: the agent has no such fields, or left them empty, and places are read from the text of the answer."""
     files: Mapping[str, str] = {}
     """Files of code that the agent wrote, by path."""
     usage: CellUsage

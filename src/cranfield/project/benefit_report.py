@@ -11,20 +11,22 @@ from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import ScoreRecord
 from cranfield.benefit.result import BenefitResult
-from cranfield.benefit.result_file import read_result
+from cranfield.benefit.result_file import RESULT, read_result
 from cranfield.errors import UnknownNameError, unknown_name
 from cranfield.formats.io.files import write_text
+from cranfield.formats.io.versions import newest_version
 from cranfield.project.benefit_score import result_of
 
 
 def read_source(source: Path) -> tuple[BenefitResult, Path | None]:
-    """A result, and the folder of its experiment where that was named.
+    """A result, and the folder of its experiment where that was named. Of a folder of results the newest version is read.
 
     Raises:
         UsageError: there is no such folder, or its cells are not scored.
         InputError: it cannot be read.
     """
-    return (result_of(source), source) if source.is_dir() else (read_result(source), None)
+    path = newest_version(source, RESULT)
+    return (result_of(path), path) if path.is_dir() else (read_result(path), None)
 
 
 def transcripts_file(html: Path) -> Path:

@@ -51,6 +51,11 @@ def test_a_tool_that_helps_pays_off_where_it_helps(example: Any) -> None:
     run = example.run(example.plan())
     result = example.result(run)
     assert verdicts(result) == HELPS, reasons(result)
+    reading = result["reading"]
+    assert reading["treatment"]["gold_recall"] == 1.0
+    assert reading["treatment"]["gold_used"] > 0.85  # 8 % of the answers forget what was found
+    assert reading["control"]["gold_recall"] < 0.4
+    assert 0 < reading["control"]["gold_used"] < 0.4
     assert re.match(
         r"beacon-0\.1 raised the rate of answers with correct facts from .* on 36 tasks, McNemar p < \.001",
         result["sentence"],

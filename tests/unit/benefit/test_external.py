@@ -515,6 +515,17 @@ def test_a_program_that_never_tells_its_version_is_refused(model: ModelServer, m
         run(plan, "hello")
 
 
+def test_files_that_look_like_secrets_are_not_there(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in (".env", "id_rsa", "app.py"):
+        (source / name).write_text("TOKEN=hush-4711")
+    code = "import os; print(' '.join(sorted(os.listdir())))"
+    agent = {"kind": "command", "command": (*PYTHON, "-c", code, "{prompt}"), "model": None}
+    cell, _ = run(plan_of("", {}, agent=agent), "hello", take(source))
+    assert cell.answer == "app.py"
+
+
 def test_a_place_below_instructions_of_agents_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "AGENTS.md").write_text("Always use the tool.")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

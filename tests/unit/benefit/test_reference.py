@@ -118,6 +118,8 @@ def test_a_run_has_its_answer_its_reads_and_its_usage(agents: Agents) -> None:
     assert (cell.end, cell.error, cell.answer) == (CellEnd.ANSWERED, "", "In `add`.")
     lines = (LineRange(path="store.py", start=1, end=2),)
     assert cell.named == NamedPlaces(entities=("store.py::add",), files=("store.py",), lines=lines)
+    with agents(steps('{"text": "In store.py.", "files": [" "]}')) as (found, _):
+        assert run(found).named is None  # its text names the place
     assert cell.reads == (ReadLines(path="store.py", start=2, end=2, turn=1, tool="search"),)
     assert cell.delivery is None
     assert cell.usage.tool_calls == {"read_file": ToolCount(error=1), "search": ToolCount(ok=1)}

@@ -199,6 +199,26 @@ def test_headings_of_numbers_fold_before_a_table_is_split() -> None:
     assert max(map(width, lines)) == 98
 
 
+def test_headings_of_text_fold_before_cells_are_cut() -> None:
+    # 41 + 41 + 31 of the last heading + 2 gaps of 2 = 117: it folds to 14.
+    columns = (Column("a"), Column("b"), Column("what both of them were made of"))
+    table = Table(columns, [("x" * 40 + "1", "y" * 40 + "2", "wood")], "Things")
+    lines = render_text(document(table)).splitlines()
+    assert lines[-1].split() == ["x" * 40 + "1", "y" * 40 + "2", "wood"]
+    above = lines.index("Things:") + 1
+    assert " ".join(line[86:].strip() for line in lines[above : above + 3]) == "what both of them were made of"
+
+
+def test_a_heading_of_wide_characters_is_cut_where_it_does_not_fit() -> None:
+    table = Table((Column("名" * 60), Column("b")), [("x", "y" * 60)], "Things")
+    assert max(map(width, render_text(document(table)).splitlines())) <= LINE
+
+
+def test_long_labels_of_values_are_whole() -> None:
+    label = "lift where the tool was called (per protocol)"
+    assert f"{label}  +1" in render_text(document(KeyValues(((label, "+1"),))))
+
+
 def test_a_link_is_its_text() -> None:
     table = Table((Column("test set"),), [(Link("code", "code/report.html"),)], "Sets")
     assert render_text(document(table)).splitlines()[-1] == "code"

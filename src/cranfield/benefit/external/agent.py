@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -77,6 +77,8 @@ class ExternalAgent:
     snapshot: Snapshot | None
     shown: ShownLines | None
     """Finds lines of the snapshot in what tools returned."""
+    withheld: Collection[str]
+    """Files of the snapshot that look like secrets: the agent does not have them."""
     redactor: Redactor
     servers: tuple[ServerEntry, ...] = ()
     """For the settings of the agent; none before the preflight."""
@@ -95,7 +97,7 @@ class ExternalAgent:
         """Run a cell in a new place."""
         if len(self.servers) < len(self.tools):
             await self.preflight()
-        place = await event_loop().threads.call(partial(make_place, self.snapshot))
+        place = await event_loop().threads.call(partial(make_place, self.snapshot, self.withheld))
         try:
             async with self._gateway(place) as gateway:
                 launch = self.preset(self._job(task, seed, place, gateway))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,8 +76,8 @@ class Place:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def make_place(snapshot: Snapshot | None) -> Place:
-    """A new place with the files of a snapshot.
+def make_place(snapshot: Snapshot | None, withheld: Container[str] = ()) -> Place:
+    """A new place with the files of a snapshot, but those that are withheld.
 
     Raises:
         UsageError: temporary files lie within a repository, or below instructions of agents.
@@ -94,15 +94,15 @@ def make_place(snapshot: Snapshot | None) -> Place:
         )
     for name in ("home", "work", "tmp"):
         (root / name).mkdir()
-    exported = {} if snapshot is None else _export(snapshot, root / "work")
+    exported = {} if snapshot is None else _export(snapshot, root / "work", withheld)
     return Place(root, exported)
 
 
-def _export(snapshot: Snapshot, folder: Path) -> dict[str, tuple[int, int]]:
+def _export(snapshot: Snapshot, folder: Path, withheld: Container[str]) -> dict[str, tuple[int, int]]:
     exported = {}
     for name, data in snapshot.each():
         path = Path(name)
-        if AGENT_SETTINGS.intersection(path.parts) or path.is_absolute() or ".." in path.parts:
+        if name in withheld or AGENT_SETTINGS.intersection(path.parts) or path.is_absolute() or ".." in path.parts:
             continue
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from asyncio import timeout
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,11 @@ from cranfield.benefit.mcp_tools import McpTools, variables_of
 from cranfield.benefit.plan import Arm, ArmRole, BenefitPlan, OutputPaths
 from cranfield.benefit.shown import ShownLines
 from cranfield.concurrency.child_process import NotStartedError, child_process
+from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.config.template import ENV, environment_names, fill_value, placeholders
 from cranfield.errors import ConfigError, Problem
+from cranfield.repo.secret_files import find_withheld
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 
@@ -61,17 +63,22 @@ async def open_external(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Arm
     if problems:
         raise ConfigError(problems)
     versions = {} if plan.agent.kind == "command" else {str(plan.agent.kind): await _version(plan)}
-    shown = None if setup.snapshot is None else ShownLines.of(setup.snapshot)
+    withheld = frozenset[str]()
+    if (snapshot := setup.snapshot) is not None:
+        withheld = frozenset(await event_loop().threads.call(lambda: find_withheld(snapshot).names))
+    shown = None if snapshot is None else ShownLines.of(snapshot, withheld)
     async with AsyncExitStack() as stack:
         agents: dict[ArmRole, ArmAgent] = {}
         for role in ArmRole:
-            agent = _agent(setup, role, versions, shown)
+            agent = _agent(setup, role, versions, shown, withheld)
             stack.push_async_callback(agent.aclose)
             agents[role] = agent
         yield agents
 
 
-def _agent(setup: AgentSetup, role: ArmRole, versions: Mapping[str, str], shown: ShownLines | None) -> ExternalAgent:
+def _agent(
+    setup: AgentSetup, role: ArmRole, versions: Mapping[str, str], shown: ShownLines | None, withheld: Collection[str]
+) -> ExternalAgent:
     plan, kind = setup.plan, KINDS[setup.plan.agent.kind]
     settings = plan.agent.model
     servers = plan.servers(role)
@@ -91,6 +98,7 @@ def _agent(setup: AgentSetup, role: ArmRole, versions: Mapping[str, str], shown:
         versions=versions,
         snapshot=setup.snapshot,
         shown=shown,
+        withheld=withheld,
         redactor=Redactor({name: os.environ[name] for name in needed}),
     )
 

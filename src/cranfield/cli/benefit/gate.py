@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cranfield.cli.benefit.report import ResultArgument
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
+
+if TYPE_CHECKING:
+    from cranfield.benefit.result import BenefitResult
+    from cranfield.project.benefit_gate import BenefitGate
 
 ForbidOption = Annotated[
     list[str] | None,
@@ -33,6 +37,21 @@ CommitOption = Annotated[
 JunitOption = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")]
 
 
+def _show(result: BenefitResult, gate: BenefitGate) -> None:
+    """Every rule and every caveat; which result it is, on stderr."""
+    from cranfield.words import printable
+
+    version = f", version {result.version}" if result.version else ""
+    typer.echo(printable(f"result of {result.name}{version}, run {result.run}"), err=True)
+    for each in gate.outcomes:
+        typer.echo(printable(f"{each.state.value}: {each.rule}: {each.sentence}"))
+        for stratum in each.strata:
+            typer.echo(f"  {printable(stratum)}")
+    for caveat in result.validity:
+        if not caveat.is_void:
+            typer.echo(printable(f"caveat: {caveat.message}"))
+
+
 def gate_command(
     source: ResultArgument,
     *,
@@ -55,7 +74,6 @@ def gate_command(
     from cranfield.gate.junit import junit_of_cases
     from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result, parse_requirement
     from cranfield.project.benefit_report import read_source
-    from cranfield.words import printable
 
     for verdict in forbid or ():
         if verdict not in set(Verdict):
@@ -68,13 +86,7 @@ def gate_command(
         commit,
     )
     found = judge_result(result, rules, datetime.now(UTC))
-    for each in found.outcomes:
-        typer.echo(printable(f"{each.state.value}: {each.rule}: {each.sentence}"))
-        for stratum in each.strata:
-            typer.echo(f"  {printable(stratum)}")
-    for caveat in result.validity:
-        if not caveat.is_void:
-            typer.echo(printable(f"caveat: {caveat.message}"))
+    _show(result, found)
     if junit is not None:
         cases = [(each.rule, each.state.value, each.text) for each in found.outcomes]
         write_text(junit, [junit_of_cases("cranfield benefit gate", result.name, cases)])

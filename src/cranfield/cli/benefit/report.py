@@ -12,7 +12,10 @@ from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
 
 ResultArgument = Annotated[
     Path,
-    typer.Argument(metavar="RUN|RESULT", help="Folder of a scored experiment, or a result: benefit_v1.0.json."),
+    typer.Argument(
+        metavar="RUN|RESULT",
+        help="Folder of a scored experiment, a result: benefit_v1.0.json, or a folder of results: its newest version.",
+    ),
 ]
 
 

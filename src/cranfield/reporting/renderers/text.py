@@ -29,6 +29,7 @@ from cranfield.reporting.document import (
 from cranfield.words import printable, shorten_to, width
 
 LINE = 100
+MOST_HEADING_LINES = 8
 NARROWEST = 12
 """A column of text is not cut below this."""
 NARROWEST_WRAPPED = 24
@@ -102,7 +103,7 @@ def _key_values(block: KeyValues) -> Iterator[str]:
     if block.title:
         yield f"{printable(block.title)}:"
     labels = [printable(label) for label, _ in block.items]
-    room = min(max(map(width, labels), default=0), LINE // 3)
+    room = min(max(map(width, labels), default=0), LINE // 2)
     for label, (_, value) in zip(labels, block.items, strict=True):
         yield from _wrapped(value, _padded(shorten_to(label, room), room) + GAP)
 
@@ -119,14 +120,15 @@ def _table(table: Table) -> Iterator[str]:
         yield from _table(replace(table, wrap=True))
         return
     yield from _wrapped(table.caption + ":")
-    headings = [
-        textwrap.wrap(column.title, room, break_long_words=False) if column.is_numeric else [column.title]
-        for column, room in zip(table.columns, widths, strict=True)
-    ]
+    headings = [_folded_heading(column, room) for column, room in zip(table.columns, widths, strict=True)]
     for part in _parts(table.columns, widths):
         yield from _lines(table, headings, rows, footer, widths, part)
     if len(shown) < len(table.rows):
         yield f"... and {len(table.rows) - len(shown)} more"
+
+
+def _folded_heading(column: Column, room: int) -> list[str]:
+    return textwrap.wrap(column.title, max(room, 1), break_long_words=False) or [""]
 
 
 def _are_cut_alike(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> bool:
@@ -152,7 +154,7 @@ def _code(block: Code) -> Iterator[str]:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wrap: bool = False) -> list[int]:
-    """Room of each column; where a line would be too long, headings of numbers fold, then columns of text give way.
+    """Room of each column; where a line would be too long, headings fold, then columns of text give way.
 
     Args:
         columns: of the table.
@@ -161,19 +163,27 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, wrap: b
     """
     cells = [max((width(row[place]) for row in rows), default=0) for place in range(len(columns))]
     widths = [max(width(column.title), room) for column, room in zip(columns, cells, strict=True)]
-    folded = [max(room, *map(width, column.title.split() or [""])) for column, room in zip(columns, cells, strict=True)]
     if wrap:
         _narrow_texts(columns, widths, NARROWEST_WRAPPED)
-    while _excess(widths) > 0:
-        can_fold = [
-            place for place, column in enumerate(columns) if column.is_numeric and widths[place] > folded[place]
-        ]
-        if not can_fold:
-            break
-        widest = max(can_fold, key=lambda place: widths[place] - folded[place])
-        widths[widest] = folded[widest]
+    for most_lines in range(2, MOST_HEADING_LINES + 1):
+        _fold_headings(columns, cells, widths, most_lines)
     _narrow_texts(columns, widths, NARROWEST)
     return widths
+
+
+def _fold_headings(columns: Sequence[Column], cells: Sequence[int], widths: list[int], most_lines: int) -> None:
+    """Fold headings until the line fits, those first that give most room; none to more than `most_lines` lines."""
+    if _excess(widths) <= 0:
+        return
+    words = [max(room, *map(width, column.title.split() or [""])) for column, room in zip(columns, cells, strict=True)]
+    folded = [
+        next((room for room in range(least, now) if len(_folded_heading(column, room)) <= most_lines), now)
+        for column, least, now in zip(columns, words, widths, strict=True)
+    ]
+    for place in sorted(range(len(columns)), key=lambda place: folded[place] - widths[place]):
+        room = max(folded[place], widths[place] - max(0, _excess(widths)))
+        lines = map(width, _folded_heading(columns[place], room))
+        widths[place] = min(room, max(cells[place], *lines))
 
 
 def _excess(widths: Sequence[int]) -> int:
