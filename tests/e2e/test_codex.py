@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.npm_package import node_modules
 from tests.unit.benefit.models_server import Request, calls, model_server, outputs, says
 
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
@@ -27,30 +25,14 @@ pytestmark = pytest.mark.slow  # 400 MB are installed, and every run is a progra
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = Path(__file__).with_name("codex")
-CACHE = TESTS.parent / ".venv" / "npm-codex"
 KEY = "sk-a-very-secret-key"
 TREATMENT, CONTROL = ArmRole.TREATMENT, ArmRole.CONTROL
 
 
 @pytest.fixture(scope="module")
 def codex() -> str:
-    """The program, installed once by its lock file: version and digests are pinned."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    program, lock = CACHE / "node_modules" / ".bin" / "codex", (PACKAGE / "package-lock.json").read_bytes()
-    done = CACHE / "installed.json"
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # tests run in several processes
-        if not done.exists() or done.read_bytes() != lock:
-            shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
-            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-            npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
-            if npm.returncode:
-                lines = [line for line in npm.stderr.splitlines() if "error" in line]
-                pytest.skip(f"npm does not install Codex here: {' '.join(lines[:2])}")
-            done.write_bytes(lock)
-    return str(program)
+    """The program."""
+    return str(node_modules(PACKAGE) / ".bin" / "codex")
 
 
 @pytest.fixture

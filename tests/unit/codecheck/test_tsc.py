@@ -1,13 +1,11 @@
 """TypeScript by the library of its compiler, installed from npm in one pinned version."""
 
 import asyncio
-import fcntl
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.npm_package import node_modules
 
 from cranfield.codecheck.deprecations import packaged_deprecations
 from cranfield.codecheck.registry import checker_for
@@ -17,28 +15,13 @@ from cranfield.codecheck.settings import CheckerSettings
 pytestmark = pytest.mark.slow  # a compiler is installed from npm, and started some ten times
 
 PACKAGE = Path(__file__).with_name("typescript")
-CACHE = Path(__file__).parents[3] / ".venv" / "npm-typescript"
 MODERN = Target("typescript", "", "es2022")
 
 
 @pytest.fixture(scope="module")
 def typescript() -> str:
-    """Folder of the package, installed once by its lock file: version and digest are pinned."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    lock, done = (PACKAGE / "package-lock.json").read_bytes(), CACHE / "installed.json"
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # tests run in several processes
-        if not done.exists() or done.read_bytes() != lock:
-            shutil.copytree(PACKAGE, CACHE, dirs_exist_ok=True)
-            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-            npm = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=300)
-            if npm.returncode:
-                lines = [line for line in npm.stderr.splitlines() if "error" in line]
-                pytest.skip(f"npm does not install TypeScript here: {' '.join(lines[:2])}")
-            done.write_bytes(lock)
-    return str(CACHE / "node_modules" / "typescript")
+    """Folder of the package."""
+    return str(node_modules(PACKAGE) / "typescript")
 
 
 def check(typescript: str, files: Mapping[str, str], target: Target = MODERN, **values: str) -> CheckReport:
