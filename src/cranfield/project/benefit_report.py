@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cranfield.agents.record_folder import MANIFEST
 from cranfield.benefit.assemble import last_scores
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
@@ -19,13 +20,15 @@ from cranfield.project.benefit_score import result_of
 
 
 def read_source(source: Path) -> tuple[BenefitResult, Path | None]:
-    """A result, and the folder of its experiment where that was named. Of a folder of results the newest version is read.
+    """A result, and the folder of its experiment where that was named, from which it is made anew.
+
+    Of a folder of results the newest version is read.
 
     Raises:
         UsageError: there is no such folder, or its cells are not scored.
         InputError: it cannot be read.
     """
-    path = newest_version(source, RESULT)
+    path = source if (source / MANIFEST).is_file() else newest_version(source, RESULT)
     return (result_of(path), path) if path.is_dir() else (read_result(path), None)
 
 

@@ -94,12 +94,12 @@ def test_arguments_that_are_no_object_do_not_reach_the_server(tools: Any, writte
     assert result == ToolResult("error: the arguments are not a JSON object", is_error=True)
 
 
-def test_text_that_cannot_be_sent_is_an_error_of_the_call_alone(tools: Any) -> None:
+@pytest.mark.parametrize("query", ['"\\ud800"', "[" * 300 + "]" * 300])
+def test_arguments_that_cannot_be_sent_are_an_error_of_the_call_alone(tools: Any, query: str) -> None:
     found = opened(tools())
-    result = event_loop().run(found.call(ToolCall("c1", "kc__find_code", json.dumps({"query": "\ud800"}))))
-    assert result == ToolResult(
-        "error: the arguments are not valid Unicode: they contain a lone surrogate", is_error=True
-    )
+    result = event_loop().run(found.call(ToolCall("c1", "kc__find_code", f'{{"query": {query}}}')))
+    message = "error: the arguments cannot be sent: a lone surrogate, or nested too deeply"
+    assert result == ToolResult(message, is_error=True)
     assert not ask(found, "rows").is_error
     assert found.n_started == 1
 

@@ -397,6 +397,8 @@ def test_commands(tmp_path: Path) -> None:
     newer = json.loads(report.stdout) | {"version": "1.10", "run": "newer"}
     (tmp_path / "benefit_v1.10.json").write_text(json.dumps(newer))
     assert "result of trial, version 1.10, run newer" in call("gate", tmp_path).stderr
+    (run / "benefit_v1.10.json").write_text(json.dumps(newer))
+    assert f"result of trial, run {run.name}" in call("gate", run).stderr  # made anew
     found = BenefitResult.model_validate_json(report.stdout)
     hostile = "\x1b[2J\npassed: every rule"
     rows = [row.model_copy(update={"reason": hostile}) for row in found.strata]

@@ -6,7 +6,6 @@ Over stdio the server is a child process that ends with the session.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -166,10 +165,12 @@ class Session:
             BrokenError: the session ended.
             ToolFailedError: the server rejected the call, or its arguments cannot be sent.
         """
+        from pydantic_core import PydanticSerializationError, to_json
+
         try:
-            json.dumps(arguments, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # in the transport it would end the session
-            raise ToolFailedError("the arguments are not valid Unicode: they contain a lone surrogate") from None
+            to_json(arguments)
+        except PydanticSerializationError:  # in the transport it would end the session
+            raise ToolFailedError("the arguments cannot be sent: a lone surrogate, or nested too deeply") from None
         self._calls += 1
         try:
             result: CallToolResult = await self._request_server(lambda client: client.call_tool(tool, dict(arguments)))
