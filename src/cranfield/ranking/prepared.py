@@ -125,9 +125,7 @@ class PreparedJudgments:
             for query_id, labels in zip(self.query_ids, self._labels, strict=True)
         )
         grades = np.array(list(itertools.chain.from_iterable(every)), dtype=np.float64)
-        gain = (grades > 0).astype(np.float64) if self.convention.gain == "match" else np.maximum(grades, 0.0)
-        level = np.clip(np.floor(grades), -HIGHEST_LEVEL, HIGHEST_LEVEL).astype(np.int32)
-        return gain, level, np.ones(len(grades), dtype=np.int64)
+        return *graded_worth(grades, self.convention), np.ones(len(grades), dtype=np.int64)
 
     def _matched(self) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
         """Gain, level and count of every item of any test set."""
@@ -146,6 +144,16 @@ class PreparedJudgments:
             np.array(levels, dtype=np.int32),
             np.array(counts, dtype=np.int64),
         )
+
+
+def graded_worth(
+    grades: NDArray[np.float64], convention: Convention
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Gain and level of each judged document, by its grade."""
+    import numpy as np
+
+    gain = (grades > 0).astype(np.float64) if convention.gain == "match" else np.maximum(grades, 0.0)
+    return gain, np.clip(np.floor(grades), -HIGHEST_LEVEL, HIGHEST_LEVEL).astype(np.int32)
 
 
 def _groups(testset: TestSet, query_ids: Sequence[str], labels: Sequence[Sequence[str]]) -> Groups | None:

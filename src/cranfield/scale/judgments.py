@@ -1,0 +1,167 @@
+"""Judgments by document id as columns: what a run that is read in parts is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cranfield.errors import Problem, TestSetError
+from cranfield.matching.expectation import is_plain
+from cranfield.model import Convention, TestSet
+from cranfield.model.query import class_of
+from cranfield.ranking.prepared import ExpectedItems, graded_worth
+
+ROW_SCHEMA = pa.schema([("query_id", pa.large_string()), ("doc_id", pa.large_string()), ("grade", pa.float64())])
+"""Judgments as rows; a row without a document is a query without a judgment."""
+
+
+@dataclass(frozen=True)
+class JudgmentTable:
+    """Judgments of Q queries; the documents of a query stand by falling grade."""
+
+    name: str
+    digest: str
+    query_ids: pa.LargeStringArray  # [Q] all different
+    start: NDArray[np.int64]  # [Q + 1] the judgments of query q are start[q] to start[q + 1]
+    doc_ids: pa.LargeStringArray  # [J] each once a query
+    grade: NDArray[np.float64]  # [J]
+
+    @classmethod
+    def of_testset(cls, testset: TestSet) -> JudgmentTable:
+        """The judgments of a test set of graded document ids.
+
+        Raises:
+            TestSetError: its truth is more than that.
+        """
+        _check_plain(testset)
+        judged = [testset.grades.get(query_id, {}) for query_id in testset.query_ids]
+        counts = [len(grades) for grades in judged]
+        doc_ids = _texts([doc_id for grades in judged for doc_id in grades], testset)
+        grade = np.array([grade for grades in judged for grade in grades.values()], dtype=np.float64)
+        query = np.repeat(np.arange(len(judged)), counts)
+        return cls._sorted(testset.name, testset.digest, _texts(list(testset.query_ids), testset), query, doc_ids, grade)
+
+    @classmethod
+    def from_rows(cls, query_ids: Any, doc_ids: Any, grades: Any, *, name: str, digest: str) -> JudgmentTable:
+        """The same of rows in any order, queries in the order of their first row.
+
+        Args:
+            query_ids: [N] Arrow column of text.
+            doc_ids: [N] Arrow column of text; null in the row of a query without a judgment.
+            grades: [N] numbers.
+            name: of the test set.
+            digest: of its content.
+        """
+        query_ids, doc_ids = _one_chunk(query_ids), _one_chunk(doc_ids)
+        encoded = query_ids.dictionary_encode()
+        judged = doc_ids.is_valid()
+        query = np.asarray(encoded.indices.filter(judged)).astype(np.int64)
+        grade = np.asarray(grades, dtype=np.float64)[np.asarray(judged)]
+        names = encoded.dictionary.cast(pa.large_string())
+        return cls._sorted(name, digest, names, query, doc_ids.filter(judged), grade)
+
+    @classmethod
+    def _sorted(
+        cls,
+        name: str,
+        digest: str,
+        query_ids: pa.LargeStringArray,
+        query: NDArray[np.int64],
+        doc_ids: pa.LargeStringArray,
+        grade: NDArray[np.float64],
+    ) -> JudgmentTable:
+        order = np.lexsort((-grade, query))
+        counts = np.bincount(query, minlength=len(query_ids)) if len(query) else np.zeros(len(query_ids), np.int64)
+        start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        return cls(name, digest, query_ids, start, doc_ids.take(pa.array(order)), grade[order])
+
+    @property
+    def n_queries(self) -> int:
+        """Q."""
+        return len(self.query_ids)
+
+    def __len__(self) -> int:
+        """J."""
+        return len(self.grade)
+
+    @cached_property
+    def query(self) -> NDArray[np.int32]:
+        """int32[J]: the query of each judgment."""
+        return np.repeat(np.arange(self.n_queries, dtype=np.int32), np.diff(self.start))
+
+    def rows(self) -> pa.Table:
+        """The judgments as a table of `ROW_SCHEMA`: a row a judgment, and one for each query without any."""
+        bare = np.flatnonzero(np.diff(self.start) == 0)
+        query_ids = pa.chunked_array([self.query_ids.take(pa.array(self.query)), self.query_ids.take(pa.array(bare))])
+        doc_ids = pa.chunked_array([self.doc_ids, pa.nulls(len(bare), pa.large_string())])
+        grade = np.concatenate((self.grade, np.zeros(len(bare))))
+        return pa.Table.from_arrays([query_ids, doc_ids, pa.chunked_array([grade])], schema=ROW_SCHEMA)
+
+    def part(self, first: int, last: int) -> JudgmentTable:
+        """The judgments of queries first to last, the last one excluded."""
+        begin, end = int(self.start[first]), int(self.start[last])
+        return JudgmentTable(
+            self.name,
+            self.digest,
+            self.query_ids[first:last],
+            self.start[first : last + 1] - begin,
+            self.doc_ids[begin:end],
+            self.grade[begin:end],
+        )
+
+    def expected(self, convention: Convention) -> ExpectedItems:
+        """What each query expects, as the measures take it; items have no labels."""
+        gain, level = graded_worth(self.grade, convention)
+        return ExpectedItems(
+            query=self.query,
+            gain=gain,
+            level=level,
+            count=np.ones(len(self), dtype=np.int64),
+            start=self.start,
+            labels=(),
+            closed_world=np.zeros(self.n_queries, dtype=np.bool_),
+            groups=None,
+        )
+
+
+def _check_plain(testset: TestSet) -> None:
+    classes = sorted({class_of(query) for query in testset.queries} - {""})
+    if is_plain(testset) and not classes:
+        return
+    what = f"has queries of classes ({', '.join(classes)})" if is_plain(testset) else "expects more than document ids"
+    raise TestSetError(
+        Problem(
+            f"test set {testset.name!r} {what}, and a run that is read in parts is compared by document id alone",
+            expected="graded document ids",
+            hint="evaluate runs that fit into memory: one Parquet file without --memory, or a TREC run file",
+        )
+    )
+
+
+def _texts(ids: list[str], testset: TestSet) -> pa.LargeStringArray:
+    try:
+        return pa.array(ids, type=pa.large_string())
+    except UnicodeEncodeError:
+        bad = next(text for text in ids if not _is_utf8(text))
+        raise TestSetError(
+            Problem(f"test set {testset.name!r} has an id that is not UTF-8, and Arrow has none", got=repr(bad))
+        ) from None
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _one_chunk(column: Any) -> pa.LargeStringArray:
+    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    return pc.cast(chunked, pa.large_string()).combine_chunks()

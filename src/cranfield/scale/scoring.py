@@ -1,0 +1,87 @@
+"""What is computed of a run that is read in parts, as one value that can be sent to another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cranfield.errors import MeasureError, Problem, UsageError
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse_all
+from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.ranking.scan import Duplicates, Missing
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Measures, and how the rows of a query are ordered, cut and counted."""
+
+    measures: tuple[Measure, ...]
+    convention: Convention
+    systems: tuple[str, ...]
+    """Names, in the order of the results."""
+    missing: Missing = "zero"
+    duplicates: Duplicates = "error"
+    depth: int | None = None
+
+    @classmethod
+    def of(  # noqa: PLR0913 - keyword options that change the numbers
+        cls,
+        systems: Sequence[str],
+        measures: Sequence[str] | None = None,
+        *,
+        convention: str | Convention = DEFAULT_CONVENTION,
+        missing: Missing | None = None,
+        duplicates: Duplicates | None = None,
+        depth: int | None = None,
+    ) -> Scoring:
+        """The same from names, with the defaults of the convention.
+
+        Raises:
+            MeasureError: a measure is unknown, or needs more than ranks and grades.
+            UsageError: no or equal names of systems, or a convention whose results depend on more than that.
+        """
+        rules = convention_named(convention)
+        if duplicates is not None:
+            rules = replace(rules, repeats="dropped")
+        _check_systems(systems)
+        _check_convention(rules)
+        chosen = parse_all(DEFAULT_MEASURES if measures is None else measures)
+        _check_measures(chosen)
+        if depth is not None and depth < 1:
+            raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
+        return cls(
+            chosen, rules, tuple(systems), missing or rules.missing, duplicates or rules.duplicates, depth
+        )
+
+
+def _check_systems(systems: Sequence[str]) -> None:
+    twice = {name for name in systems if list(systems).count(name) > 1}
+    if not systems or twice:
+        got = ", ".join(map(repr, sorted(twice))) or "none"
+        raise UsageError("the systems have no names of their own", expected="a name for each, all different", got=got)
+
+
+def _check_convention(rules: Convention) -> None:
+    problems = []
+    if rules.name == "searchtweak":
+        problems.append("has a scale for each measure")
+    if rules.repeats == "kept":
+        problems.append("keeps a result that a list returns again")
+    if rules.orders != "one":
+        problems.append("orders ties in another way for each measure")
+    if problems:
+        raise UsageError(
+            f"convention {rules.name} {' and '.join(problems)}, which a run that is read in parts cannot follow",
+            expected="a convention with one order for all measures",
+            hint="evaluate a file that fits into memory, or choose another with --convention",
+        )
+
+
+def _check_measures(measures: Sequence[Measure]) -> None:
+    problems = [
+        Problem(f"{measure} needs more than ranks and grades ({CATALOGUE[measure.name].needs})", hint="leave it out")
+        for measure in measures
+        if CATALOGUE[measure.name].needs is not None
+    ]
+    if problems:
+        raise MeasureError(problems)
