@@ -20,7 +20,7 @@ PACKAGE = Path(cranfield.__file__).parent
 EVERYTHING_BELOW_CLI = {
     *("model", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
-    *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging"),
+    *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging", "scale"),
 }
 GROUND = {"certificates", "errors", "patterns", "plugins", "version", "words", "record"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -51,7 +51,7 @@ TABLE: dict[str, set[str]] = {
         *("model", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
         *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift"),
-        *("judging", "golden", "calibration", "answers", "benefit", "codecheck"),
+        *("judging", "golden", "calibration", "answers", "benefit", "codecheck", "scale"),
     },
     "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
     "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
@@ -69,6 +69,7 @@ TABLE: dict[str, set[str]] = {
         *("agents", "answers", "codecheck"),
     },
     "calibration": {"model", "numbers", "stats", "formats"},
+    "scale": {"model", "numbers", "concurrency", "formats", "matching", "ranking", "measures", "evaluation", "stats"},
     "database": set(),
     "judging": {
         *(

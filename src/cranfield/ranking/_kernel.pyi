@@ -61,3 +61,28 @@ def rank_mappings(
     single: bool,
     /,
 ) -> tuple[bytes, bytes, list[tuple[str, object, object]]]: ...
+
+@final
+class Counter:
+    def __new__(
+        cls,
+        query_offsets: Buffer,
+        query_bytes: Buffer,
+        doc_start: Buffer,
+        doc_offsets: Buffer,
+        doc_bytes: Buffer,
+        ties: str,
+        seed: bytes,
+        met: Buffer,
+    ) -> Counter: ...
+    def queries(self, offsets: Buffer, data: Buffer, /) -> bytes: ...
+    def document_order(self) -> bytes: ...
+    def find(
+        self, groups: Buffer, offsets: Buffer, data: Buffer, keys: Buffer, ordinal: int, /
+    ) -> tuple[bytes, bytes]: ...
+    def judge(
+        self, start: Buffer, keys: Buffer, judgments: Buffer, ordinals: Buffer, counts: Buffer, suspects: Buffer, /
+    ) -> None: ...
+    def count(
+        self, groups: Buffer, offsets: Buffer, data: Buffer, keys: Buffer, ordinal: int, delta: int, /
+    ) -> bytes: ...

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_text
-from cranfield.model import Absence, Hit, Order, Outcome, TestSet
+from cranfield.model import Absence, Convention, Hit, Order, Outcome, TestSet
 from cranfield.patterns import search_limit
 from cranfield.ranking.list_matcher import (
     NO_TIES,
@@ -219,6 +219,34 @@ class RankingBuilder:
 
 
 _NO_RESULTS = MatchedList()
+
+
+def ranking_by_id(
+    query_ids: Sequence[str], ranks: JudgedRanks, expected: ExpectedItems, convention: Convention
+) -> Ranking:
+    """The Ranking of queries whose truth is graded document ids alone; a query without an answer counts as the convention has it.
+
+    Args:
+        query_ids: Q names.
+        ranks: of the judged results, cut to depth.
+        expected: the judgments of these queries.
+        convention: that ordered the results.
+    """
+    answered = ranks.answered.tolist()
+    columns: dict[str, Any] = _worth(ranks, expected)
+    return Ranking(
+        query_ids=tuple(query_ids),
+        **columns,
+        n_returned=ranks.n_returned,
+        n_duplicates=ranks.n_duplicates,
+        expected_query=expected.query,
+        expected_gain=expected.gain,
+        expected_level=expected.level,
+        expected_count=expected.count,
+        closed_world=expected.closed_world,
+        outcomes=tuple(Outcome.ANSWERED if is_answered else Outcome.MISSING for is_answered in answered),
+        convention=convention,
+    )
 
 
 def _without_empty_columns(ranking: Ranking) -> Ranking:

@@ -146,9 +146,7 @@ class PreparedJudgments:
         )
 
 
-def graded_worth(
-    grades: NDArray[np.float64], convention: Convention
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def graded_worth(grades: NDArray[np.float64], convention: Convention) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Gain and level of each judged document, by its grade."""
     import numpy as np
 

@@ -45,7 +45,9 @@ class JudgmentTable:
         doc_ids = _texts([doc_id for grades in judged for doc_id in grades], testset)
         grade = np.array([grade for grades in judged for grade in grades.values()], dtype=np.float64)
         query = np.repeat(np.arange(len(judged)), counts)
-        return cls._sorted(testset.name, testset.digest, _texts(list(testset.query_ids), testset), query, doc_ids, grade)
+        return cls._sorted(
+            testset.name, testset.digest, _texts(list(testset.query_ids), testset), query, doc_ids, grade
+        )
 
     @classmethod
     def from_rows(cls, query_ids: Any, doc_ids: Any, grades: Any, *, name: str, digest: str) -> JudgmentTable:

@@ -24,7 +24,7 @@ class Scoring:
     depth: int | None = None
 
     @classmethod
-    def of(  # noqa: PLR0913 - keyword options that change the numbers
+    def of(
         cls,
         systems: Sequence[str],
         measures: Sequence[str] | None = None,
@@ -49,9 +49,7 @@ class Scoring:
         _check_measures(chosen)
         if depth is not None and depth < 1:
             raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
-        return cls(
-            chosen, rules, tuple(systems), missing or rules.missing, duplicates or rules.duplicates, depth
-        )
+        return cls(chosen, rules, tuple(systems), missing or rules.missing, duplicates or rules.duplicates, depth)
 
 
 def _check_systems(systems: Sequence[str]) -> None:

@@ -9,6 +9,8 @@
 PyObject *rank_mappings(PyObject *module, PyObject *args);
 extern const char RANK_MAPPINGS_DOC[];
 
+extern PyType_Spec COUNTER_SPEC; /* counter.c */
+
 /* Bytes of an array; the elements are for numpy to see. */
 static inline PyObject *array_bytes(const void *data, size_t n, size_t element) {
     if (n > (size_t)PY_SSIZE_T_MAX / element) return PyErr_NoMemory();

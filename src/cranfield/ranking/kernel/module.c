@@ -7,7 +7,7 @@
 
 typedef struct {
     uint64_t seed[2];
-    PyTypeObject *index_type, *scanner_type;
+    PyTypeObject *index_type, *scanner_type, *counter_type;
 } ModuleState;
 
 typedef struct {
@@ -357,6 +357,7 @@ static int module_exec(PyObject *module) {
     if (!state || !draw_seed(state->seed)) return -1;
     if (!add_type(module, &INDEX_SPEC, &state->index_type)) return -1;
     if (!add_type(module, &SCANNER_SPEC, &state->scanner_type)) return -1;
+    if (!add_type(module, &COUNTER_SPEC, &state->counter_type)) return -1;
     for (size_t i = 0; i < sizeof CONSTANTS / sizeof *CONSTANTS; i++)
         if (PyModule_AddIntConstant(module, CONSTANTS[i].name, CONSTANTS[i].value) < 0) return -1;
     return 0;
@@ -366,6 +367,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     ModuleState *state = PyModule_GetState(module);
     Py_VISIT(state->index_type);
     Py_VISIT(state->scanner_type);
+    Py_VISIT(state->counter_type);
     return 0;
 }
 
@@ -373,6 +375,7 @@ static int module_clear(PyObject *module) {
     ModuleState *state = PyModule_GetState(module);
     Py_CLEAR(state->index_type);
     Py_CLEAR(state->scanner_type);
+    Py_CLEAR(state->counter_type);
     return 0;
 }
 

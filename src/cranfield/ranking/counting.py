@@ -1,0 +1,276 @@
+"""Rankings by counting: runs of rows in any order, gone through twice, in memory that does not grow with the run.
+
+A judged document's rank is one more than the number of rows of its query that stand before it, so rows are counted and
+not sorted. What is kept: the judgments, the judged rows, and a filter that finds rows which may repeat a document.
+Axes: Q queries, S systems, G = S * Q groups (a query of a system), J judgments, N rows, F judged rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.ranking.counter_python import FOUND, SUSPECT
+from cranfield.ranking.counter_python import Counter as PythonCounter
+from cranfield.ranking.engine import kernel_requested
+from cranfield.ranking.scan import Hit, JudgedRanks, ScanOptions
+
+FILTER_BITS = 16
+"""Bits of the filter for each row: about one row in a thousand is looked at again though nothing repeats it."""
+LEAST_WORDS = 1 << 10
+MOST_SUSPECTS = 4_000_000
+"""Rows that may be repetitions and are held, about 100 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of ids: id i is data[offsets[i] : offsets[i + 1]]."""
+
+    offsets: NDArray[np.int64]  # [N + 1]
+    data: Any
+    """Bytes, or any buffer of them."""
+
+    def __getitem__(self, place: int) -> bytes:
+        return bytes(memoryview(self.data)[int(self.offsets[place]) : int(self.offsets[place + 1])])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTexts:
+    """The ids that are judged: documents of query q are start[q] to start[q + 1]."""
+
+    queries: Texts
+    start: NDArray[np.int64]  # [Q + 1]
+    documents: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Some rows, numbered from `ordinal` on over the whole of the input."""
+
+    groups: NDArray[np.int32]  # [N] system * Q + query; negative where the query is not judged
+    documents: Texts  # [N]
+    keys: NDArray[np.float64]  # [N] the larger stands first; finite
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A document that a query of a system has twice."""
+
+    group: int
+    document: bytes
+    ordinals: tuple[int, int]
+    """Of the row that counts, and of the one that does not."""
+
+
+class _Counter(Protocol):
+    def queries(self, offsets: Any, data: Any, /) -> bytes: ...
+    def document_order(self) -> bytes: ...
+    def find(self, groups: Any, offsets: Any, data: Any, keys: Any, ordinal: int, /) -> tuple[bytes, bytes]: ...
+    def judge(self, start: Any, keys: Any, judgments: Any, ordinals: Any, counts: Any, suspects: Any, /) -> None: ...
+    def count(self, groups: Any, offsets: Any, data: Any, keys: Any, ordinal: int, delta: int, /) -> bytes: ...
+
+
+class TooManySuspectsError(Exception):
+    """More rows may be repetitions than are held; see `MOST_SUSPECTS`."""
+
+
+@dataclass
+class Counting:
+    """Ranks the judged documents of runs whose rows are gone through twice.
+
+    First every row is given to `find`, then, after `turn`, again to `count`; both may be called by several threads. The
+    methods that end a pass (`turn`, `finish`) may not.
+    """
+
+    judged: JudgedTexts
+    n_systems: int
+    options: ScanOptions
+    """`order` is only looked at for ties: the keys of the rows say how they are ordered."""
+    n_rows: int
+    """How many rows there are, about: the size of the filter."""
+    seed: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    duplicates: list[Duplicate] = field(default_factory=list)
+    """After `finish`: rows that repeat a document, and are not counted."""
+
+    def __post_init__(self) -> None:
+        words = max(self.n_rows * FILTER_BITS // 64, LEAST_WORDS)
+        self.filter = np.zeros(words, dtype=np.uint64)
+        """uint64: bits of the rows met so far; with `found` and `repeated` all that a resumed first pass needs."""
+        self.found: list[NDArray[Any]] = []
+        self.repeated: list[NDArray[np.uint64]] = []
+        self.suspects: list[tuple[NDArray[Any], list[bytes]]] = []
+        queries, documents = self.judged.queries, self.judged.documents
+        kind: Any = PythonCounter
+        if kernel_requested():
+            from cranfield.ranking._kernel import Counter as kind  # noqa: N813 - one of two classes
+        ties = self.options.ties if self.options.order == "score" else "given"
+        self._counter: _Counter = kind(
+            queries.offsets,
+            queries.data,
+            self.judged.start,
+            documents.offsets,
+            documents.data,
+            ties,
+            self.seed,
+            self.filter,
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """Q."""
+        return len(self.judged.start) - 1
+
+    def places(self, query_ids: Texts) -> NDArray[np.int32]:
+        """int32[N]: the query of each id, -1 where it is not judged."""
+        return np.frombuffer(self._counter.queries(query_ids.offsets, query_ids.data), dtype=np.int32)
+
+    def find(self, rows: RowBlock) -> None:
+        """The first pass."""
+        found, repeated = self._counter.find(
+            rows.groups, rows.documents.offsets, rows.documents.data, rows.keys, rows.ordinal
+        )
+        self.found.append(np.frombuffer(found, dtype=FOUND))
+        if repeated:
+            self.repeated.append(np.frombuffer(repeated, dtype=np.uint64))
+
+    def turn(self) -> None:
+        """End the first pass: sort the judged rows, and prepare to count."""
+        found = np.concatenate([*self.found, np.zeros(0, dtype=FOUND)])
+        self.found = []
+        order = np.frombuffer(self._counter.document_order(), dtype=np.int32)
+        # Of a judged document that is there twice the better row counts.
+        found = found[np.lexsort((found["ordinal"], -found["key"], found["judgment"], found["group"]))]
+        repeats = (found["group"][1:] == found["group"][:-1]) & (found["judgment"][1:] == found["judgment"][:-1])
+        found = found[np.concatenate((np.ones(min(len(found), 1), dtype=np.bool_), ~repeats))]
+        tie: NDArray[Any] = found["ordinal"]
+        if self.options.order == "score" and self.options.ties != "given":
+            tie = order[found["judgment"]] * (-1 if self.options.ties == "descending" else 1)
+        found = found[np.lexsort((tie, -found["key"], found["group"]))]
+        n_groups = self.n_systems * self.n_queries
+        start = np.searchsorted(found["group"], np.arange(n_groups + 1)).astype(np.int64)
+        suspects = np.unique(np.concatenate([*self.repeated, np.zeros(0, dtype=np.uint64)]))
+        self.repeated = []
+        self.filter = np.zeros(0, dtype=np.uint64)
+        self._start, self._group = start, found["group"].copy()
+        self._keys, self._judgments = found["key"].copy(), found["judgment"].copy()
+        self.counts = np.zeros((len(found) + n_groups, 3), dtype=np.int32)
+        """int32[F + G, 3]: what the second pass counts; see `counter_python.Counter`."""
+        ordinals = found["ordinal"].copy()
+        self._counter.judge(start, self._keys, self._judgments, ordinals, self.counts, suspects)
+
+    def count(self, rows: RowBlock) -> None:
+        """The second pass.
+
+        Raises:
+            TooManySuspectsError: too many rows may be repetitions.
+        """
+        documents = rows.documents
+        data = self._counter.count(rows.groups, documents.offsets, documents.data, rows.keys, rows.ordinal, 1)
+        if not data:
+            return
+        suspects = np.frombuffer(data, dtype=SUSPECT)
+        self.suspects.append((suspects, [documents[row] for row in suspects["row"].tolist()]))
+        if sum(len(texts) for _, texts in self.suspects) > MOST_SUSPECTS:
+            raise TooManySuspectsError
+
+    def finish(self) -> None:
+        """End the second pass: rows that repeat a document are found, and not counted."""
+        n_groups = self.n_systems * self.n_queries
+        self._n_duplicates = np.zeros(n_groups, dtype=np.int64)
+        self.duplicates = list(_repetitions(self.suspects))
+        rows = np.concatenate([*(rows for rows, _ in self.suspects), np.zeros(0, dtype=SUSPECT)])
+        by_ordinal = dict(zip(rows["ordinal"].tolist(), rows["key"].tolist(), strict=True)) if self.duplicates else {}
+        self.suspects = []
+        for duplicate in self.duplicates:
+            self._n_duplicates[duplicate.group] += 1
+            ordinal = duplicate.ordinals[1]
+            offsets = np.array([0, len(duplicate.document)], dtype=np.int64)
+            group, key = np.array([duplicate.group], dtype=np.int32), np.array([by_ordinal[ordinal]])
+            self._counter.count(group, offsets, duplicate.document, key, ordinal, -1)
+        self._columns()
+
+    def _columns(self) -> None:
+        """Ranks and bounds of ties of all judged rows, and the rows of each group, from the counts."""
+        start, group, n_groups = self._start, self._group, self.n_systems * self.n_queries
+        between, before, after = (np.concatenate(([0], np.cumsum(column, dtype=np.int64))) for column in self.counts.T)
+        every = between + before + after
+        first = start[:-1] + np.arange(n_groups)  # the first place of each group
+        self._n_returned = every[start[1:] + np.arange(1, n_groups + 1)] - every[first]
+        place = np.arange(len(group)) + group
+        same = (group[1:] == group[:-1]) & (self._keys[1:] == self._keys[:-1])
+        begins = np.concatenate((np.ones(min(len(group), 1), dtype=np.bool_), ~same))
+        which = np.cumsum(begins) - 1  # the run of equal keys that a row is in
+        run_first = place[begins][which]
+        run_last = place[np.concatenate((begins[1:], np.ones(min(len(group), 1), dtype=np.bool_)))][which]
+        at = first[group]
+        above = between[run_first + 1] - between[at] + (before + after)[run_first] - (before + after)[at]
+        self._rank = above + before[place + 1] - before[run_first]
+        self._tie_first = above + 1
+        self._tie_last = above + (before + after)[run_last + 1] - (before + after)[run_first]
+
+    def n_rows_of(self, system: int) -> NDArray[np.int64]:
+        """int64[Q]: rows of each query, repeated ones too."""
+        part = slice(system * self.n_queries, (system + 1) * self.n_queries)
+        n_rows: NDArray[np.int64] = self._n_returned[part] + self._n_duplicates[part]
+        return n_rows
+
+    def ranks(self, system: int) -> JudgedRanks:
+        """The ranks of one system, cut at the depth of the options."""
+        first, last = system * self.n_queries, (system + 1) * self.n_queries
+        part = slice(int(self._start[first]), int(self._start[last]))
+        query = (self._group[part] - first).astype(np.int32)
+        rank, judgment = self._rank[part], self._judgments[part]
+        by_score = self.options.order == "score"
+        ties = (self._tie_first[part], self._tie_last[part]) if by_score else (rank, rank)
+        n_returned, n_duplicates = self._n_returned[first:last], self._n_duplicates[first:last]
+        kept = slice(None)
+        if self.options.depth is not None:
+            kept = np.flatnonzero(rank <= self.options.depth)  # type: ignore[assignment]
+            n_returned = np.minimum(n_returned, self.options.depth)
+        whole = [column[kept].astype(np.int32) for column in (rank, *ties)]
+        none = np.zeros(self.n_queries, dtype=np.int32)
+        return JudgedRanks(
+            query=query[kept],
+            rank=whole[0],
+            item=(judgment - self.judged.start[query])[kept].astype(np.int32),
+            tie_first=whole[1],
+            tie_last=whole[2],
+            answered=self.n_rows_of(system) > 0,
+            n_returned=n_returned.astype(np.int32),
+            n_duplicates=n_duplicates.astype(np.int32),
+            n_tied=none,
+            misranked=none.astype(np.bool_),
+            top=_NoHits(),
+            n_lines=int(self.n_rows_of(system).sum()),
+            extra_queries=(),
+            engine="python" if isinstance(self._counter, PythonCounter) else "native",
+        )
+
+
+class _NoHits:
+    """First results that were not kept."""
+
+    def of(self, query: int) -> Iterator[Hit]:  # noqa: ARG002 - the protocol's parameter
+        """Nothing."""
+        return iter(())
+
+
+def _repetitions(suspects: list[tuple[NDArray[Any], list[bytes]]]) -> Iterator[Duplicate]:
+    """Rows that repeat a document of their group; the best one, and of equal ones the first, counts."""
+    rows = np.concatenate([*(rows for rows, _ in suspects), np.zeros(0, dtype=SUSPECT)])
+    texts = [text for _, part in suspects for text in part]
+    _, inverse, counts = np.unique(rows["hash"], return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[inverse] > 1)
+    order = several[np.lexsort((rows["ordinal"][several], -rows["key"][several]))]
+    best: dict[tuple[int, bytes], int] = {}
+    for place in order.tolist():
+        group, ordinal = int(rows["group"][place]), int(rows["ordinal"][place])
+        kept = best.setdefault((group, texts[place]), ordinal)
+        if kept != ordinal:
+            yield Duplicate(group, texts[place], (kept, ordinal))

@@ -1,0 +1,324 @@
+"""The kernel: rows of runs and judgments in, a row of values a query and system out; Arrow on both sides, no engine.
+
+It needs all rows of the queries it is given, in any order, and goes through them twice. Both a thread of this machine and
+a worker of a cluster call it, and the measures are those of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cranfield.errors import SHOWN_PROBLEMS
+from cranfield.measures import compute
+from cranfield.model import Outcome
+from cranfield.ranking.counting import Counting, Duplicate, JudgedTexts, RowBlock, Texts
+from cranfield.ranking.join import ranking_by_id
+from cranfield.ranking.prepared import ExpectedItems
+from cranfield.ranking.scan import JudgedRanks, ScanOptions
+from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.scoring import Scoring
+
+COUNTED = (
+    ("system", pa.string()),
+    ("query_id", pa.string()),
+    ("outcome", pa.string()),
+    ("n_rows", pa.int64()),
+    ("n_returned", pa.int64()),
+    ("n_judged", pa.int32()),
+    ("n_duplicates", pa.int64()),
+    ("problem", pa.string()),
+)
+"""Columns of the results before those of the measures."""
+QUERIES_AT_ONCE = 1 << 15
+"""Queries whose values are computed at a time."""
+
+
+def result_schema(scoring: Scoring) -> pa.Schema:
+    """Columns of the results: those of `COUNTED`, then one a measure, null where a query has no value."""
+    return pa.schema([*COUNTED, *((str(measure), pa.float64()) for measure in scoring.measures)])
+
+
+def row_schema(scoring: Scoring) -> pa.Schema:
+    """Columns of the rows of a run that the kernel takes; text may be large or dictionaries, ids whole numbers."""
+    number = "rank" if scoring.convention.file_order == "rank" else "score"
+    columns = [("query_id", pa.string()), ("doc_id", pa.string()), (number, pa.float64())]
+    if scoring.convention.file_order == "given":
+        columns.pop()
+    return pa.schema([*columns, *([("system", pa.string())] if len(scoring.systems) > 1 else [])])
+
+
+def score_queries(
+    rows: Callable[[], Iterable[pa.RecordBatch]], judgments: JudgmentTable, scoring: Scoring
+) -> Iterator[pa.RecordBatch]:
+    """Score whole queries.
+
+    Args:
+        rows: gives all rows of the queries, the same ones in the same order at each call; columns as in `row_schema`.
+        judgments: of these queries.
+        scoring: what to compute.
+
+    Yields:
+        Batches of `result_schema`: all systems of a query one after another, in their order. A judged query that a system
+        did not answer has a row of the outcome `missing`. Rows without a query say how many rows were of queries without
+        judgments, and name problems, each in a row of its own; where there is one, there are no others.
+    """
+    passes = Passes(judgments, scoring, sum(batch.num_rows for batch in rows()))
+    for look in (passes.find, passes.count):
+        ordinal = 0
+        for batch in rows():
+            look(batch, ordinal)
+            ordinal += batch.num_rows
+        if look == passes.find:
+            passes.turn()
+    if problems := passes.finish():
+        yield problem_rows(scoring, problems)
+        return
+    yield from passes.results()
+    yield from passes.unjudged_rows()
+
+
+@dataclass
+class Passes:
+    """Both passes over the rows, and what comes of them; `find` and `count` may be called by several threads."""
+
+    judgments: JudgmentTable
+    scoring: Scoring
+    n_rows: int
+    """How many rows there are, about."""
+    unjudged: list[tuple[NDArray[np.int64], list[str]]] = field(default_factory=list)
+    """Of each batch: rows of each system of queries without judgments, and some of these queries."""
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    """Place of the row, and what is wrong with it."""
+    counting: Counting = field(init=False)
+
+    def __post_init__(self) -> None:
+        convention = self.scoring.convention
+        self.options = ScanOptions(
+            order=convention.file_order,
+            ties=convention.ties,
+            width=convention.score_width,
+            depth=self.scoring.depth,
+            keep=0,
+        )
+        judged = JudgedTexts(texts_of(self.judgments.query_ids), self.judgments.start, texts_of(self.judgments.doc_ids))
+        self.counting = Counting(judged, len(self.scoring.systems), self.options, self.n_rows)
+        self._system_places = {name: place for place, name in enumerate(self.scoring.systems)}
+
+    def find(self, batch: pa.RecordBatch, ordinal: int, system: int | None = None) -> None:
+        """The first pass over some rows; all of one system where that is given."""
+        problems = list(_row_problems(batch, ordinal))
+        if problems:
+            self.problems += problems
+            return
+        groups, systems = self._groups(batch, system)
+        self._note_unjudged(batch, groups, systems)
+        self.counting.find(RowBlock(groups, texts_of(batch["doc_id"]), self._keys(batch), ordinal))
+
+    def turn(self) -> None:
+        """Between the passes."""
+        self.counting.turn()
+
+    def count(self, batch: pa.RecordBatch, ordinal: int, system: int | None = None) -> None:
+        """The second pass over some rows."""
+        if self.problems or len(self.counting.duplicates) > SHOWN_PROBLEMS:
+            return
+        groups, _ = self._groups(batch, system)
+        self.counting.count(RowBlock(groups, texts_of(batch["doc_id"]), self._keys(batch), ordinal))
+
+    def finish(self) -> list[tuple[int, str]]:
+        """End the second pass; the problems found, by row."""
+        if not self.problems:
+            self.counting.finish()
+            if self.scoring.duplicates == "error":
+                self.problems += [
+                    (duplicate.ordinals[1], self._repeated(duplicate)) for duplicate in self.counting.duplicates
+                ]
+        return sorted(self.problems)[:SHOWN_PROBLEMS]
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        """The values of all judged queries, some thousands of queries at a time."""
+        ranks = [self.counting.ranks(system) for system in range(len(self.scoring.systems))]
+        n_rows = [self.counting.n_rows_of(system) for system in range(len(self.scoring.systems))]
+        for first in range(0, self.judgments.n_queries, QUERIES_AT_ONCE):
+            part = range(first, min(first + QUERIES_AT_ONCE, self.judgments.n_queries))
+            judgments = self.judgments.part(part.start, part.stop)
+            expected = judgments.expected(self.scoring.convention)
+            tables = [
+                self._values(
+                    name, judgments, expected, _part(ranks[system], part), n_rows[system][part.start : part.stop]
+                )
+                for system, name in enumerate(self.scoring.systems)
+            ]
+            yield _interleaved(tables, len(part))
+
+    def unjudged_rows(self) -> Iterator[pa.RecordBatch]:
+        """For each system the number of rows of queries without judgments, where there are any."""
+        total = sum((counts for counts, _ in self.unjudged), np.zeros(len(self.scoring.systems), np.int64))
+        for system in np.flatnonzero(total).tolist():
+            name = self.scoring.systems[system]
+            yield note_row(self.scoring, system=name, n_rows=int(total[system]))
+
+    def unjudged_examples(self) -> list[str]:
+        """Some queries of the run that are not judged, each once."""
+        return sorted({query_id for _, examples in self.unjudged for query_id in examples})[:SHOWN_PROBLEMS]
+
+    def system_of(self, group: int) -> str:
+        """The system of a group."""
+        return self.scoring.systems[group // self.judgments.n_queries]
+
+    def _repeated(self, duplicate: Duplicate) -> str:
+        query = self.judgments.query_ids[duplicate.group % self.judgments.n_queries].as_py()
+        document = duplicate.document.decode()
+        of = f" of system {self.system_of(duplicate.group)!r}" if len(self.scoring.systems) > 1 else ""
+        return f"query {query!r}{of} lists document {document!r} twice"
+
+    def _groups(self, batch: pa.RecordBatch, system: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64] | int]:
+        """The group of each row, negative where it has no judgments, and its system."""
+        query = self._places(batch["query_id"])
+        systems: NDArray[np.int64] | int = 0 if system is None else system
+        if system is None and "system" in batch.schema.names:
+            systems = _system_column(batch["system"], self._system_places)
+        groups = np.where(query >= 0, systems * self.judgments.n_queries + query, -1)
+        return groups.astype(np.int32), systems
+
+    def _places(self, column: pa.Array) -> NDArray[np.int32]:
+        if not pa.types.is_dictionary(column.type):
+            return self.counting.places(texts_of(column))
+        places: NDArray[np.int32] = self.counting.places(texts_of(column.dictionary))[np.asarray(column.indices)]
+        return places
+
+    def _keys(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
+        """What orders the rows, the larger first."""
+        if self.options.order == "given":
+            return np.zeros(batch.num_rows)
+        if self.options.order == "rank":
+            return -np.asarray(batch["rank"], dtype=np.float64)
+        scores = np.asarray(batch["score"], dtype=np.float64)
+        if self.options.width == 32:
+            with np.errstate(over="ignore", under="ignore"):
+                scores = scores.astype(np.float32).astype(np.float64)
+        return scores + 0.0  # -0 equals 0
+
+    def _note_unjudged(
+        self, batch: pa.RecordBatch, groups: NDArray[np.int32], systems: NDArray[np.int64] | int
+    ) -> None:
+        without = np.flatnonzero(groups < 0)
+        if not len(without):
+            return
+        n_systems = len(self.scoring.systems)
+        which = np.full(len(without), systems) if isinstance(systems, int) else systems[without]
+        examples = batch["query_id"].take(pa.array(without[:SHOWN_PROBLEMS])).to_pylist()
+        self.unjudged.append((np.bincount(which, minlength=n_systems), list(map(str, examples))))
+
+    def _values(
+        self,
+        system: str,
+        judgments: JudgmentTable,
+        expected: ExpectedItems,
+        ranks: JudgedRanks,
+        n_rows: NDArray[np.int64],
+    ) -> list[pa.Array]:
+        """The columns of one system for some queries."""
+        ranking = ranking_by_id(judgments.query_ids.to_pylist(), ranks, expected, self.scoring.convention)
+        n = judgments.n_queries
+        kept = np.ones(n, dtype=np.bool_) if self.scoring.missing == "zero" else ranks.answered
+        columns = [
+            pa.array([system]).take(pa.array(np.zeros(n, dtype=np.int32))),
+            judgments.query_ids.cast(pa.string()),
+            pa.array(np.where(ranks.answered, Outcome.ANSWERED.value, Outcome.MISSING.value).tolist()),
+            pa.array(n_rows),
+            pa.array(ranks.n_returned.astype(np.int64)),
+            pa.array(np.bincount(ranks.query, minlength=n).astype(np.int32)),
+            pa.array(ranks.n_duplicates.astype(np.int64)),
+            pa.nulls(n, pa.string()),
+        ]
+        for measure in self.scoring.measures:
+            values, scored, _ = compute(measure, ranking)
+            columns.append(pa.array(values, mask=~(scored & kept)))
+        return [pa.RecordBatch.from_arrays(columns, schema=result_schema(self.scoring))]
+
+
+def _interleaved(tables: list[list[pa.RecordBatch]], n: int) -> pa.RecordBatch:
+    """One batch with all systems of a query one after another."""
+    if len(tables) == 1:
+        return tables[0][0]
+    order = np.arange(n * len(tables)).reshape(len(tables), n).T.ravel()
+    table = pa.Table.from_batches([batch for batches in tables for batch in batches])
+    return table.take(pa.array(order)).combine_chunks().to_batches()[0]
+
+
+def _part(ranks: JudgedRanks, part: range) -> JudgedRanks:
+    """The ranks of some queries, numbered from 0."""
+    from dataclasses import replace
+
+    rows = slice(*np.searchsorted(ranks.query, [part.start, part.stop]).tolist())
+    queries = slice(part.start, part.stop)
+    judged = {name: getattr(ranks, name)[rows] for name in ("rank", "item", "tie_first", "tie_last")}
+    by_query = {
+        name: getattr(ranks, name)[queries]
+        for name in ("answered", "n_returned", "n_duplicates", "n_tied", "misranked")
+    }
+    return replace(ranks, query=ranks.query[rows] - np.int32(part.start), **judged, **by_query)
+
+
+def note_row(scoring: Scoring, **fields: Any) -> pa.RecordBatch:
+    """A row without a query: null but for some columns."""
+    return pa.RecordBatch.from_pylist([fields], schema=result_schema(scoring))
+
+
+def problem_rows(scoring: Scoring, problems: Iterable[tuple[int, str]]) -> pa.RecordBatch:
+    """Problems as rows of the results."""
+    rows = [{"problem": text} for _, text in problems]
+    return pa.RecordBatch.from_pylist(rows, schema=result_schema(scoring))
+
+
+def _row_problems(batch: pa.RecordBatch, ordinal: int) -> Iterator[tuple[int, str]]:
+    """Rows that cannot be used: no id, or a number that is none."""
+    for name in batch.schema.names:
+        column = batch[name]
+        if column.null_count:
+            missing = np.flatnonzero(np.asarray(column.is_null()))[:SHOWN_PROBLEMS]
+            yield from ((ordinal + row, f"no {name}") for row in missing.tolist())
+        elif name in {"score", "rank"} and pa.types.is_floating(column.type):
+            values = np.asarray(column)
+            wrong = ~np.isfinite(values) if name == "score" else values != np.floor(values)
+            for row in np.flatnonzero(wrong)[:SHOWN_PROBLEMS].tolist():
+                yield (
+                    ordinal + row,
+                    f"the {name} is {values[row]:g}, which is no {'finite number' if name == 'score' else 'rank'}",
+                )
+
+
+def texts_of(column: pa.Array | pa.ChunkedArray) -> Texts:
+    """An Arrow column of text, or of whole numbers, as offsets and bytes."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type):
+        column = pc.cast(column, pa.string())
+    wide = pc.cast(column, pa.large_string())
+    _, offsets, data = wide.buffers()
+    n, begin = len(wide), wide.offset
+    places = (
+        np.frombuffer(offsets, dtype=np.int64)[begin : begin + n + 1] if offsets is not None else np.zeros(1, np.int64)
+    )
+    return Texts(places, b"" if data is None else data)
+
+
+def _system_column(column: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
+    """The place of each row's system.
+
+    Raises:
+        KeyError: a system that is not among those to score.
+    """
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    known = np.array([places[name] for name in encoded.dictionary.cast(pa.string()).to_pylist()], dtype=np.int64)
+    return known[np.asarray(encoded.indices)] if len(known) else np.zeros(0, np.int64)
