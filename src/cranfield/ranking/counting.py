@@ -76,6 +76,11 @@ class _Counter(Protocol):
     def count(self, groups: Any, offsets: Any, data: Any, keys: Any, ordinal: int, delta: int, /) -> bytes: ...
 
 
+def new_seed() -> bytes:
+    """A seed for the hashes of rows."""
+    return secrets.token_bytes(16)
+
+
 class TooManySuspectsError(Exception):
     """More rows may be repetitions than are held; see `MOST_SUSPECTS`."""
 
@@ -94,7 +99,8 @@ class Counting:
     """`order` is only looked at for ties: the keys of the rows say how they are ordered."""
     n_rows: int
     """How many rows there are, about: the size of the filter."""
-    seed: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    seed: bytes
+    """Of the hashes of rows: 16 bytes that who wrote the rows does not know; see `new_seed`."""
     duplicates: list[Duplicate] = field(default_factory=list)
     """After `finish`: rows that repeat a document, and are not counted."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from cranfield.errors import SHOWN_PROBLEMS
 from cranfield.measures import compute
 from cranfield.model import Outcome
-from cranfield.ranking.counting import Counting, Duplicate, JudgedTexts, RowBlock, Texts
+from cranfield.ranking.counting import Counting, Duplicate, JudgedTexts, RowBlock, Texts, new_seed
 from cranfield.ranking.join import ranking_by_id
 from cranfield.ranking.prepared import ExpectedItems
 from cranfield.ranking.scan import JudgedRanks, ScanOptions
@@ -84,6 +85,16 @@ def score_queries(
     yield from passes.unjudged_rows()
 
 
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """What is wrong with a row."""
+
+    ordinal: int
+    text: str
+    repeats: int | None = None
+    """The row whose document it has again."""
+
+
 @dataclass
 class Passes:
     """Both passes over the rows, and what comes of them; `find` and `count` may be called by several threads."""
@@ -92,11 +103,14 @@ class Passes:
     scoring: Scoring
     n_rows: int
     """How many rows there are, about."""
-    unjudged: list[tuple[NDArray[np.int64], list[str]]] = field(default_factory=list)
-    """Of each batch: rows of each system of queries without judgments, and some of these queries."""
-    problems: list[tuple[int, str]] = field(default_factory=list)
-    """Place of the row, and what is wrong with it."""
+    everything: JudgmentTable | None = None
+    """All judgments, where these are a part: its queries are no examples of queries without judgments."""
+    seed: bytes = field(default_factory=new_seed)
+    """Of the hashes of rows."""
+    problems: list[RowProblem] = field(default_factory=list)
     counting: Counting = field(init=False)
+    unjudged_rows_of: NDArray[np.int64] = field(init=False)
+    """int64[S]: rows of each system whose query has no judgment here."""
 
     def __post_init__(self) -> None:
         convention = self.scoring.convention
@@ -108,7 +122,10 @@ class Passes:
             keep=0,
         )
         judged = JudgedTexts(texts_of(self.judgments.query_ids), self.judgments.start, texts_of(self.judgments.doc_ids))
-        self.counting = Counting(judged, len(self.scoring.systems), self.options, self.n_rows)
+        self.counting = Counting(judged, len(self.scoring.systems), self.options, self.n_rows, self.seed)
+        self.unjudged_rows_of = np.zeros(len(self.scoring.systems), dtype=np.int64)
+        self._examples: dict[str, None] = {}
+        self._lock = Lock()
         self._system_places = {name: place for place, name in enumerate(self.scoring.systems)}
 
     def find(self, batch: pa.RecordBatch, ordinal: int, system: int | None = None) -> None:
@@ -127,20 +144,27 @@ class Passes:
 
     def count(self, batch: pa.RecordBatch, ordinal: int, system: int | None = None) -> None:
         """The second pass over some rows."""
-        if self.problems or len(self.counting.duplicates) > SHOWN_PROBLEMS:
+        if self.problems:
             return
         groups, _ = self._groups(batch, system)
         self.counting.count(RowBlock(groups, texts_of(batch["doc_id"]), self._keys(batch), ordinal))
 
-    def finish(self) -> list[tuple[int, str]]:
-        """End the second pass; the problems found, by row."""
+    def finish(self) -> list[RowProblem]:
+        """End the second pass; the problems found."""
         if not self.problems:
             self.counting.finish()
             if self.scoring.duplicates == "error":
-                self.problems += [
-                    (duplicate.ordinals[1], self._repeated(duplicate)) for duplicate in self.counting.duplicates
-                ]
-        return sorted(self.problems)[:SHOWN_PROBLEMS]
+                self.problems += map(self.repetition, self.counting.duplicates)
+        return sorted(self.problems, key=lambda problem: problem.ordinal)[:SHOWN_PROBLEMS]
+
+    def repetition(self, duplicate: Duplicate) -> RowProblem:
+        """A repeated document as a problem."""
+        query = self.judgments.query_ids[duplicate.group % self.judgments.n_queries].as_py()
+        document = duplicate.document.decode("utf-8", "backslashreplace")
+        system = self.scoring.systems[duplicate.group // self.judgments.n_queries]
+        of = f" of system {system!r}" if len(self.scoring.systems) > 1 else ""
+        kept, dropped = duplicate.ordinals
+        return RowProblem(dropped, f"query {query!r}{of} lists document {document!r} twice", kept)
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """The values of all judged queries, some thousands of queries at a time."""
@@ -160,24 +184,16 @@ class Passes:
 
     def unjudged_rows(self) -> Iterator[pa.RecordBatch]:
         """For each system the number of rows of queries without judgments, where there are any."""
-        total = sum((counts for counts, _ in self.unjudged), np.zeros(len(self.scoring.systems), np.int64))
-        for system in np.flatnonzero(total).tolist():
-            name = self.scoring.systems[system]
-            yield note_row(self.scoring, system=name, n_rows=int(total[system]))
+        for system in np.flatnonzero(self.unjudged_rows_of).tolist():
+            yield note_row(self.scoring, system=self.scoring.systems[system], n_rows=int(self.unjudged_rows_of[system]))
+
+    def judged_rows_of(self) -> NDArray[np.int64]:
+        """int64[S]: rows of each system whose query is judged here; after `finish`."""
+        return np.array([self.counting.n_rows_of(system).sum() for system in range(len(self.scoring.systems))])
 
     def unjudged_examples(self) -> list[str]:
         """Some queries of the run that are not judged, each once."""
-        return sorted({query_id for _, examples in self.unjudged for query_id in examples})[:SHOWN_PROBLEMS]
-
-    def system_of(self, group: int) -> str:
-        """The system of a group."""
-        return self.scoring.systems[group // self.judgments.n_queries]
-
-    def _repeated(self, duplicate: Duplicate) -> str:
-        query = self.judgments.query_ids[duplicate.group % self.judgments.n_queries].as_py()
-        document = duplicate.document.decode()
-        of = f" of system {self.system_of(duplicate.group)!r}" if len(self.scoring.systems) > 1 else ""
-        return f"query {query!r}{of} lists document {document!r} twice"
+        return sorted(self._examples)[:SHOWN_PROBLEMS]
 
     def _groups(self, batch: pa.RecordBatch, system: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64] | int]:
         """The group of each row, negative where it has no judgments, and its system."""
@@ -212,10 +228,19 @@ class Passes:
         without = np.flatnonzero(groups < 0)
         if not len(without):
             return
-        n_systems = len(self.scoring.systems)
         which = np.full(len(without), systems) if isinstance(systems, int) else systems[without]
-        examples = batch["query_id"].take(pa.array(without[:SHOWN_PROBLEMS])).to_pylist()
-        self.unjudged.append((np.bincount(which, minlength=n_systems), list(map(str, examples))))
+        with self._lock:
+            self.unjudged_rows_of += np.bincount(which, minlength=len(self.scoring.systems))
+            if len(self._examples) < SHOWN_PROBLEMS:
+                self._examples |= dict.fromkeys(self._unknown(batch["query_id"].take(pa.array(without))))
+
+    def _unknown(self, query_ids: pa.Array) -> list[str]:
+        """Those of some queries that no judgment is of."""
+        plain = query_ids.dictionary_decode() if pa.types.is_dictionary(query_ids.type) else query_ids
+        different = pc.cast(pc.unique(plain), pa.large_string())
+        if self.everything is not None:
+            different = different.filter(pc.invert(pc.is_in(different, self.everything.query_ids)))
+        return list(different[:SHOWN_PROBLEMS].to_pylist())
 
     def _values(
         self,
@@ -273,27 +298,25 @@ def note_row(scoring: Scoring, **fields: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([fields], schema=result_schema(scoring))
 
 
-def problem_rows(scoring: Scoring, problems: Iterable[tuple[int, str]]) -> pa.RecordBatch:
+def problem_rows(scoring: Scoring, problems: Iterable[RowProblem]) -> pa.RecordBatch:
     """Problems as rows of the results."""
-    rows = [{"problem": text} for _, text in problems]
+    rows = [{"problem": problem.text} for problem in problems]
     return pa.RecordBatch.from_pylist(rows, schema=result_schema(scoring))
 
 
-def _row_problems(batch: pa.RecordBatch, ordinal: int) -> Iterator[tuple[int, str]]:
+def _row_problems(batch: pa.RecordBatch, ordinal: int) -> Iterator[RowProblem]:
     """Rows that cannot be used: no id, or a number that is none."""
     for name in batch.schema.names:
         column = batch[name]
         if column.null_count:
             missing = np.flatnonzero(np.asarray(column.is_null()))[:SHOWN_PROBLEMS]
-            yield from ((ordinal + row, f"no {name}") for row in missing.tolist())
+            yield from (RowProblem(ordinal + row, f"no {name}") for row in missing.tolist())
         elif name in {"score", "rank"} and pa.types.is_floating(column.type):
             values = np.asarray(column)
             wrong = ~np.isfinite(values) if name == "score" else values != np.floor(values)
+            expected = "finite number" if name == "score" else "rank"
             for row in np.flatnonzero(wrong)[:SHOWN_PROBLEMS].tolist():
-                yield (
-                    ordinal + row,
-                    f"the {name} is {values[row]:g}, which is no {'finite number' if name == 'score' else 'rank'}",
-                )
+                yield RowProblem(ordinal + row, f"the {name} is {values[row]:g}, which is no {expected}")
 
 
 def texts_of(column: pa.Array | pa.ChunkedArray) -> Texts:

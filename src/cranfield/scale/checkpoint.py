@@ -1,0 +1,102 @@
+"""The state of an evaluation that was interrupted: what was found and counted, and which rows that is of.
+
+A file of numpy arrays without Python objects, replaced as a whole. It belongs to one set of files, judgments and options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.ranking.counter_python import FOUND, SUSPECT
+from cranfield.ranking.counting import Counting
+from cranfield.version import __version__
+
+Arrays = dict[str, NDArray[Any]]
+NAME = "unfinished.npz"
+
+
+def signature(files: Sequence[Path], parts: Sequence[object]) -> str:
+    """SHA-256 of what an evaluation depends on: the files by name, size and time, and all else by its text."""
+    about = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return sha256(json.dumps([__version__, about, *map(repr, parts)]).encode()).hexdigest()
+
+
+class Checkpoint:
+    """One file in a folder, of one signature."""
+
+    def __init__(self, folder: Path, signed: str) -> None:
+        self.path = folder / NAME
+        self._signed = signed
+
+    def load(self) -> Arrays | None:
+        """What was saved last; None where nothing was, or of something else."""
+        try:
+            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, KeyError, EOFError):
+            return None
+        return arrays if bytes(arrays.pop("signature", np.zeros(0, np.uint8))).decode() == self._signed else None
+
+    def save(self, arrays: Arrays) -> None:
+        """Replace it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_suffix(".part")
+        with temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, signature=np.frombuffer(self._signed.encode(), np.uint8), **arrays)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self.path)
+
+    def remove(self) -> None:
+        """It is not needed any more."""
+        for path in (self.path, self.path.with_suffix(".part")):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+
+def arrays_of_find(counting: Counting) -> Arrays:
+    """A first pass, as far as it has come."""
+    return {
+        "filter": counting.filter,
+        "found": np.concatenate([*counting.found, np.zeros(0, FOUND)]),
+        "repeated": np.concatenate([*counting.repeated, np.zeros(0, np.uint64)]),
+    }
+
+
+def restore_find(counting: Counting, arrays: Arrays) -> None:
+    """Go on with a first pass; of one that has ended the filter is not there."""
+    if len(arrays["filter"]):
+        counting.filter[:] = arrays["filter"]
+    counting.found, counting.repeated = [arrays["found"]], [arrays["repeated"]]
+
+
+def arrays_of_count(counting: Counting) -> Arrays:
+    """A second pass, as far as it has come."""
+    texts = [text for _, part in counting.suspects for text in part]
+    return {
+        "counts": counting.counts,
+        "suspects": np.concatenate([*(rows for rows, _ in counting.suspects), np.zeros(0, SUSPECT)]),
+        "suspect_lengths": np.array([len(text) for text in texts], dtype=np.int64),
+        "suspect_texts": np.frombuffer(b"".join(texts), dtype=np.uint8),
+    }
+
+
+def restore_count(counting: Counting, arrays: Arrays) -> None:
+    """Go on with a second pass."""
+    counting.counts[:] = arrays["counts"]
+    ends = np.cumsum(arrays["suspect_lengths"])
+    blob = arrays["suspect_texts"].tobytes()
+    texts = [
+        blob[end - length : end] for end, length in zip(ends.tolist(), arrays["suspect_lengths"].tolist(), strict=True)
+    ]
+    counting.suspects = [(arrays["suspects"], texts)]
