@@ -152,7 +152,6 @@ static bool rows_of(CounterObject *self, PyObject *const parts[N_ROWS], unsigned
     *rows = (Rows){held[0].buf, {0}, held[3].buf, ordinal, (size_t)held[0].len / 4};
     if (!texts_of(held + 1, held + 2, &rows->documents)) return false;
     bool good = rows->documents.n == rows->n && (size_t)held[3].len == 8 * rows->n && rows->n <= INT32_MAX;
-    good = good && (self->counter.queries.n || !rows->n);
     for (size_t i = 0; good && i < rows->n; i++) good = rows->group[i] < 0 || (size_t)rows->group[i] < n_groups;
     if (!good) PyErr_SetString(PyExc_ValueError, "the columns of the rows do not go together");
     return good;
@@ -166,7 +165,7 @@ static PyObject *counter_find_method(PyObject *object, PyObject *args) {
     Py_buffer held[N_ROWS];
     int n = 0;
     Rows rows;
-    if (rows_of(self, parts, ordinal, (size_t)INT32_MAX, held, &n, &rows)) {
+    if (rows_of(self, parts, ordinal, self->counter.queries.n ? (size_t)INT32_MAX : 0, held, &n, &rows)) {
         Array found = {0}, repeated = {0};
         bool good;
         self->n_running++;

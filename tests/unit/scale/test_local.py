@@ -1,0 +1,259 @@
+"""Parquet files that are evaluated on this machine: parts, memory, interruptions, and what is wrong with their rows."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cranfield.errors import RunFormatError, UsageError
+from cranfield.scale import local
+from cranfield.scale.checkpoint import NAME
+from cranfield.scale.local import LocalEvaluation
+from cranfield.scale.plan import Size, human, memory_bytes
+from cranfield.scale.scoring import Scoring
+from cranfield.scale.source import ParquetRuns, find_runs, is_large_run
+from tests.scale_contract import CASES, Case, check
+
+GB = 10**9
+
+
+def striped(table, folder, n_files=4, row_group_size=16):
+    """The rows of a table over several files, each of which has a part of every query."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(n_files):
+        rows = table.take(list(range(number, len(table), n_files)))
+        pq.write_table(rows, folder / f"part-{number:02d}.parquet", row_group_size=row_group_size)
+    return folder
+
+
+def evaluation(case, runs, folder=None, **options):
+    scoring = Scoring.of(
+        runs.systems(), list(map(str, case.scoring.measures)), duplicates=options.pop("duplicates", "error")
+    )
+    made = LocalEvaluation(runs, case.judgments, scoring, options.pop("memory", GB), folder, **options)
+    return made
+
+
+def results_of(made):
+    batches = []
+    counted = made.run(batches.append)
+    return pa.Table.from_batches(batches), counted
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("n_parts", [1, 5])
+def test_the_contract(case, n_parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(Size, "n_parts", lambda *_: n_parts)
+    name = case.systems[0] if len(case.systems) == 1 else "all"
+    runs = ParquetRuns(find_runs([str(striped(case.table(), tmp_path / name))]), "score")
+    assert runs.systems() == tuple(sorted(case.systems))
+    results, counted = results_of(evaluation(case, runs))
+    check(case, results, drops_rows_without_query=True)
+    without = [row for row in case.rows if row[1] not in case.qrels]
+    assert counted.unjudged.sum() == len(without)
+    assert set(counted.extra_queries) == {row[1] for row in without}
+    assert counted.n_duplicates == 0
+
+
+def test_systems_in_files_of_their_own(tmp_path):
+    case = CASES[2]
+    for system in case.systems:
+        rows = [row for row in case.rows if row[0] == system]
+        striped(Case("", tuple(rows), case.qrels).table(systems=False), tmp_path / system)
+    runs = ParquetRuns(find_runs([str(tmp_path / system) for system in case.systems]), "score")
+    results, _ = results_of(evaluation(case, runs))
+    check(case, results, drops_rows_without_query=True)
+
+
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_an_interrupted_evaluation_goes_on(n_parts, tmp_path, monkeypatch):
+    monkeypatch.setattr(Size, "n_parts", lambda *_: n_parts)
+    monkeypatch.setattr(local, "SHOWN_EVERY_S", -1.0)
+    monkeypatch.setenv("CRANFIELD_JOBS", "1")
+    case = CASES[2]
+    runs = ParquetRuns(find_runs([str(striped(case.table(), tmp_path / "runs"))]), "score")
+    whole, counted = results_of(evaluation(case, runs))
+    folder, read, resumed = tmp_path / "out", [], 0
+    kept = LocalEvaluation._read
+    monkeypatch.setattr(
+        LocalEvaluation, "_read", lambda self, chunk, look: (read.append(chunk), kept(self, chunk, look))
+    )
+    draw = random.Random(n_parts)
+    for _ in range(1000):
+        calls = iter(range(draw.randint(1, 9)))
+
+        def stop(pace, calls=calls):
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+
+        made = evaluation(case, runs, folder, on_progress=stop)
+        try:
+            results, again = results_of(made)
+            break
+        except KeyboardInterrupt:
+            resumed += 1
+            assert (folder / NAME).exists()
+            assert 0 <= made.pace.done <= made.pace.total
+    assert resumed > 2
+    assert results == whole
+    assert (again.unjudged == counted.unjudged).all()
+    assert again.extra_queries == counted.extra_queries
+    assert len(read) == 2 * n_parts * len(runs.chunks()), "a row group was read again"
+    assert list(folder.iterdir()) == []
+
+
+def test_what_was_saved_of_other_files_is_not_used(tmp_path):
+    case = CASES[0]
+    folder = striped(case.table(), tmp_path / "runs")
+    runs = ParquetRuns(find_runs([str(folder)]), "score")
+    made = evaluation(case, runs, tmp_path)
+    (tmp_path / NAME).write_bytes(b"not ours")
+    check(case, _renamed(results_of(made)[0], case), drops_rows_without_query=True)
+    made = evaluation(case, runs, tmp_path, saved_every_s=0.0)
+    made._checkpoint.save({"part": np.array([7])})
+    pq.write_table(case.table().take(list(range(len(case.rows)))[::-1]), folder / "part-00.parquet")
+    for path in sorted(folder.iterdir())[1:]:
+        path.unlink()
+    again = evaluation(case, ParquetRuns(find_runs([str(folder)]), "score"), tmp_path)
+    assert again._checkpoint.load() is None
+    check(case, _renamed(results_of(again)[0], case), drops_rows_without_query=True)
+
+
+def _renamed(results, case):
+    """The same with the system's name of the case."""
+    names = pa.array([case.systems[0]] * len(results))
+    return results.set_column(results.schema.get_field_index("system"), "system", names)
+
+
+def run_of(tmp_path, rows, name="run.parquet"):
+    query, doc, score = zip(*rows, strict=True)
+    pq.write_table(pa.table({"query_id": query, "doc_id": doc, "score": score}), tmp_path / name)
+    return tmp_path / name
+
+
+def problems(tmp_path, *texts, **options):
+    case = Case("", (), {"q": {"a": 1, "b": 2}})
+    runs = ParquetRuns(find_runs([str(tmp_path / text) for text in texts]), "score")
+    with pytest.raises(RunFormatError) as raised:
+        results_of(evaluation(case, runs, **options))
+    return [str(problem) for problem in raised.value.problems]
+
+
+def test_a_document_twice_is_named_with_both_places(tmp_path):
+    (tmp_path / "run").mkdir()
+    run_of(tmp_path / "run", [("q", "x", 1.0), ("q", "b", 4.0)], "one.parquet")
+    run_of(tmp_path / "run", [("z", "x", 1.0), ("q", "b", 3.0), ("q", "x", 1.0), ("q", "x", 0.5)], "two.parquet")
+    found = problems(tmp_path, "run")
+    assert len(found) == 3
+    assert "two.parquet" in found[0]
+    assert "row 1, and row 1 of one.parquet: query 'q' lists document 'b' twice" in found[0]
+    assert "row 2, and row 0 of one.parquet: query 'q' lists document 'x' twice" in found[1]
+    assert "--duplicates first" in found[2]
+
+
+def test_rows_that_cannot_be_used_are_named_with_their_file(tmp_path):
+    run_of(tmp_path, [("q", "x", 1.0), ("q", "b", float("inf"))])
+    assert "row 1: the score is inf, which is no finite number" in problems(tmp_path, "run.parquet")[0]
+
+
+def test_millions_of_repetitions_are_named_by_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 3)
+    run_of(tmp_path, [("q", f"d{number % 5}", 1.0) for number in range(20)])
+    assert "lists document 'd0' twice" in problems(tmp_path, "run.parquet")[0]
+    assert "millions of rows repeat" in problems(tmp_path, "run.parquet", duplicates="first")[0]
+
+
+def test_each_run_that_is_none_is_named(tmp_path):
+    with pytest.raises(RunFormatError) as raised:
+        find_runs([str(tmp_path / "absent"), str(tmp_path), str(tmp_path / "*.parquet")])
+    assert len(raised.value.problems) == 3
+
+
+def test_the_parts_of_one_run_are_no_systems(tmp_path):
+    folder = striped(CASES[0].table(), tmp_path / "run")
+    with pytest.raises(UsageError, match="look like the parts of one run"):
+        find_runs(sorted(map(str, folder.iterdir())))
+    assert len(find_runs([str(folder / "part-*.parquet")])[0].files) == 4
+    assert is_large_run(str(folder))
+    assert is_large_run(str(folder / "part-*.parquet"))
+    assert not is_large_run(str(folder / "part-00.parquet"))
+    assert not is_large_run(str(tmp_path / "run.txt"))
+
+
+def test_what_an_engine_leaves_beside_its_parts_is_no_data(tmp_path):
+    folder = striped(CASES[0].table(), tmp_path / "run")
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "part-9.parquet").write_bytes(b"half a file")
+    (folder / ".hidden.parquet").write_bytes(b"half a file")
+    assert len(find_runs([str(folder)])[0].files) == 4
+
+
+def test_runs_of_the_same_name_are_numbered(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        run_of(tmp_path / name, [("q", "x", 1.0)])
+    assert [run.name for run in find_runs([str(tmp_path / name / "run.parquet") for name in "ab"])] == [
+        "run-1",
+        "run-2",
+    ]
+
+
+def test_each_missing_or_wrong_column_is_named(tmp_path):
+    pq.write_table(pa.table({"query_id": [1.5], "score": ["x"]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    runs = find_runs([str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
+    with pytest.raises(RunFormatError) as raised:
+        ParquetRuns(runs, "score")
+    text = str(raised.value)
+    for part in ("column query_id cannot be used", "no column doc_id", "column score cannot be used", "damaged"):
+        assert part in text
+
+
+def test_columns_by_other_names(tmp_path):
+    table = pa.table({"topic": ["q"], "url": ["a"], "bm25": pa.array([1], pa.int64()), "variant": ["v2"]})
+    pq.write_table(table, tmp_path / "run.parquet")
+    named = {"query_id": "topic", "doc_id": "url", "score": "bm25", "system": "variant"}
+    runs = ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score", named)
+    assert runs.systems() == ("v2",)
+    results, _ = results_of(evaluation(Case("", (), {"q": {"a": 1}}), runs))
+    assert results["RR"].to_pylist() == [1.0]
+    with pytest.raises(UsageError, match="unknown column role"):
+        ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score", named | {"docs": "url"})
+
+
+def test_a_file_that_changes_is_noticed(tmp_path):
+    case = CASES[0]
+    folder = striped(case.table(), tmp_path / "run", n_files=1)
+    runs = ParquetRuns(find_runs([str(folder)]), "score")
+    made = evaluation(case, runs)
+    pq.write_table(case.table().slice(0, 7), folder / "part-00.parquet")
+    with pytest.raises(RunFormatError, match="damaged, cut short or changed"):
+        results_of(made)
+
+
+def test_parts_keep_within_the_memory():
+    size = Size(n_rows=100_000_000, n_queries=100_000, n_judgments=1_850_000, n_systems=1, n_threads=2)
+    assert size.n_parts(GB) == 1
+    for memory in (400_000_000, 600_000_000, 800_000_000):
+        n = size.n_parts(memory)
+        assert size.bytes_of(n) <= memory < size.bytes_of(n - 1)
+    with pytest.raises(UsageError, match="alone need more"):
+        size.n_parts(200_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1GB", GB), ("800 MB", 8 * 10**8), ("2GiB", 2**31), ("1.5gb", 15 * 10**8)]
+)
+def test_sizes(text, expected):
+    assert memory_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "1", "GB", "1 XB", "-1GB"])
+def test_no_sizes(text):
+    with pytest.raises(UsageError, match="--memory"):
+        memory_bytes(text)
+    assert human(1_300_000_000) == "1.3 GB"
