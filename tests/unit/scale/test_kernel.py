@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.scale_contract import CASES, check
 
 import cranfield
 from cranfield.errors import MeasureError, UsageError
@@ -16,7 +17,6 @@ from cranfield.model import convention_named
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import result_schema, score_queries
 from cranfield.scale.scoring import Scoring
-from tests.scale_contract import CASES, check
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@5", "R@3", "Judged@5", "RBP", "Bpref", "infAP", "Success@1"]
 DOCUMENTS = st.sampled_from(["", "a", "b", "bb", "ä", "doc-0001", "doc-0002", "0" * 17, "0" * 33])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.scale_contract import CASES, Case, check
 
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.scale import local
@@ -16,7 +17,6 @@ from cranfield.scale.local import LocalEvaluation
 from cranfield.scale.plan import Size, human, memory_bytes
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.source import ParquetRuns, find_runs, is_large_run
-from tests.scale_contract import CASES, Case, check
 
 GB = 10**9
 
@@ -34,8 +34,7 @@ def evaluation(case, runs, folder=None, **options):
     scoring = Scoring.of(
         runs.systems(), list(map(str, case.scoring.measures)), duplicates=options.pop("duplicates", "error")
     )
-    made = LocalEvaluation(runs, case.judgments, scoring, options.pop("memory", GB), folder, **options)
-    return made
+    return LocalEvaluation(runs, case.judgments, scoring, options.pop("memory", GB), folder, **options)
 
 
 def results_of(made):
