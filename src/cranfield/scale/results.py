@@ -161,7 +161,7 @@ class ResultsWriter:
         Raises:
             OSError: the system would not take them.
         """
-        kept = batch.drop_columns(["problem"]) if "problem" in batch.schema.names else batch
+        kept = batch.select([name for name in batch.schema.names if name != "problem"])
         if kept["query_id"].null_count:
             kept = kept.filter(pc.is_valid(kept["query_id"]))
         self._waiting.append(kept)
