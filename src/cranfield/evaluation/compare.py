@@ -66,7 +66,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     shared = shared_measures(sides)
     primary = primary_measure(shared, options)
     paired = {measure: pair_values(sides, measure) for measure in shared}
-    compared = _adjust(_compare_measures(paired, primary, options), primary, options.test)
+    compared = adjust([_compare_measures(paired, primary, options)], primary, options.test)[0]
     query_ids = paired[primary].query_ids
     dropped = dropped_queries(sides, paired[primary])
     evidence = options.limits.inspect(sides, primary)
@@ -179,33 +179,44 @@ def _noninferiority(difference: FloatQ, measure: Measure, margin: float, alpha: 
     return replace(result, ci_low=low, ci_high=high)
 
 
-def _adjust(
-    compared: Mapping[Measure, MeasureComparison], primary: Measure, declared: str
-) -> dict[Measure, MeasureComparison]:
-    """Give every p-value but the declared one its Holm adjustment.
+def adjust(
+    systems: Sequence[Mapping[Measure, MeasureComparison]], primary: Measure, declared: str
+) -> list[dict[Measure, MeasureComparison]]:
+    """Give every p-value its Holm adjustment, over all systems that are compared with one baseline.
 
-    Families: each test over the quality measures other than the primary; and, on the primary measure, the tests other
-    than the declared one. The declared test on the primary measure stands as it is; so do diagnostics, and the test of
-    equivalence, which asks another question.
+    Families: the declared test on the primary measure (of one system it stands as it is); each test over the quality
+    measures other than the primary; and, on the primary measure, the tests other than the declared one. Diagnostics stand
+    as they are; so does the test of equivalence, which asks another question.
     """
-    others = [m for m in compared if m != primary and not CATALOGUE[m.name].diagnostic]
     of_difference = [name for name, spec in TESTS.items() if not spec.needs_margin]
-    families = [[(measure, name) for measure in others if name in compared[measure].tests] for name in of_difference]
-    families.append([(primary, name) for name in of_difference if name in compared[primary].tests and name != declared])
-    adjusted: dict[tuple[Measure, str], float | None] = {}
-    for family in families:
-        p_values = holm([compared[measure].tests[name].p_two_sided for measure, name in family])
-        adjusted.update(zip(family, p_values, strict=True))
-    return {
-        measure: replace(
-            comparison,
-            tests={
-                name: replace(result, p_adjusted=adjusted.get((measure, name), result.p_two_sided))
-                for name, result in comparison.tests.items()
-            },
-        )
+    known = [
+        (place, measure, name)
+        for place, compared in enumerate(systems)
         for measure, comparison in compared.items()
-    }
+        for name in of_difference
+        if name in comparison.tests and (measure == primary or not CATALOGUE[measure.name].diagnostic)
+    ]
+    families: dict[object, list[tuple[int, Measure, str]]] = {}
+    for key in known:
+        _, measure, name = key
+        families.setdefault(name == declared if measure == primary else name, []).append(key)
+    adjusted: dict[tuple[int, Measure, str], float | None] = {}
+    for family in families.values():
+        p_values = holm([systems[place][measure].tests[name].p_two_sided for place, measure, name in family])
+        adjusted.update(zip(family, p_values, strict=True))
+    return [
+        {
+            measure: replace(
+                comparison,
+                tests={
+                    name: replace(result, p_adjusted=adjusted.get((place, measure, name), result.p_two_sided))
+                    for name, result in comparison.tests.items()
+                },
+            )
+            for measure, comparison in compared.items()
+        }
+        for place, compared in enumerate(systems)
+    ]
 
 
 def _unpaired(sides: Sides, primary: Measure, dropped: Sequence[str]) -> tuple[str, ...]:

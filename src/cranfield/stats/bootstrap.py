@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cranfield.stats.clustered import check_sizes, describe_clusters, influences
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import align_with_test
 from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
@@ -21,7 +22,12 @@ FEWEST_QUERIES = 6
 
 
 def bootstrap(
-    difference: Values, *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_RESAMPLES
+    difference: Values,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_RESAMPLES,
+    sizes: Values | None = None,
 ) -> TestResult:
     """BCa bootstrap interval of the mean difference, and the p-value obtained by inverting it.
 
@@ -37,6 +43,8 @@ def bootstrap(
         alpha: the interval covers 1 - alpha.
         seed: of the random resamples.
         n_draws: samples of queries, the observed one included.
+        sizes: where each difference is the *sum* over so many queries that belong together (a user, a session, a group):
+            whole sums are resampled, and a mean is a sum over the number of its queries. None: each is a query.
 
     Returns:
         The mean difference, both p-values, and the interval of the mean difference.
@@ -57,14 +65,20 @@ def bootstrap(
         return untested(NO_QUERY)
     if len(vector) < FEWEST_QUERIES:
         return untested(f"too few queries to resample (n < {FEWEST_QUERIES})")
-    return _bca(vector, alpha, seed, n_draws)
+    if sizes is None:
+        return _bca(vector, vector, None, alpha, seed, n_draws)
+    counts = check_sizes(sizes, len(vector))
+    return _bca(vector, influences(vector, counts), counts, alpha, seed, n_draws)
 
 
-def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
-    n = len(vector)
+def _bca(
+    vector: FloatN, influence: FloatN, counts: FloatN | None, alpha: float, seed: int, n_draws: int
+) -> TestResult:
+    """The interval; with counts, resampled sums are scaled to the number of queries that there are."""
+    n = len(vector) if counts is None else float(counts.sum())
     fixed = fixed_point(vector)
-    sums = np.sort(_resampled_sums(fixed, seed, n_draws - 1))
-    curve = _Curve(n_draws, _bias(sums, fixed.total), _acceleration(vector))
+    sums = np.sort(_resampled_sums(fixed, counts, seed, n_draws - 1))
+    curve = _Curve(n_draws, _bias(sums, fixed.total), _acceleration(influence))
     sums = fixed.zero_rounding(sums)
     p_greater = curve.alpha_of(int(np.count_nonzero(sums <= 0)) + 1)
     p_less = curve.mirrored().alpha_of(int(np.count_nonzero(sums >= 0)) + 1)
@@ -77,13 +91,14 @@ def _bca(vector: FloatN, alpha: float, seed: int, n_draws: int) -> TestResult:
         upward=p_greater < p_less,
         scale=float(np.abs(vector).max()),
     )
+    mean = describe(vector).mean if counts is None else describe_clusters(vector, counts).mean
     return TestResult(
-        statistic=describe(vector).mean,
+        statistic=mean,
         p_two_sided=p_two_sided,
         p_one_sided=p_greater,
         ci_low=low,
         ci_high=high,
-        estimate=describe(vector).mean,
+        estimate=mean,
         extra={"resamples": n_draws - 1, "bias": curve.bias, "acceleration": curve.acceleration},
     )
 
@@ -130,11 +145,14 @@ def _bias(sums: FloatN, total: float) -> float:
     return float(ndtri(min(max(below, 1.0), len(sums) - 1.0) / len(sums)))
 
 
-def _resampled_sums(fixed: FixedPoint, seed: int, n_rows: int) -> FloatN:
+def _resampled_sums(fixed: FixedPoint, counts: FloatN | None, seed: int, n_rows: int) -> FloatN:
     sums = np.empty(n_rows)
     for start, indices in index_blocks(seed, n_rows, len(fixed.units)):
+        rows = slice(start, start + len(indices))
         # Every index is under n; "clip" only spares NumPy the search for one that is not.
-        sums[start : start + len(indices)] = np.take(fixed.units, indices, mode="clip").sum(axis=1)
+        sums[rows] = np.take(fixed.units, indices, mode="clip").sum(axis=1)
+        if counts is not None:
+            sums[rows] *= counts.sum() / np.take(counts, indices, mode="clip").sum(axis=1)
     return sums
 
 

@@ -33,10 +33,20 @@ def paired_t(difference: Values, *, alpha: float = 0.05) -> TestResult:
     Source:
         Student 1908, Biometrika 6(1). Equal to `scipy.stats.ttest_rel`.
     """
-    check_alpha(alpha)
     vector = as_vector(difference, "differences")
-    about = describe(vector)
-    interval = t_interval(vector, 1 - alpha)
+    return t_test(describe(vector), alpha=alpha, scale=float(np.abs(vector).max(initial=0.0)))
+
+
+def t_test(about: Description, *, alpha: float = 0.05, scale: float = 0.0) -> TestResult:
+    """The same of a description of the differences, or of clusters of them.
+
+    Args:
+        about: mean, standard deviation and number.
+        alpha: the interval covers 1 - alpha.
+        scale: size of the largest difference.
+    """
+    check_alpha(alpha)
+    interval = t_interval((), 1 - alpha, about)
     if about.mean is None or about.std is None or interval is None:
         return untested(ONE_QUERY if about.n else NO_QUERY)
     if about.std == 0:
@@ -51,9 +61,7 @@ def paired_t(difference: Values, *, alpha: float = 0.05) -> TestResult:
         )
     t = about.mean / (about.std / math.sqrt(about.n))
     p_two_sided = min(1.0, 2 * t_tail(abs(t), about.n - 1))
-    low, high = align_with_test(
-        *interval, rejected=p_two_sided <= alpha, upward=t > 0, scale=float(np.abs(vector).max())
-    )
+    low, high = align_with_test(*interval, rejected=p_two_sided <= alpha, upward=t > 0, scale=scale)
     p_one_sided, extra = t_tail(t, about.n - 1), {"df": about.n - 1}
     return TestResult(t, p_two_sided, p_one_sided, ci_low=low, ci_high=high, estimate=about.mean, extra=extra)
 

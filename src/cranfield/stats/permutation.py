@@ -25,6 +25,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.clustered import check_sizes
 from cranfield.stats.describe import describe
 from cranfield.stats.resampling import FixedPoint, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
@@ -56,7 +57,12 @@ def permutation(difference: Values, *, alpha: float = 0.05, seed: int = 0, n_dra
 
 
 def permutations(
-    differences: NDArray[np.float64], *, alpha: float = 0.05, seed: int = 0, n_draws: int = DEFAULT_DRAWS
+    differences: NDArray[np.float64],
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    n_draws: int = DEFAULT_DRAWS,
+    sizes: FloatN | None = None,
 ) -> list[TestResult]:
     """Test whether each mean difference is zero; those that are not enumerated, with the same random sign patterns.
 
@@ -67,6 +73,8 @@ def permutations(
         n_draws: sign patterns to use where not all are enumerated; an odd number is rounded up. They come in pairs, a
             set and its complement, and the observed pattern with its mirror image is the first pair. So swapping the two
             systems mirrors every number, and the two-sided p is also the share of |means| as large as the observed.
+        sizes: float64[n], where a row is the *sum* of so many queries that have one sign together: a user, a session, a
+            group. None: each row is a query.
 
     Returns:
         One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns (of the queries
@@ -75,7 +83,7 @@ def permutations(
     Conventions:
         a sum within 1e-12 of the sum of |d| is zero, so that ties are ties in floating point too · queries that do not
         differ are kept: they move the interval, and leave an exact p as it is (each pattern of the others then counts
-        2^z times in 2^n) · all differences zero: p 1, an interval of [0, 0] where it is bounded · one constant difference: p is
+        2^z times in 2^n) · with sizes, means are sums over the number of their queries, and up to 20 rows are enumerated · all differences zero: p 1, an interval of [0, 0] where it is bounded · one constant difference: p is
         2 / N · no query: no p-value, and a note.
 
     Source:
@@ -90,18 +98,23 @@ def permutations(
     if not n:
         return [untested(NO_QUERY) for _ in range(matrix.shape[1])]
     columns = [fixed_point(column) for column in matrix.T]
-    means = [describe(column).mean for column in matrix.T]
-    drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, len(_moving(column)))]
+    if sizes is None:
+        counts, means = np.ones(n), [describe(column).mean for column in matrix.T]
+    else:
+        counts = check_sizes(sizes, n)
+        means = [math.fsum(column.tolist()) / math.fsum(counts.tolist()) for column in matrix.T]
+    n_alike = n if sizes is not None else None
+    drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, n_alike or len(_moving(column)))]
     results = {
-        place: _enumerated(column, means[place], alpha)
+        place: _enumerated(column, means[place], alpha, counts if sizes is not None else None)
         for place, column in enumerate(columns)
         if place not in set(drawn)
     }
     if drawn:
         units = np.column_stack([columns[place].units for place in drawn])
-        sums, sizes = _subset_sums(units, (n_draws + 1) // 2, seed)
+        sums, n_members = _subset_sums(units, (n_draws + 1) // 2, seed, counts)
         for index, place in enumerate(drawn):
-            results[place] = _drawn(columns[place], means[place], sums[:, index], sizes, alpha)
+            results[place] = _drawn(columns[place], means[place], sums[:, index], (n_members, counts.sum()), alpha)
     return [results[place] for place in range(len(columns))]
 
 
@@ -122,7 +135,7 @@ def permutation_p_values(
         p_values[place] = _two_sided(_exact_tails(columns[place]))
     if drawn:
         units = np.column_stack([columns[place].units for place in drawn])
-        sums, _ = _subset_sums(units, (n_draws + 1) // 2, seed)
+        sums, _ = _subset_sums(units, (n_draws + 1) // 2, seed, np.ones(n))
         for index, place in enumerate(drawn):
             both = np.concatenate([sums[:, index], columns[place].total - sums[:, index]])
             p_values[place] = _two_sided(_tails(columns[place].zero_rounding(both)))
@@ -155,12 +168,12 @@ def _moving(column: FixedPoint) -> NDArray[np.float64]:
     return column.units[np.abs(column.units) > column.tolerance]
 
 
-def _enumerated(column: FixedPoint, mean: float | None, alpha: float) -> TestResult:
-    """The result of all sign patterns."""
-    n, moving = len(column.units), _moving(column)
+def _enumerated(column: FixedPoint, mean: float | None, alpha: float, counts: FloatN | None) -> TestResult:
+    """The result of all sign patterns; rows of different counts are not alike, even where they do not differ."""
+    n, moving = len(column.units), column.units if counts is not None else _moving(column)
     sums, sizes = np.zeros(1), np.zeros(1)
-    for units in moving:
-        sums, sizes = np.concatenate([sums, sums + units]), np.concatenate([sizes, sizes + 1])
+    for units, count in zip(moving, np.ones(len(moving)) if counts is None else counts, strict=True):
+        sums, sizes = np.concatenate([sums, sums + units]), np.concatenate([sizes, sizes + count])
     sums = column.zero_rounding(sums)
     weights, total = _zero_weights(n, n - len(moving))
     values = np.concatenate([np.divide(sums, np.maximum(sizes + extra, 1)) for extra in range(len(weights))])[1:]
@@ -197,10 +210,12 @@ def _weighted_ends(values: FloatN, weights: FloatN, rank: int) -> tuple[float, f
     return float(ordered[low]), float(ordered[len(ordered) - 1 - high])
 
 
-def _subset_sums(units: NDArray[np.float64], n_rows: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _subset_sums(
+    units: NDArray[np.float64], n_rows: int, seed: int, counts: FloatN
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums [n_rows, M] and sizes [n_rows] of the first subset of each pair; row 0 is the empty set."""
     n = len(units)
-    counted = np.column_stack([units, np.ones(n)])  # the last column counts the members
+    counted = np.column_stack([units, counts])  # the last column counts the members
     out = np.zeros((n_rows, counted.shape[1]))
     for start, members in subset_blocks(seed, n_rows - 1, n):
         _add_product(out[start + 1 : start + 1 + len(members)], members, counted)
@@ -223,10 +238,10 @@ def _add_product(out: NDArray[np.float64], members: NDArray[np.uint8], counted: 
 
 
 def _drawn(
-    column: FixedPoint, mean: float | None, sums: NDArray[np.float64], sizes: NDArray[np.float64], alpha: float
+    column: FixedPoint, mean: float | None, sums: NDArray[np.float64], members: tuple[FloatN, float], alpha: float
 ) -> TestResult:
-    """The result of random sign patterns."""
-    n = len(column.units)
+    """The result of random sign patterns; `members` are the sizes of the sets, and of all of them."""
+    sizes, n = members
     n_patterns = 2 * len(sums)
     both_sums = column.zero_rounding(np.concatenate([sums, column.total - sums]))
     both_sizes = np.concatenate([sizes, n - sizes])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import Description, describe
 from cranfield.stats.interval import align_with_test, t_quantile, t_tail
 from cranfield.stats.paired import paired_t
 from cranfield.stats.result import TestResult
@@ -58,16 +58,10 @@ def stratified_t(difference: Values, labels: Sequence[str], *, alpha: float = 0.
     if len(labels) != len(vector):
         raise UsageError(f"{len(vector)} differences and {len(labels)} labels", expected="one label for each")
     strata = _strata(vector, labels)
-    parts = [
-        ((len(stratum) / len(vector)) ** 2 * (describe(stratum).std or 0.0) ** 2 / len(stratum), len(stratum) - 1)
-        for stratum in strata
-    ]
-    variance = math.fsum(part for part, _ in parts)
+    error, df = error_within([describe(stratum) for stratum in strata], [len(each) / len(vector) for each in strata])
     mean = describe(vector).mean
-    if len(strata) < 2 or not variance or mean is None:
+    if len(strata) < 2 or not error or mean is None:
         return paired_t(vector, alpha=alpha)
-    df = max(1.0, variance**2 / math.fsum(part**2 / freedom for part, freedom in parts))
-    error = math.sqrt(variance)
     t = mean / error
     p_two_sided = min(1.0, 2 * t_tail(abs(t), df))
     half = t_quantile(1 - alpha / 2, df) * error
@@ -80,6 +74,23 @@ def stratified_t(difference: Values, labels: Sequence[str], *, alpha: float = 0.
     )
     extra = {"df": df, "strata": len(strata)}
     return TestResult(t, p_two_sided, t_tail(t, df), ci_low=low, ci_high=high, extra=extra, estimate=mean)
+
+
+def error_within(strata: Sequence[Description], shares: Sequence[float]) -> tuple[float, float]:
+    """Standard error of the sum of share times mean over strata, from the spread within them, and its degrees of freedom.
+
+    Args:
+        strata: each of two values or more; of one value counts as without spread.
+        shares: of the population, one for each.
+    """
+    parts = [
+        (share**2 * (about.std or 0.0) ** 2 / about.n, max(1, about.n - 1))
+        for about, share in zip(strata, shares, strict=True)
+        if about.n
+    ]
+    variance = math.fsum(part for part, _ in parts)
+    squares = math.fsum(part**2 / freedom for part, freedom in parts)
+    return math.sqrt(variance), max(1.0, variance**2 / squares) if squares else 1.0
 
 
 def _strata(vector: FloatN, labels: Sequence[str]) -> list[FloatN]:

@@ -1,0 +1,352 @@
+"""The results of a large evaluation as a folder: `evaluation.json`, and Parquet files of a row a query and system.
+
+The JSON file is written last: a folder without it is incomplete. It holds no time and no path, so the same inputs give
+the same bytes. Files that an engine wrote may also hold rows without a query, which are left out here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from cranfield.errors import CranfieldError, InputError, Problem, UsageError
+from cranfield.formats.io.files import read_bytes, refusal, write_text
+from cranfield.measures import parse_all
+from cranfield.model import Convention
+from cranfield.record import Fields, record_of
+from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.scoring import Scoring
+from cranfield.version import __version__
+
+INFO_FILE = "evaluation.json"
+FORMAT = 1
+"""Of the folder; it grows where older code could not read a newer folder."""
+ROWS_AT_ONCE = 1 << 17
+"""Rows of a row group, and of a block."""
+ROWS_PER_FILE = 1 << 23
+COUNTS = ("n_rows", "n_returned", "n_judged", "n_duplicates")
+OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+MISSING = "missing"
+"""Outcome of a judged query that a run does not answer."""
+
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+FloatNS = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsInfo:
+    """What was computed of which inputs."""
+
+    scoring: Scoring
+    testset: str
+    """Its name."""
+    digest: str
+    """Of its content."""
+    n_queries: int
+    n_judgments: int
+    engine: str = "local"
+    n_rows: int = 0
+    """Rows of the runs, all of them."""
+    n_rows_unjudged: int = 0
+    """Those of queries that have no judgment."""
+    n_duplicates: int = 0
+    """Results dropped because their list had them before."""
+    extra_queries: tuple[str, ...] = ()
+    """Some queries of the runs that are not in the test set."""
+
+    @classmethod
+    def of(cls, judgments: JudgmentTable, scoring: Scoring, **counts: Any) -> Self:
+        """The same of judgments, with the other fields by name."""
+        return cls(scoring, judgments.name, judgments.digest, judgments.n_queries, len(judgments), **counts)
+
+
+FIELDS: Fields = {
+    ResultsInfo: (
+        "testset.name=testset testset.digest=digest testset.n_queries=n_queries testset.n_judgments=n_judgments "
+        "systems=scoring.systems measures=scoring.measures convention=scoring.convention missing=scoring.missing "
+        "duplicates=scoring.duplicates depth=scoring.depth engine rows.read=n_rows rows.without_judgments=n_rows_unjudged "
+        "rows.duplicates=n_duplicates extra_queries"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some queries with the results of all S systems."""
+
+    query_ids: pa.LargeStringArray
+    values: Mapping[str, FloatNS]
+    """Measure to float64[n, S]; NaN where a query has no value."""
+    answered: Flags
+    """bool[n, S]."""
+    counts: Mapping[str, Counts]
+    """Name of `COUNTS` to int64[n, S]."""
+
+    def __len__(self) -> int:
+        """n."""
+        return len(self.query_ids)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A folder of results."""
+
+    folder: Path
+    about: ResultsInfo
+    version: str
+    """Of the Cranfield that made it."""
+    files: tuple[Path, ...]
+    n_queries: int
+    """Queries with results."""
+
+    def blocks(self, rows: int = ROWS_AT_ONCE) -> Iterator[Block]:
+        """All queries in the order of the files, some at a time.
+
+        Raises:
+            InputError: a file is damaged, or its rows are not those of whole queries.
+        """
+        names = [str(measure) for measure in self.about.scoring.measures]
+        for path in self.files:
+            rest: pa.Table | None = None
+            for table in _tables(path, ["system", "query_id", "outcome", *COUNTS, *names], rows):
+                whole = table if rest is None else pa.concat_tables([rest, table])
+                cut = len(whole) - len(whole) % len(self.about.scoring.systems)
+                rest = whole.slice(cut)
+                if cut:
+                    yield self._block(path, whole.slice(0, cut), names)
+            if rest is not None and len(rest):
+                raise InputError(_not_whole(path, len(self.about.scoring.systems)))
+
+    def _block(self, path: Path, table: pa.Table, names: list[str]) -> Block:
+        systems = self.about.scoring.systems
+        n, shape = len(table) // len(systems), (len(table) // len(systems), len(systems))
+        ids = pc.cast(table["query_id"], pa.large_string()).combine_chunks()
+        order = np.asarray(pc.index_in(table["system"], pa.array(systems, table["system"].type)).fill_null(-1))
+        same = np.asarray(pc.equal(ids[1:], ids[:-1])) if len(ids) > 1 else np.zeros(0, dtype=np.bool_)
+        ends = np.arange(1, len(ids)) % len(systems) == 0
+        if (order.reshape(shape) != np.arange(len(systems))).any() or (same == ends).any():
+            raise InputError(_not_whole(path, len(systems)))
+        numbers = {name: _floats(table[name]).reshape(shape) for name in names}
+        counts = {name: np.asarray(table[name]).astype(np.int64).reshape(shape) for name in COUNTS}
+        answered = np.asarray(pc.not_equal(table["outcome"], MISSING)).reshape(shape)
+        return Block(ids.take(pa.array(np.arange(n) * len(systems))), numbers, answered, counts)
+
+
+class ResultsWriter:
+    """Writes the rows of a kernel, and at the end what they are; a context manager that removes what it did not finish."""
+
+    def __init__(self, folder: Path, scoring: Scoring) -> None:
+        self.folder, self.scoring = folder, scoring
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._n_waiting = self._n_files = self._n_in_file = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        _clear(folder)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows of whole queries; rows without a query are left out.
+
+        Raises:
+            OSError: the system would not take them.
+        """
+        kept = batch.select([name for name in batch.schema.names if name != "problem"])
+        if kept["query_id"].null_count:
+            kept = kept.filter(pc.is_valid(kept["query_id"]))
+        self._waiting.append(kept)
+        self._n_waiting += len(kept)
+        if self._n_waiting >= ROWS_AT_ONCE:
+            self._flush()
+
+    def finish(self, about: ResultsInfo) -> Results:
+        """Close the files and write `evaluation.json`."""
+        self._flush()
+        self._close()
+        finish_results(self.folder, about)
+        return read_results(self.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._path.with_suffix(".parquet.part").unlink(missing_ok=True)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"queries-{self._n_files:05d}.parquet"
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting)
+        self._waiting, self._n_waiting = [], 0
+        if self._writer is None:
+            temporary = self._path.with_suffix(".parquet.part")
+            self._writer = pq.ParquetWriter(temporary, table.schema, compression="zstd", store_schema=False)
+        self._writer.write_table(table, row_group_size=ROWS_AT_ONCE)
+        self._n_in_file += len(table)
+        if self._n_in_file >= ROWS_PER_FILE:
+            self._close()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._path.with_suffix(".parquet.part").replace(self._path)
+            self._writer, self._n_in_file, self._n_files = None, 0, self._n_files + 1
+
+
+def finish_results(folder: Path, about: ResultsInfo) -> None:
+    """Write `evaluation.json` beside the Parquet files of a folder, which an engine may have written."""
+    rows = sum(_query_rows(path) for path in _parquet(folder))
+    record = {"format": FORMAT, "cranfield": __version__, **record_of(about, FIELDS), "result_rows": rows}
+    write_text(folder / INFO_FILE, [json.dumps(record, indent=1, ensure_ascii=False), "\n"])
+
+
+def read_results(folder: Path) -> Results:
+    """Open a folder of results; nothing but counts is read yet.
+
+    Raises:
+        InputError: it is no such folder, incomplete, or written by code that this one cannot read.
+    """
+    path = folder / INFO_FILE
+    if not path.is_file():
+        parts = _parquet(folder) if folder.is_dir() else []
+        message = "the results in this folder are incomplete" if parts else "no results in this folder"
+        hint = "evaluate again" if parts else "`cranfield evaluate … --out` writes such a folder"
+        raise InputError(Problem(message, path=str(folder), expected=INFO_FILE, hint=hint))
+    about, version, rows = _read_info(path)
+    files = tuple(_parquet(folder))
+    found = sum(_query_rows(each) for each in files)
+    if found != rows or found % len(about.scoring.systems):
+        problem = Problem(
+            "the results in this folder are incomplete, or of two evaluations",
+            path=str(folder),
+            expected=f"{rows} rows",
+            got=str(found),
+            hint="evaluate again",
+        )
+        raise InputError(problem)
+    return Results(folder, about, version, files, found // len(about.scoring.systems))
+
+
+def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
+    """What a folder holds, the version that wrote it, and its rows."""
+    try:
+        record = json.loads(read_bytes(path, InputError))
+        if record["format"] != FORMAT:
+            hint = f"it was written by Cranfield {record['cranfield']}: evaluate again with this one"
+            problem = Problem("results of another format", str(path), expected=str(FORMAT), got=str(record["format"]), hint=hint)
+            raise InputError(problem)
+        testset, rows, convention = record["testset"], record["rows"], record["convention"]
+        unknown = set(convention) - {field.name for field in fields(Convention)}
+        if unknown:
+            raise KeyError(*unknown)
+        convention["names"] = tuple(map(tuple, convention["names"]))
+        scoring = Scoring(
+            measures=parse_all(record["measures"]),
+            convention=Convention(**convention),
+            systems=tuple(record["systems"]),
+            missing=record["missing"],
+            duplicates=record["duplicates"],
+            depth=record["depth"],
+        )
+        about = ResultsInfo(
+            *(scoring, testset["name"], testset["digest"], testset["n_queries"], testset["n_judgments"]),
+            engine=record["engine"],
+            n_rows=rows["read"],
+            n_rows_unjudged=rows["without_judgments"],
+            n_duplicates=rows["duplicates"],
+            extra_queries=tuple(record["extra_queries"]),
+        )
+        return about, record["cranfield"], record["result_rows"]
+    except (ValueError, KeyError, TypeError, AttributeError) as cause:
+        problem = Problem("this is no description of results", str(path), got=repr(cause)[:80], hint="evaluate again")
+        raise InputError(problem) from cause
+
+
+def _clear(folder: Path) -> None:
+    """Remove earlier results, and refuse a folder that holds other Parquet files."""
+    own = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name)]
+    has_info = (folder / INFO_FILE).is_file()
+    others = [path.name for path in _parquet(folder) if path not in own]
+    if others and not has_info:
+        raise UsageError(
+            "this folder holds other Parquet files",
+            path=str(folder),
+            expected="an empty folder, or earlier results",
+            got=others[0],
+            hint="name another folder for the results",
+        )
+    (folder / INFO_FILE).unlink(missing_ok=True)
+    for path in (*own, *(_parquet(folder) if has_info else ())):
+        path.unlink(missing_ok=True)
+
+
+def _parquet(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.parquet") if path.is_file())
+
+
+def _query_rows(path: Path) -> int:
+    """Rows of a file that are of a query."""
+    with _opened(path) as file:
+        about = file.metadata
+        place = file.schema_arrow.names.index("query_id")
+        groups = [about.row_group(number).column(place).statistics for number in range(about.num_row_groups)]
+        if all(group is not None and group.has_null_count for group in groups):
+            return int(about.num_rows - sum(group.null_count for group in groups))
+        return sum(len(batch) - batch["query_id"].null_count for batch in file.iter_batches(columns=["query_id"]))
+
+
+def _tables(path: Path, columns: list[str], rows: int) -> Iterator[pa.Table]:
+    """The rows of a file that are of a query."""
+    with _opened(path) as file:
+        for batch in file.iter_batches(rows, columns=columns):
+            table = pa.Table.from_batches([batch]).select(columns)
+            yield table.filter(pc.is_valid(table["query_id"])) if table["query_id"].null_count else table
+
+
+class _opened:  # noqa: N801 - used like a function
+    """A Parquet file; what goes wrong while it is read is an InputError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> pq.ParquetFile:
+        try:
+            self.file = pq.ParquetFile(self.path)
+        except (OSError, pa.ArrowException) as cause:
+            raise self._error(cause) from cause
+        return self.file
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.file.close()
+        if isinstance(error, (OSError, pa.ArrowException, KeyError, ValueError)) and not isinstance(error, CranfieldError):
+            raise self._error(error) from error
+
+    def _error(self, cause: BaseException) -> InputError:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return InputError(refusal(self.path, cause))
+        hint = "evaluate again"
+        return InputError(Problem("this is no file of results, or damaged", str(self.path), got=str(cause)[:80], hint=hint))
+
+
+def _not_whole(path: Path, n_systems: int) -> Problem:
+    expected = f"{n_systems} rows of each query, in the order of the systems"
+    return Problem("rows of results that are not of whole queries", str(path), expected=expected, hint="evaluate again")
+
+
+def _floats(column: pa.ChunkedArray) -> FloatNS:
+    return np.asarray(pc.fill_null(column.cast(pa.float64()), float("nan")))

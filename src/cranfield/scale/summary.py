@@ -1,0 +1,199 @@
+"""What a folder of results says: means, comparisons with the first system, strata and caveats, in one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cranfield.errors import UsageError
+from cranfield.evaluation.values import among
+from cranfield.evaluation.verdict import CompareOptions
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.numbers import format_count, format_percent
+from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
+from cranfield.scale.means import system_summaries
+from cranfield.scale.paired import KNOWN_TESTS, compare_systems
+from cranfield.scale.results import Results, ResultsInfo
+from cranfield.scale.strata import stratified_means, stratum_means
+from cranfield.scale.tally import Progress, Tally, tally_results
+from cranfield.scale.values import ScaleSummary, SystemSummary, UnitKind, Units
+from cranfield.stats.clustered import FEW_CLUSTERS
+from cranfield.words import first_of, n_of
+
+FEW_UNITS = 2
+
+
+def summarise_results(  # noqa: PLR0913 - keyword options, each typed by name
+    results: Results,
+    options: CompareOptions | None = None,
+    *,
+    table: Path | None = None,
+    cluster: str | None = None,
+    strata: Sequence[str] = (),
+    weight: str | None = None,
+    n_units: int = N_UNITS,
+    progress: Progress | None = None,
+) -> ScaleSummary:
+    """Summarise results, and compare every system with the first.
+
+    Args:
+        results: a folder of results; see `read_results`.
+        options: what was declared of the comparison: primary measure, test (`permutation`, `t` or `bootstrap`), alpha,
+            margin, seed, draws and limits.
+        table: a row a query, Parquet or CSV: its cluster, strata and weight.
+        cluster: column of the table: the user, session or other cluster of each query, which is then the unit.
+        strata: columns of the table: language, device and the like.
+        weight: column of the table: how much each query counts in weighted means, and its stratum in stratified ones.
+        n_units: more queries or clusters than this are summed in so many random groups.
+        progress: called with the number of queries that are done, and of all.
+
+    Conventions:
+        p-values are Holm-adjusted over systems and measures; the declared test on the primary measure over systems alone · a
+        query without a cluster is its own; without a stratum it is in `(no value)`; without a weight it has 1 · measures
+        that are one number over all queries are not compared · no medians: they would take all values at once.
+
+    Raises:
+        InputError: the results or the table cannot be used.
+        UsageError: columns without a table, a primary measure that is not there, or a test that needs every query.
+    """
+    options = options or CompareOptions()
+    columns = AttributeColumns(cluster, tuple(dict.fromkeys(strata)), weight)
+    primary = _check(results.about, options, columns, table, n_units)
+    attributes = None
+    if table is not None:
+        attributes = read_attributes(table, columns, seed=options.seed, n_units=n_units)
+    tally = tally_results(results, attributes, n_units=n_units, seed=options.seed, progress=progress)
+    names, level = results.about.scoring.systems, 1 - options.alpha
+    systems = system_summaries(tally, results.about, level)
+    pairs = ()
+    if len(names) > 1 and primary in tally.layout.compared:
+        pairs = compare_systems(tally, names, primary, options, tuple(_void(tally, systems, primary, options)))
+    summary = ScaleSummary(
+        about=results.about,
+        version=results.version,
+        n_queries=tally.n,
+        options=options,
+        primary=primary,
+        units=_units(tally),
+        systems=systems,
+        pairs=pairs,
+        strata=tuple(stratum_means(tally, level)),
+        stratified=tuple(stratified_means(tally, names, level)),
+        table=table.name if table is not None else "",
+        weight=weight or "",
+        n_without_row=tally.n_without_row,
+        without_row=tuple(tally.without_row),
+    )
+    return replace(summary, caveats=tuple(_caveats(summary, tally)))
+
+
+def _check(
+    about: ResultsInfo, options: CompareOptions, columns: AttributeColumns, table: Path | None, n_units: int
+) -> Measure:
+    """The primary measure."""
+    if columns.names and table is None:
+        raise UsageError(
+            f"columns {', '.join(columns.names)} without a table of queries",
+            hint="{queries} names the table",
+            parameters=("queries",),
+        )
+    if n_units < FEW_UNITS:
+        raise UsageError(f"{n_units} units", expected=f"{FEW_UNITS} or more")
+    if options.test not in KNOWN_TESTS:
+        expected = f"one of {', '.join(KNOWN_TESTS)}"
+        raise UsageError(f"test {options.test} needs the difference of every query at once", expected=expected)
+    measures = about.scoring.measures
+    quality = [m for m in measures if CATALOGUE[m.name].aggregate == "mean" and not CATALOGUE[m.name].diagnostic]
+    if options.primary is None:
+        return (quality or list(measures))[0]
+    primary = among(options.primary, measures)
+    if primary not in measures:
+        raise UsageError(f"primary measure {primary} was not evaluated", expected=", ".join(map(str, measures)))
+    if primary not in quality:
+        what = "a diagnostic measure" if CATALOGUE[primary.name].diagnostic else "one number over all queries"
+        raise UsageError(f"{primary} is {what} and cannot decide a verdict", expected=", ".join(map(str, quality)))
+    return primary
+
+
+def _void(
+    tally: Tally, systems: Sequence[SystemSummary], primary: Measure, options: CompareOptions
+) -> Iterator[str]:
+    """Limits that are broken."""
+    limits = options.limits
+    for system in systems:
+        share = system.judged_share
+        if limits.min_judged_share is not None and share is not None and share < limits.min_judged_share:
+            yield (
+                f"{system.name}: {format_percent(share)} of its results are judged; "
+                f"the limit is {format_percent(limits.min_judged_share)} (limits.min_judged_share)"
+            )
+    for place, system in enumerate(systems[1:], start=1):
+        paired = int(tally.moments.n[tally.layout.pair(primary, place)[2]])
+        lost = max(systems[0].means[primary].n, system.means[primary].n) - paired
+        if limits.max_failed_share is not None and tally.n and lost / tally.n > limits.max_failed_share:
+            yield (
+                f"{lost} of {tally.n} queries have a value of {primary} on one side only "
+                f"({format_percent(lost / tally.n)}); the limit is {format_percent(limits.max_failed_share)} "
+                "(limits.max_failed_share)"
+            )
+
+
+def _units(tally: Tally) -> Units:
+    attributes: Attributes | None = tally.attributes
+    counts = tally.units.counts
+    n = int((counts > 0).any(axis=0).sum()) if len(counts) else min(tally.n, tally.n_units)
+    if attributes is None or not tally.is_clustered:
+        return Units(UnitKind.GROUP if tally.is_grouped else UnitKind.QUERY, n)
+    return Units(
+        UnitKind.CLUSTER_GROUP if tally.is_grouped else UnitKind.CLUSTER,
+        n,
+        column=attributes.columns.cluster or "",
+        n_clusters=attributes.n_clusters,
+        largest=attributes.largest,
+        n_without=tally.n_without_cluster,
+        without=tuple(tally.without_cluster),
+    )
+
+
+def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
+    """What limits the use of the numbers, the gravest first."""
+    units, about, total = summary.units, summary.about, format_count(summary.n_queries)
+    if units.is_clustered and units.n < FEW_CLUSTERS:
+        yield (
+            f"there are only {n_of(units.n, 'clusters')}: intervals and p-values of so few are not reliable, however many "
+            "queries there are"
+        )
+    if units.kind in {UnitKind.GROUP, UnitKind.CLUSTER_GROUP} and summary.pairs:
+        yield f"sign flips and resamples are of {units.text} (seed {summary.options.seed}), not of single queries"
+    if units.n_without:
+        named = first_of(units.without) + (" …" if units.n_without > len(units.without) else "")
+        yield f"queries without a cluster, each its own: {format_count(units.n_without)} of {total} ({named})"
+    if summary.n_without_row and not (units.n_without == summary.n_without_row and not tally.strata):
+        named = first_of(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
+        yield f"queries that are not in {summary.table}: {format_count(summary.n_without_row)} of {total} ({named})"
+    if about.n_rows_unjudged:
+        named = f" ({first_of(about.extra_queries)})" if about.extra_queries else ""
+        yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
+    for system in summary.systems:
+        if system.n_missing:
+            count_as = "count as the convention says" if about.scoring.missing == "zero" else "are left out"
+            yield f"{system.name} does not answer {format_count(system.n_missing)} of {total} queries: they {count_as}"
+        if system.n_duplicates:
+            yield f"{system.name}: {format_count(system.n_duplicates)} duplicate results dropped, the first of each kept"
+    yield from _unpaired(summary)
+    pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
+    if pooled and len(summary.systems) > 1:
+        yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+
+
+def _unpaired(summary: ScaleSummary) -> Iterator[str]:
+    """Queries with a value on one side only."""
+    for pair in summary.pairs:
+        n = pair.measures[summary.primary].n
+        system = next(each for each in summary.systems if each.name == pair.name)
+        counts = [(summary.baseline, summary.systems[0].means[summary.primary].n - n)]
+        counts.append((pair.name, system.means[summary.primary].n - n))
+        shown = ", ".join(f"{format_count(lost)} on {name} only" for name, lost in counts if lost)
+        if shown:
+            yield f"queries with a value of {summary.primary} on one side are in no pair: {shown}"

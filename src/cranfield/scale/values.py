@@ -1,0 +1,147 @@
+"""Values of a summary of large results: means, paired comparisons, strata, and what the units of the statistics are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cranfield.evaluation.values import MeasureComparison, StratumComparison, Summary, Verdict
+from cranfield.evaluation.verdict import CompareOptions
+from cranfield.measures import Measure
+from cranfield.numbers import format_count
+from cranfield.scale.results import ResultsInfo
+from cranfield.words import n_of
+
+
+class UnitKind(StrEnum):
+    """What is resampled, and has its sign flipped, as a whole."""
+
+    QUERY = "queries"
+    GROUP = "random groups of queries"
+    CLUSTER = "clusters"
+    CLUSTER_GROUP = "random groups of whole clusters"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The units of the statistics."""
+
+    kind: UnitKind
+    n: int
+    """Units with results."""
+    column: str = ""
+    """Of the table: what names the clusters."""
+    n_clusters: int = 0
+    """In the table; queries without one not counted."""
+    largest: int = 0
+    """Queries of the largest cluster."""
+    n_without: int = 0
+    """Queries without a cluster: each is its own."""
+    without: tuple[str, ...] = ()
+    """Some of them."""
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether queries of one cluster stay together."""
+        return self.kind in {UnitKind.CLUSTER, UnitKind.CLUSTER_GROUP}
+
+    @property
+    def text(self) -> str:
+        """`1,204 clusters of queries by user`."""
+        return n_of(self.n, f"{self.kind}{f' by {self.column}' if self.column else ''}", format_count)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSummary:
+    """One system over all queries."""
+
+    name: str
+    n_queries: int
+    n_missing: int
+    """Queries that it does not answer."""
+    n_rows: int
+    """Rows of the run of judged queries."""
+    n_returned: int
+    n_judged: int
+    n_duplicates: int
+    judged_share: float | None
+    """Mean over the answered queries of the share of their results that is judged; None where none is answered."""
+    means: Mapping[Measure, Summary]
+    """Without a median; the interval is of clusters where there are any."""
+    n_without_value: Mapping[Measure, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """One system against the baseline."""
+
+    name: str
+    measures: Mapping[Measure, MeasureComparison]
+    counts: Mapping[Measure, tuple[int, int, int]]
+    """Queries on which it is better, the same and worse."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class StratumMeans:
+    """One measure within one stratum."""
+
+    key: str
+    value: str
+    measure: Measure
+    n: int
+    """Queries of the stratum, with a value or without."""
+    means: tuple[Summary, ...]
+    """Of each system."""
+    differences: tuple[StratumComparison, ...]
+    """Of each system but the first with the first; empty where a measure cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class StratifiedMean:
+    """Shares of the strata times their means."""
+
+    key: str
+    measure: Measure
+    system: str
+    of: str
+    """`mean` of the system, or `difference` with the baseline."""
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+    n_strata: int
+    is_weighted: bool
+    """Whether the shares are those of weights, and not of the queries."""
+
+
+@dataclass(frozen=True)
+class ScaleSummary:
+    """Everything that is said of a folder of results."""
+
+    about: ResultsInfo
+    version: str
+    """Of the Cranfield that scored the queries."""
+    n_queries: int
+    options: CompareOptions
+    primary: Measure
+    units: Units
+    systems: tuple[SystemSummary, ...]
+    pairs: tuple[PairSummary, ...] = ()
+    """Every system but the first against the first."""
+    strata: tuple[StratumMeans, ...] = ()
+    stratified: tuple[StratifiedMean, ...] = ()
+    table: str = ""
+    """Name of the table of attributes."""
+    weight: str = ""
+    """Its column of weights."""
+    n_without_row: int = 0
+    """Queries that are not in the table."""
+    without_row: tuple[str, ...] = ()
+    """Some of them."""
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> str:
+        """The first system."""
+        return self.systems[0].name
