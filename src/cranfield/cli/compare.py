@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypedDict
 
 import typer
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.evaluation.verdict import CompareOptions
     from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.large_runs import LargeOptions
     from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
 
@@ -130,6 +131,7 @@ def compare_command(
     means: MeansOption = None,
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
+    large: LargeOptions,
     max_failed: Annotated[
         float,
         typer.Option(
@@ -152,6 +154,7 @@ def compare_command(
     from cranfield.evaluation.values import Limits
     from cranfield.evaluation.verdict import CompareOptions, rule_of
     from cranfield.measures import parse
+    from cranfield.project.large_runs import is_large
 
     runs = [baseline, candidate, *(more or ())]
     of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
@@ -159,9 +162,6 @@ def compare_command(
     shown: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
     if means is not None:
         check_means_file(means)
-    evaluations = load_and_evaluate(
-        testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
-    )
     settings = {} if scoring.limits is None else scoring.limits.evidence
     measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged, settings)
     declared = CompareOptions(
@@ -169,6 +169,30 @@ def compare_command(
         verdict=rule_of(verdict),
         strata=verdict_strata or "",
         adjust=adjust or "",
+    )
+    if is_large(runs, large):
+        from cranfield.cli.large import evaluate_large_runs
+        from cranfield.reporting import scale_document
+
+        summary = evaluate_large_runs(
+            *(testset, runs, _with_primary(measures, primary)),
+            testset_format=testset_format,
+            options=options,
+            scoring=scoring,
+            large=large,
+            refused={
+                **of_many,
+                "--sensitivity": sensitivity,
+                "--contrast": contrast,
+                "--means": means,
+                "--verdict-strata": verdict_strata,
+            },
+            compare=declared,
+        )
+        deliver(scale_document(summary), output, html)
+        _end([pair.verdict.code for pair in summary.pairs], fail_on)
+    evaluations = load_and_evaluate(
+        testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
     if more:
         many, document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
@@ -179,8 +203,20 @@ def compare_command(
     deliver(document, output, html)
     if means is not None:
         write_means(many or evaluations, means, sort)
+    _end(verdicts, fail_on)
+
+
+def _end(verdicts: Sequence[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> NoReturn:
     invalid = EXIT_SYSTEM if VerdictCode.INVALID in verdicts else 0
     raise typer.Exit(verdict_exit_code(verdicts, fail_on) or invalid)
+
+
+def _with_primary(measures: Sequence[str] | None, primary: str | None) -> Sequence[str] | None:
+    """The measures, and the primary one, which is computed too."""
+    from cranfield.measures import DEFAULT_MEASURES
+
+    chosen = measures or DEFAULT_MEASURES
+    return measures if primary is None or primary in chosen else [*chosen, primary]
 
 
 class Shown(TypedDict):

@@ -29,6 +29,7 @@ from cranfield.cli.shared import (
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
     from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.large_runs import LargeOptions
     from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
 
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 def evaluate_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="TREC run files, or runs written by `cranfield run`.")
+        list[Path], typer.Argument(metavar="RUN", help="Run files, or folders and quoted patterns of Parquet files.")
     ],
     *,
     measures: MeasureOption = None,
     by_query: Annotated[bool, typer.Option("--by-query", help="Add a table of per-query results.")] = False,
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
+    large: LargeOptions,
     output: FormatOption = Format.TEXT,
     html: HtmlOption = None,
     means: MeansOption = None,
@@ -58,6 +60,23 @@ def evaluate_command(
     options: TestSetOptions,
 ) -> None:
     """Score runs against a test set: means with confidence intervals, failures and judged share."""
+    from cranfield.project.large_runs import is_large
+
+    if is_large(runs, large):
+        from cranfield.cli.large import evaluate_large_runs
+        from cranfield.reporting import scale_document
+
+        refused = {"--by-query": by_query, "--contrast": contrast, "--means": means, "--history": history}
+        summary = evaluate_large_runs(
+            *(testset, runs, measures),
+            testset_format=testset_format,
+            options=options,
+            scoring=scoring,
+            large=large,
+            refused=refused | {"--sort": sort != "given"},
+        )
+        deliver(scale_document(summary), output, html)
+        return
     contrasts = contrasts_of(contrast)
     if means is not None:
         check_means_file(means)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 import typer
 
 from cranfield.cli.shared import ConventionOption
+from cranfield.errors import UsageError
 from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
 
 if TYPE_CHECKING:
     from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.large_runs import LargeOptions
     from cranfield.project.loading import SetOverrides, TestSetOptions
 
 R = TypeVar("R")
@@ -105,6 +107,64 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     "evidence": EvidenceOption,
 }
 """Field of `ScoringOptions` to its option."""
+LARGE_OPTIONS: Mapping[str, Any] = {
+    "memory": Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Memory that Parquet runs of any size may take; default: 1GB."),
+    ],
+    "out": Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Write the values of each query to this folder, as Parquet; an interrupted call goes on there.",
+        ),
+    ],
+    "engine": Annotated[
+        Literal["local", "spark"] | None,
+        typer.Option("--engine", help="What reads Parquet runs: this machine, or Spark; default: local."),
+    ],
+    "master": Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Spark's master, as in spark://host:7077; default: local[*]."),
+    ],
+    "spark_conf": Annotated[
+        Path | None,
+        typer.Option("--spark-conf", metavar="FILE", help="Settings of Spark, as in spark-defaults.conf."),
+    ],
+    "columns": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="ROLE=NAME",
+            help="Column of Parquet runs by role: query_id, doc_id, score, rank or system; repeat for more.",
+        ),
+    ],
+    "baseline_system": Annotated[
+        str | None,
+        typer.Option(
+            "--baseline-system", metavar="NAME", help="System of Parquet runs that the others are compared with."
+        ),
+    ],
+    "queries": Annotated[
+        Path | None,
+        typer.Option("--queries", metavar="TABLE", help="Parquet or CSV with a row a query, for the options below."),
+    ],
+    "cluster": Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", metavar="COLUMN", help="Column of the user or session: queries of one stay together."
+        ),
+    ],
+    "stratum": Annotated[
+        list[str] | None,
+        typer.Option("--stratum", metavar="COLUMN", help="Column of a stratum, as in language; repeat for more."),
+    ],
+    "weight": Annotated[
+        str | None, typer.Option("--weight", metavar="COLUMN", help="Column of the weight of each query.")
+    ],
+}
+"""Field of `LargeOptions` to its option."""
 DEFAULTS = {"convention": "trec"}
 """Of options that are neither off nor None."""
 
@@ -141,6 +201,17 @@ def _overrides(values: dict[str, Any]) -> SetOverrides:
     return SetOverrides(_testset_options(values), depth)
 
 
+def _large_options(values: dict[str, Any]) -> LargeOptions:
+    from cranfield.project.large_runs import LargeOptions
+
+    pairs = values.pop("columns") or []
+    unclear = [pair for pair in pairs if "=" not in pair]
+    if unclear:
+        raise UsageError(f"--columns is {unclear[0]!r}", expected="ROLE=NAME, as in score=bm25")
+    columns = dict(pair.split("=", 1) for pair in pairs)
+    return LargeOptions(**{**values, "stratum": tuple(values["stratum"] or ()), "columns": columns or None})
+
+
 class Group(NamedTuple):
     """Options that become one value."""
 
@@ -153,6 +224,7 @@ GROUPS = {
     "overrides": Group({name: _annotation(name, row) for name, row in config_options().items()}, _overrides),
     "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options),
     "scores": Group(SCORING_OPTIONS, _scoring_options),
+    "large": Group(LARGE_OPTIONS, _large_options),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -160,13 +232,14 @@ GROUPS = {
 def option_groups(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of every group that it has a keyword of.
 
-    `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported; `overrides` take the place of the block `options` of a config.
+    `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported, `large`
+    those of runs that are read in parts; `overrides` take the place of the block `options` of a config.
     """
     signature = inspect.signature(command)
     # The classes of the groups are imported when a command runs.
     hints = get_type_hints(
         command,
-        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides"), object),
+        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides", "LargeOptions"), object),
         include_extras=True,
     )
     groups = {keyword: group for keyword, group in GROUPS.items() if keyword in signature.parameters}

@@ -215,7 +215,9 @@ class _Parts:
         values += [value for value in met if value not in values][: MOST_STRATA + 1]
         if len(values) > MOST_STRATA:
             hint = "a column with a value for each user or session is a cluster"
-            self._refuse(f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint)
+            self._refuse(
+                f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint
+            )
         places = np.array([values.index(value) for value in met] or [0], dtype=np.int32)
         indices = np.asarray(encoded.indices.fill_null(UNKNOWN))
         self.codes[key].append(np.where(indices < 0, np.int32(UNKNOWN), places[indices]).astype(np.int32))
@@ -227,7 +229,9 @@ class _Parts:
             self._refuse(f"column {self.columns.weight} is not of numbers", "weights of 0 or more", str(cause))
         wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(wrong):
-            self._refuse(f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}")
+            self._refuse(
+                f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}"
+            )
         self.weights.append(weights)
 
     def _refuse(self, message: str, expected: str, got: str, hint: str | None = None) -> None:

@@ -83,6 +83,8 @@ class LocalEvaluation:
         edges = np.linspace(0, judgments.n_queries, self.n_parts + 1).astype(int).tolist()
         self._parts = list(itertools.pairwise(edges))
         self._done = np.zeros(len(self.chunks), dtype=np.bool_)
+        names = self.runs.systems() if not self.runs.has_systems else ()
+        self._places = [self.scoring.systems.index(name) for name in names]
         self._checkpoint: Checkpoint | None = None
         if self.folder is not None and kernel_requested():  # the stand-in of the kernel keeps what cannot be saved
             parts = (judgments.digest, self.scoring, self.n_parts)
@@ -236,9 +238,9 @@ class LocalEvaluation:
         self.on_progress(self.pace)
 
     def _read(self, chunk: Chunk, look: Callable[[pa.RecordBatch, int, int | None], None]) -> None:
-        ordinal = chunk.ordinal
+        ordinal, system = chunk.ordinal, None if chunk.run is None else self._places[chunk.run]
         for batch in self.runs.batches(chunk):
-            look(batch, ordinal, chunk.system)
+            look(batch, ordinal, system)
             ordinal += batch.num_rows
         if ordinal != chunk.ordinal + chunk.n_rows:
             path = str(self.runs.files[chunk.file])

@@ -60,7 +60,9 @@ def compare_systems(
         options: what was declared.
         void: why no verdict counts, if it does not.
     """
-    found = [_difference(tally, measure, system) for system in range(1, len(names)) for measure in tally.layout.compared]
+    found = [
+        _difference(tally, measure, system) for system in range(1, len(names)) for measure in tally.layout.compared
+    ]
     permuted = _permuted(found, options)
     systems: list[dict[Measure, MeasureComparison]] = [{} for _ in names[1:]]
     for difference, result in zip(found, permuted, strict=True):
@@ -68,7 +70,9 @@ def compare_systems(
         systems[difference.system - 1][difference.measure] = compared
     adjusted = adjust(systems, primary, options.test)
     return tuple(
-        PairSummary(name, compared, _counts(tally, place), _verdict(compared[primary], compared, options, names, place, void))
+        PairSummary(
+            name, compared, _counts(tally, place), _verdict(compared[primary], compared, options, names, place, void)
+        )
         for place, (name, compared) in enumerate(zip(names[1:], adjusted, strict=True), start=1)
     )
 
@@ -146,7 +150,7 @@ def _counts(tally: Tally, system: int) -> dict[Measure, tuple[int, int, int]]:
     return counts
 
 
-def _verdict(  # noqa: PLR0913, PLR0917 - one call
+def _verdict(
     declared: MeasureComparison,
     compared: Mapping[Measure, MeasureComparison],
     options: CompareOptions,
@@ -169,8 +173,14 @@ def _verdict(  # noqa: PLR0913, PLR0917 - one call
     return Verdict(code, sentence, reasons, disagreements([code], compared, declared.measure, options))
 
 
-def stratum_comparison(  # noqa: PLR0913, PLR0917 - where a number stands
-    layout: Layout, moments: Moments, units: UnitSums | None, stratum: tuple[str, str], measure: Measure, system: int, level: float
+def stratum_comparison(
+    layout: Layout,
+    moments: Moments,
+    units: UnitSums | None,
+    stratum: tuple[str, str],
+    measure: Measure,
+    system: int,
+    level: float,
 ) -> StratumComparison:
     """A difference within a stratum, with its t interval."""
     a, b, column = layout.pair(measure, system)

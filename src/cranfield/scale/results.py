@@ -95,7 +95,7 @@ class Block:
     """Name of `COUNTS` to int64[n, S]."""
 
     def __len__(self) -> int:
-        """n."""
+        """N."""
         return len(self.query_ids)
 
 
@@ -179,7 +179,9 @@ class ResultsWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._writer is not None:
             self._writer.close()
             self._path.with_suffix(".parquet.part").unlink(missing_ok=True)
@@ -248,7 +250,9 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
         record = json.loads(read_bytes(path, InputError))
         if record["format"] != FORMAT:
             hint = f"it was written by Cranfield {record['cranfield']}: evaluate again with this one"
-            problem = Problem("results of another format", str(path), expected=str(FORMAT), got=str(record["format"]), hint=hint)
+            problem = Problem(
+                "results of another format", str(path), expected=str(FORMAT), got=str(record["format"]), hint=hint
+            )
             raise InputError(problem)
         testset, rows, convention = record["testset"], record["rows"], record["convention"]
         unknown = set(convention) - {field.name for field in fields(Convention)}
@@ -331,16 +335,22 @@ class _opened:  # noqa: N801 - used like a function
             raise self._error(cause) from cause
         return self.file
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.file.close()
-        if isinstance(error, (OSError, pa.ArrowException, KeyError, ValueError)) and not isinstance(error, CranfieldError):
+        if isinstance(error, (OSError, pa.ArrowException, KeyError, ValueError)) and not isinstance(
+            error, CranfieldError
+        ):
             raise self._error(error) from error
 
     def _error(self, cause: BaseException) -> InputError:
         if isinstance(cause, OSError) and cause.errno is not None:
             return InputError(refusal(self.path, cause))
         hint = "evaluate again"
-        return InputError(Problem("this is no file of results, or damaged", str(self.path), got=str(cause)[:80], hint=hint))
+        return InputError(
+            Problem("this is no file of results, or damaged", str(self.path), got=str(cause)[:80], hint=hint)
+        )
 
 
 def _not_whole(path: Path, n_systems: int) -> Problem:

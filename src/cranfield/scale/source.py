@@ -53,8 +53,8 @@ class Chunk:
     ordinal: int
     """Number of its first row."""
     n_rows: int
-    system: int | None
-    """Which system its rows are of; None where a column says so."""
+    run: int | None
+    """Which run its rows are of; None where a column says which system."""
 
 
 def is_large_run(text: str) -> bool:

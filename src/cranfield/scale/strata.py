@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -62,7 +61,9 @@ def stratified_means(tally: Tally, names: Sequence[str], level: float) -> Iterat
                     yield StratifiedMean(name, measure, system, of, *found, is_weighted)
 
 
-def _stratified(strata: Sequence[Stratum], column: int, level: float) -> tuple[float, float | None, float | None, int] | None:
+def _stratified(
+    strata: Sequence[Stratum], column: int, level: float
+) -> tuple[float, float | None, float | None, int] | None:
     """The mean, its interval and the number of strata that have a value; None without any."""
     kept = [stratum for stratum in strata if stratum.moments.n[column] and stratum.weight]
     total = math.fsum(stratum.weight for stratum in kept)
@@ -97,7 +98,7 @@ def _error(strata: Sequence[Stratum], shares: Sequence[float], column: int) -> t
 def _clustered_error(strata: Sequence[Stratum], shares: Sequence[float], column: int) -> tuple[float, float] | None:
     """From the spread of clusters, which may be in several strata; None without clusters.
 
-        z_g = sum over strata of share / n * (D_g - mean n_g);  SE^2 = G / (G - 1) * sum(z_g^2)
+    z_g = sum over strata of share / n * (D_g - mean n_g);  SE^2 = G / (G - 1) * sum(z_g^2)
     """
     if strata[0].units is None:
         return None

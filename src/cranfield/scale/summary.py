@@ -24,7 +24,7 @@ from cranfield.words import first_of, n_of
 FEW_UNITS = 2
 
 
-def summarise_results(  # noqa: PLR0913 - keyword options, each typed by name
+def summarise_results(
     results: Results,
     options: CompareOptions | None = None,
     *,
@@ -116,9 +116,7 @@ def _check(
     return primary
 
 
-def _void(
-    tally: Tally, systems: Sequence[SystemSummary], primary: Measure, options: CompareOptions
-) -> Iterator[str]:
+def _void(tally: Tally, systems: Sequence[SystemSummary], primary: Measure, options: CompareOptions) -> Iterator[str]:
     """Limits that are broken."""
     limits = options.limits
     for system in systems:

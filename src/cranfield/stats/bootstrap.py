@@ -71,9 +71,7 @@ def bootstrap(
     return _bca(vector, influences(vector, counts), counts, alpha, seed, n_draws)
 
 
-def _bca(
-    vector: FloatN, influence: FloatN, counts: FloatN | None, alpha: float, seed: int, n_draws: int
-) -> TestResult:
+def _bca(vector: FloatN, influence: FloatN, counts: FloatN | None, alpha: float, seed: int, n_draws: int) -> TestResult:
     """The interval; with counts, resampled sums are scaled to the number of queries that there are."""
     n = len(vector) if counts is None else float(counts.sum())
     fixed = fixed_point(vector)

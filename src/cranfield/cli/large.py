@@ -1,0 +1,120 @@
+"""Runs larger than memory on the command line: what `evaluate` and `compare` do with folders of Parquet files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from cranfield.errors import Problem, UsageError
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.large_runs import LargeOptions
+    from cranfield.project.loading import TestSetOptions
+    from cranfield.scale.progress import Pace
+    from cranfield.scale.values import ScaleSummary
+
+PLAIN_INTERVAL_S = 5.0
+"""A log has a line this often."""
+STEPS = {"find": "reading, first pass", "count": "reading, second pass"}
+
+
+def evaluate_large_runs(
+    testset: Path,
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    *,
+    testset_format: str | None,
+    options: TestSetOptions,
+    scoring: ScoringOptions,
+    large: LargeOptions,
+    refused: Mapping[str, object],
+    compare: CompareOptions | None = None,
+) -> ScaleSummary:
+    """Evaluate runs in parts, with progress on stderr.
+
+    Args:
+        testset: of graded document ids.
+        runs: files, folders and patterns.
+        measures: None is the default list.
+        testset_format: of the test set.
+        options: of the test set.
+        scoring: how each run is scored.
+        large: how it is read.
+        refused: options of the command that runs which are read in parts do not have, with their values.
+        compare: what was declared of the comparison.
+    """
+    from cranfield.project.large_runs import evaluate_large
+    from cranfield.scale.judgments import JudgmentTable
+
+    given = [name for name, value in refused.items() if value]
+    if given:
+        hint = "leave it out; the values of each query are in the folder of --out"
+        raise UsageError(
+            [Problem(f"{name} has no meaning for runs that are read in parts", hint=hint) for name in given]
+        )
+
+    def judgments() -> JudgmentTable:
+        from cranfield.project.loading import load
+
+        return JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
+
+    progress = RowProgress(typer.get_text_stream("stderr"))
+    try:
+        return evaluate_large(
+            *(judgments, runs, measures or None, scoring, large), compare=compare, on_progress=progress
+        )
+    except KeyboardInterrupt:
+        progress.finish()
+        again = "the same command goes on from here" if large.out else "with --out DIR it could be continued"
+        typer.echo(f"interrupted: {again}", err=True)
+        raise
+    finally:
+        progress.finish()
+
+
+class RowProgress:
+    """A redrawn line on a terminal, a line now and then in a log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._shown = time.monotonic()
+        self._width = 0
+
+    def __call__(self, pace: Pace) -> None:
+        """Show how far it is."""
+        now = time.monotonic()
+        if not self._live and now < self._shown + PLAIN_INTERVAL_S:
+            return
+        self._shown = now
+        line = line_of(pace)
+        end = "" if self._live else "\n"
+        start = "\r" if self._live else ""
+        self._stream.write(f"{start}{line.ljust(self._width)}{end}")
+        self._stream.flush()
+        self._width = len(line)
+
+    def finish(self) -> None:
+        """Take the line away."""
+        if self._live and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width = 0
+
+
+def line_of(pace: Pace) -> str:
+    """`reading, first pass: 31 % of 40,000,000 rows, 9,200,000 rows/s, 3 s left`."""
+    share = pace.done / pace.total if pace.total else 1.0
+    text = f"{STEPS.get(pace.step, pace.step)}: {share:.0%} of {pace.total:,} rows"
+    left = pace.seconds_left
+    if left is None:
+        return text
+    minutes, seconds = divmod(round(left), 60)
+    spoken = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
+    return f"{text}, {round(pace.rate, -5):,.0f} rows/s, {spoken} left"

@@ -1,0 +1,198 @@
+"""Runs larger than memory: Parquet files, evaluated on this machine or by an engine, and summarised from what it wrote."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cranfield.errors import MissingExtraError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.scale.judgments import JudgmentTable
+    from cranfield.scale.progress import OnProgress
+    from cranfield.scale.results import Results
+    from cranfield.scale.scoring import Scoring
+    from cranfield.scale.values import ScaleSummary
+
+ENGINES = ("local", "spark")
+LARGE_ROWS = 5_000_000
+"""From so many rows on, a single Parquet file is evaluated in parts, too."""
+NOT_LARGE = {"failed", "run_format", "confusion", "limits", "name", "keep_undefined"}
+"""Scoring options that a run which is read in parts does not have."""
+
+
+@dataclass(frozen=True)
+class LargeOptions:
+    """How runs that are read in parts are read, where results go, and what is known of the queries."""
+
+    memory: str | None = None
+    out: Path | None = None
+    engine: Literal["local", "spark"] | None = None
+    master: str | None = None
+    spark_conf: Path | None = None
+    columns: Mapping[str, str] | None = None
+    baseline_system: str | None = None
+    queries: Path | None = None
+    cluster: str | None = None
+    stratum: tuple[str, ...] = ()
+    weight: str | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the options that were given."""
+        return tuple(field.name for field in fields(self) if getattr(self, field.name))
+
+
+def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
+    """Whether runs are read in parts: folders, patterns and large files of Parquet, or where an option asks for it."""
+    if options.given:
+        return True
+    with_parquet = [run for run in runs if run.suffix.lower() == ".parquet" or run.is_dir() or not run.exists()]
+    if not with_parquet:
+        return False
+    try:
+        import pyarrow.parquet as pq
+
+        from cranfield.scale.source import is_large_run
+    except ImportError:
+        return False
+    if any(is_large_run(str(run)) for run in with_parquet):
+        return True
+    try:
+        return sum(pq.read_metadata(run).num_rows for run in with_parquet if run.is_file()) >= LARGE_ROWS
+    except (OSError, ValueError):
+        return False
+
+
+def evaluate_large(
+    judgments: Callable[[], JudgmentTable],
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    scoring: ScoringOptions,
+    options: LargeOptions,
+    *,
+    compare: CompareOptions | None = None,
+    on_progress: OnProgress | None = None,
+) -> ScaleSummary:
+    """Evaluate runs of Parquet files, and compare every system with the first.
+
+    Args:
+        judgments: reads the test set; called once the runs are known to be there.
+        runs: files, folders and patterns, each a run, or several systems in a column.
+        measures: None is the default list.
+        scoring: convention, depth, missing and duplicate results.
+        options: how the runs are read.
+        compare: what was declared of the comparison.
+        on_progress: told how many rows were read.
+
+    Raises:
+        RunFormatError: with the first problems of the files or their rows.
+        UsageError: options that do not go together.
+        MissingExtraError: without pyarrow.
+    """
+    try:
+        import pyarrow as pa  # noqa: F401 - asked for before anything is read
+    except ImportError:
+        raise MissingExtraError.for_extra("reading Parquet files in parts", "parquet") from None
+    _check(scoring, options)
+    from cranfield.scale.summary import summarise_results
+
+    temporary = tempfile.TemporaryDirectory(prefix="cranfield-") if options.out is None else nullcontext(options.out)
+    with temporary as folder:
+        results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress)
+        return summarise_results(
+            results,
+            compare,
+            table=options.queries,
+            cluster=options.cluster,
+            strata=options.stratum,
+            weight=options.weight,
+        )
+
+
+def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
+    problems = []
+    for name in sorted(NOT_LARGE & {field.name for field in fields(scoring)}):
+        if getattr(scoring, name):
+            option = f"--{name.replace('_', '-').replace('limits', 'evidence')}"
+            problems.append(Problem(f"{option} has no meaning for a run that is read in parts", hint="leave it out"))
+    spark_only = [name for name in ("master", "spark_conf") if name in options.given and options.engine != "spark"]
+    problems += [
+        Problem(f"--{name.replace('_', '-')} is of another engine", hint="add --engine spark") for name in spark_only
+    ]
+    if options.engine == "spark" and options.memory:
+        problems.append(Problem("--memory is of this machine", hint="an engine's memory is set in --spark-conf"))
+    table_only = [name for name in ("cluster", "stratum", "weight") if name in options.given and not options.queries]
+    problems += [Problem(f"--{name} names a column", hint="--queries TABLE names its table") for name in table_only]
+    if problems:
+        raise UsageError(problems)
+
+
+def _results(
+    folder: Path,
+    judgments: Callable[[], JudgmentTable],
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    scoring: ScoringOptions,
+    options: LargeOptions,
+    on_progress: OnProgress | None,
+) -> Results:
+    """Evaluate the runs into a folder."""
+    from cranfield.scale.source import ParquetRuns, find_runs
+
+    given, rules = scoring.resolved()
+    files = ParquetRuns(find_runs([str(run) for run in runs]), rules.file_order, options.columns)
+    declared = _declared(files.systems(), measures, given, options)
+    table = judgments()
+    if options.engine == "spark":
+        from cranfield.scale.spark import evaluate_files
+
+        return evaluate_files(files, table, declared, folder, master=options.master, conf=options.spark_conf)
+    from cranfield.scale.local import LocalEvaluation
+    from cranfield.scale.plan import DEFAULT_MEMORY, memory_bytes
+    from cranfield.scale.progress import silent
+    from cranfield.scale.results import ResultsInfo, ResultsWriter
+
+    memory, state = memory_bytes(options.memory or DEFAULT_MEMORY), options.out
+    evaluation = LocalEvaluation(files, table, declared, memory, state, on_progress or silent)
+    with ResultsWriter(folder, declared) as writer:
+        counted = evaluation.run(writer.write)
+        return writer.finish(
+            ResultsInfo.of(
+                table,
+                declared,
+                n_rows=files.n_rows,
+                n_rows_unjudged=int(counted.unjudged.sum()),
+                n_duplicates=counted.n_duplicates,
+                extra_queries=counted.extra_queries,
+            )
+        )
+
+
+def _declared(
+    systems: Sequence[str], measures: Sequence[str] | None, given: ScoringOptions, options: LargeOptions
+) -> Scoring:
+    from cranfield.scale.scoring import Scoring
+
+    if options.baseline_system is not None:
+        if options.baseline_system not in systems:
+            raise UsageError(
+                f"there is no system {options.baseline_system!r}",
+                expected=", ".join(map(repr, systems)),
+                parameters=("baseline_system",),
+            )
+        systems = sorted(systems, key=lambda name: name != options.baseline_system)
+    return Scoring.of(
+        systems,
+        measures,
+        convention=given.convention,
+        missing=given.missing,
+        duplicates=given.duplicates,
+        depth=given.depth,
+    )
