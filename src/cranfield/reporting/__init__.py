@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
     from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
+    from cranfield.reporting.documents.scale import scale_document
     from cranfield.reporting.payload import payload_of, results_payload, to_json
     from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
 
@@ -24,11 +25,13 @@ __all__ = [
     "results_payload",
     "save_report",
     "save_reports",
+    "scale_document",
     "to_json",
 ]
 
 _HOMES = {
     "documents.comparison": ("comparison_document", "evaluation_document"),
+    "documents.scale": ("scale_document",),
     "document": ("Document",),
     "payload": ("payload_of", "results_payload", "to_json"),
     "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),

@@ -7,6 +7,7 @@ whole clusters share one, by a seeded hash.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from cranfield.formats.io.table import is_parquet
 from cranfield.ranking.counting import Counting, JudgedTexts, Texts
 from cranfield.ranking.scan import ScanOptions
 from cranfield.scale.kernel import texts_of
+from cranfield.scale.results import batches_of
 
 N_UNITS = 1 << 14
 """More queries, or clusters, than this are summed in so many groups of them."""
@@ -33,6 +35,7 @@ MOST_STRATA = 200
 NO_VALUE = "(no value)"
 """The stratum of a query without a value, or without a row."""
 UNKNOWN = -1
+ROWS_AT_ONCE = 1 << 16
 
 Units = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -64,27 +67,21 @@ class Attributes:
     columns: AttributeColumns
     places: Counting
     """Finds the row of an id."""
-    unit: Units | None
-    """int64[N]: the unit of each query's cluster, -1 for no cluster; None without a column of clusters."""
+    unit: NDArray[np.int32] | None
+    """int32[N + 1]: the unit of each query's cluster, -1 for no cluster; None without a column of clusters."""
     n_clusters: int
     largest: int
     """Queries of the largest cluster."""
     strata: tuple[tuple[str, ...], ...]
     """Of each column of strata, its values; the last is `NO_VALUE`."""
-    codes: tuple[NDArray[np.int32], ...]
-    """Of each column of strata: int32[N], places in `strata`."""
+    codes: tuple[NDArray[np.int16], ...]
+    """Of each column of strata: int16[N + 1], places in `strata`."""
     weight: NDArray[np.float64] | None
+    """float64[N + 1]; the last of each column is that of a query without a row, which is row -1."""
 
     def rows(self, query_ids: pa.LargeStringArray) -> NDArray[np.int32]:
         """int32[n]: the row of each query, -1 where it has none."""
         return self.places.places(texts_of(query_ids))
-
-    def strata_of(self, rows: NDArray[np.int32], key: int) -> NDArray[np.int32]:
-        """The stratum of each row of a column of strata."""
-        none = len(self.strata[key]) - 1
-        codes = np.append(self.codes[key], np.int32(none))  # row -1 is the last one
-        found: NDArray[np.int32] = codes[rows]
-        return found
 
 
 def hash_texts(column: pa.Array, seed: int) -> Keys:
@@ -132,46 +129,33 @@ def read_attributes(path: Path, columns: AttributeColumns, *, seed: int = 0, n_u
     parts = _Parts(path, columns, seed)
     for batch in _batches(path, columns):
         parts.add(batch)
-    ids = pa.concat_arrays([pa.array([], pa.large_string()), *parts.ids])
-    unit, n_clusters, largest = _units(np.concatenate([*parts.clusters, np.zeros(0, np.uint64)]), n_units)
+    unit, n_clusters, largest = _units(parts.clusters, n_units) if columns.cluster else (None, 0, 0)
     return Attributes(
-        *(path.name, columns, _finder(path, ids)),
-        unit=unit if columns.cluster else None,
+        *(path.name, columns, parts.finder()),
+        unit=unit,
         n_clusters=n_clusters,
         largest=largest,
         strata=tuple((*values, NO_VALUE) for values in parts.values),
-        codes=tuple(
-            _last_for_none(np.concatenate([*codes, np.zeros(0, np.int32)]), len(values))
-            for codes, values in zip(parts.codes, parts.values, strict=True)
-        ),
-        weight=np.concatenate([*parts.weights, np.zeros(0)]) if columns.weight else None,
+        codes=tuple(parts.codes_of(key) for key in range(len(columns.strata))),
+        weight=np.concatenate([*parts.weights, np.ones(1)]) if columns.weight else None,
     )
 
 
-def _units(clusters: Keys, n_units: int) -> tuple[Units, int, int]:
+def _units(clusters: list[Keys], n_units: int) -> tuple[NDArray[np.int32], int, int]:
     """The unit of each row, the number of clusters and the size of the largest; key 0 is no cluster."""
-    keys, counts = np.unique(clusters[clusters > 0], return_counts=True)
-    largest = int(counts.max(initial=0))
-    unit = groups_of(clusters, n_units) if len(keys) > n_units else np.searchsorted(keys, clusters).astype(np.int64)
-    unit[clusters == 0] = UNKNOWN
-    return unit, len(keys), largest
-
-
-def _last_for_none(codes: NDArray[np.int32], n_values: int) -> NDArray[np.int32]:
-    return np.where(codes < 0, n_values, codes).astype(np.int32)
-
-
-def _finder(path: Path, ids: pa.LargeStringArray) -> Counting:
-    start, none = np.zeros(len(ids) + 1, dtype=np.int64), Texts(np.zeros(1, dtype=np.int64), b"")
-    try:
-        return Counting(JudgedTexts(texts_of(ids), start, none), 1, ScanOptions(), 0)
-    except ValueError:
-        counts = pc.value_counts(ids)
-        twice = pc.filter(counts.field("values"), pc.greater(counts.field("counts"), 1))
-        problem = Problem(
-            "a query has more than one row", str(path), expected="a row a query", got=repr(twice[0].as_py())
-        )
-        raise InputError(problem) from None
+    keys = np.concatenate([*clusters, np.zeros(1, dtype=np.uint64)])
+    clusters.clear()
+    ordered = np.sort(keys)
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))[1:]  # the first of all is key 0
+    largest = int(np.diff(first, append=len(ordered)).max(initial=0))
+    known = ordered[first] if len(first) <= n_units else None
+    del ordered
+    unit = np.empty(len(keys), dtype=np.int32)
+    for start in range(0, len(keys), ROWS_AT_ONCE):
+        part = keys[start : start + ROWS_AT_ONCE]
+        units = groups_of(part, n_units) if known is None else np.searchsorted(known, part)
+        unit[start : start + ROWS_AT_ONCE] = np.where(part == 0, UNKNOWN, units)
+    return unit, len(first), largest
 
 
 @dataclass
@@ -182,9 +166,11 @@ class _Parts:
     columns: AttributeColumns
     seed: int
     n_rows: int = 0
-    ids: list[pa.LargeStringArray] = field(default_factory=list)
+    ids: bytearray = field(default_factory=bytearray)
+    """One after another."""
+    lengths: list[NDArray[np.int32]] = field(default_factory=list)
     clusters: list[Keys] = field(default_factory=list)
-    codes: list[list[NDArray[np.int32]]] = field(init=False)
+    codes: list[list[NDArray[np.int16]]] = field(init=False)
     values: list[list[str]] = field(init=False)
     weights: list[NDArray[np.float64]] = field(default_factory=list)
 
@@ -196,7 +182,9 @@ class _Parts:
         ids = _texts(batch.column(0))
         if ids.null_count:
             self._refuse("a row has no query", "an id in each row", "nothing there")
-        self.ids.append(ids)
+        texts = texts_of(ids)
+        self.ids += memoryview(texts.data)[int(texts.offsets[0]) : int(texts.offsets[-1])]
+        self.lengths.append(np.diff(texts.offsets).astype(np.int32))
         if self.columns.cluster:
             cluster = _texts(batch[self.columns.cluster])
             keys = hash_texts(cluster.fill_null(""), self.seed)
@@ -215,12 +203,9 @@ class _Parts:
         values += [value for value in met if value not in values][: MOST_STRATA + 1]
         if len(values) > MOST_STRATA:
             hint = "a column with a value for each user or session is a cluster"
-            self._refuse(
-                f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint
-            )
-        places = np.array([values.index(value) for value in met] or [0], dtype=np.int32)
-        indices = np.asarray(encoded.indices.fill_null(UNKNOWN))
-        self.codes[key].append(np.where(indices < 0, np.int32(UNKNOWN), places[indices]).astype(np.int32))
+            self._refuse(f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint)
+        places = np.array([*(values.index(value) for value in met), UNKNOWN], dtype=np.int16)
+        self.codes[key].append(places[np.asarray(encoded.indices.fill_null(UNKNOWN))])
 
     def _add_weights(self, column: pa.Array) -> None:
         try:
@@ -229,10 +214,28 @@ class _Parts:
             self._refuse(f"column {self.columns.weight} is not of numbers", "weights of 0 or more", str(cause))
         wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(wrong):
-            self._refuse(
-                f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}"
-            )
+            self._refuse(f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}")
         self.weights.append(weights)
+
+    def codes_of(self, key: int) -> NDArray[np.int16]:
+        """Of all rows, and of a row that is not there."""
+        codes = np.concatenate([*self.codes[key], np.full(1, UNKNOWN, dtype=np.int16)])
+        codes[codes < 0] = len(self.values[key])
+        return codes
+
+    def finder(self) -> Counting:
+        """Finds the row of an id."""
+        offsets = np.zeros(self.n_rows + 1, dtype=np.int64)
+        np.cumsum(np.concatenate([*self.lengths, np.zeros(0, np.int32)]), out=offsets[1:])
+        self.lengths.clear()
+        texts, none = Texts(offsets, self.ids), Texts(np.zeros(1, dtype=np.int64), b"")
+        try:
+            return Counting(JudgedTexts(texts, np.zeros(self.n_rows + 1, dtype=np.int64), none), 1, ScanOptions(), 0)
+        except ValueError:
+            every = [texts[row] for row in range(self.n_rows)]
+            twice = next(text for text, n in Counter(every).items() if n > 1)
+            problem = Problem("a query has more than one row", str(self.path), got=repr(twice.decode()))
+            raise InputError(problem) from None
 
     def _refuse(self, message: str, expected: str, got: str, hint: str | None = None) -> None:
         raise InputError(Problem(message, str(self.path), expected=expected, got=got[:80], hint=hint))
@@ -248,7 +251,7 @@ def _batches(path: Path, columns: AttributeColumns) -> Iterator[pa.RecordBatch]:
         if is_parquet(path, InputError):
             with pq.ParquetFile(path) as file:
                 names = _chosen(path, file.schema_arrow.names, columns)
-                for batch in file.iter_batches(columns=list(dict.fromkeys(names))):
+                for batch in batches_of(file, ROWS_AT_ONCE, list(dict.fromkeys(names))):
                     yield batch.select(names)
             return
         delimiter = "\t" if suffix_of(path) == ".tsv" else ","

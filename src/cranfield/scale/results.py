@@ -317,9 +317,15 @@ def _query_rows(path: Path) -> int:
 def _tables(path: Path, columns: list[str], rows: int) -> Iterator[pa.Table]:
     """The rows of a file that are of a query."""
     with _opened(path) as file:
-        for batch in file.iter_batches(rows, columns=columns):
+        for batch in batches_of(file, rows, columns):
             table = pa.Table.from_batches([batch]).select(columns)
             yield table.filter(pc.is_valid(table["query_id"])) if table["query_id"].null_count else table
+
+
+def batches_of(file: pq.ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; an iterator over all of its row groups would keep the packed bytes of those that it has left."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(rows, row_groups=[group], columns=columns)
 
 
 class _opened:  # noqa: N801 - used like a function

@@ -20,8 +20,8 @@ from cranfield.scale.results import COUNTS, Block, Results
 from cranfield.stats.describe import SMALLEST_FACTOR
 from cranfield.stats.vectors import FloatN, differences
 
-CELLS = 1 << 21
-"""Values that are looked at together: 16 MB."""
+CELLS = 1 << 19
+"""Values that are looked at together: 4 MB."""
 STRATUM_UNITS = 1 << 10
 """Most units within a stratum."""
 EXAMPLES = 5
@@ -188,7 +188,7 @@ class Tally:
             if self.is_grouped:
                 return groups_of(hash_texts(query_ids, self.seed), self.n_units)
             return np.arange(self.n, self.n + len(query_ids), dtype=np.int64)
-        unit = np.append(self.attributes.unit, -1)[rows]
+        unit = self.attributes.unit[rows].astype(np.int64)
         alone = np.flatnonzero(unit < 0)
         if len(alone):
             # The first of them have a unit each; where there are more they share these.
@@ -201,11 +201,11 @@ class Tally:
         return unit
 
     def _add_attributes(self, attributes: Attributes, rows: NDArray[np.int32], units: Units, matrix: FloatCN) -> None:
-        weight = np.ones(len(rows)) if attributes.weight is None else np.append(attributes.weight, 1.0)[rows]
+        weight = np.ones(len(rows)) if attributes.weight is None else attributes.weight[rows]
         if attributes.weight is not None:
             self.weights.add(matrix[: self.layout.n_values], weight)
         for key, strata in enumerate(self.strata):
-            codes = attributes.strata_of(rows, key)
+            codes = attributes.codes[key][rows]
             for code in np.unique(codes).tolist():
                 which, stratum = np.flatnonzero(codes == code), strata[code]
                 stratum.n += len(which)
