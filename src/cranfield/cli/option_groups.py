@@ -146,9 +146,9 @@ LARGE_OPTIONS: Mapping[str, Any] = {
             "--baseline-system", metavar="NAME", help="System of Parquet runs that the others are compared with."
         ),
     ],
-    "queries": Annotated[
+    "query_table": Annotated[
         Path | None,
-        typer.Option("--queries", metavar="TABLE", help="Parquet or CSV with a row a query, for the options below."),
+        typer.Option("--query-table", metavar="FILE", help="Parquet or CSV with a row a query, for the options below."),
     ],
     "cluster": Annotated[
         str | None,

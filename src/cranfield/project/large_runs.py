@@ -38,7 +38,7 @@ class LargeOptions:
     spark_conf: Path | None = None
     columns: Mapping[str, str] | None = None
     baseline_system: str | None = None
-    queries: Path | None = None
+    query_table: Path | None = None
     cluster: str | None = None
     stratum: tuple[str, ...] = ()
     weight: str | None = None
@@ -109,7 +109,7 @@ def evaluate_large(
         return summarise_results(
             results,
             compare,
-            table=options.queries,
+            table=options.query_table,
             cluster=options.cluster,
             strata=options.stratum,
             weight=options.weight,
@@ -128,8 +128,8 @@ def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
     ]
     if options.engine == "spark" and options.memory:
         problems.append(Problem("--memory is of this machine", hint="an engine's memory is set in --spark-conf"))
-    table_only = [name for name in ("cluster", "stratum", "weight") if name in options.given and not options.queries]
-    problems += [Problem(f"--{name} names a column", hint="--queries TABLE names its table") for name in table_only]
+    table_only = [name for name in ("cluster", "stratum", "weight") if name in options.given and not options.query_table]
+    problems += [Problem(f"--{name} names a column", hint="--query-table FILE names its table") for name in table_only]
     if problems:
         raise UsageError(problems)
 
