@@ -24,22 +24,31 @@ trap 'rm -rf "$place"' EXIT
 "$python" tests/fuzz/corpus.py "$place/corpus"
 
 flags=(-std=c11 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=all -Isrc/cranfield/ranking/kernel "$@")
-target=$place/fuzz
 export UBSAN_OPTIONS=print_stacktrace=1
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *b, unsigned long n) { return 0; }' >"$place/probe.c"
-if clang -w -fsanitize=fuzzer,address "$place/probe.c" -o "$place/probe" 2>/dev/null; then
-    clang "${flags[@]}" -fsanitize=fuzzer,address,undefined tests/fuzz/fuzz_scan.c -lm -o "$target"
-    say "libFuzzer, $seconds seconds"
-    # What it found is kept, and says how to see it again.
-    "$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=1500 -print_final_stats=1 \
-        -verbosity=1 -dict=tests/fuzz/words.dict -artifact_prefix=tests/fuzz/found- "$place/corpus" >"$place/log" 2>&1 || {
-        tail -n 60 "$place/log" >&2
-        die "the kernel failed; tests/fuzz/found-* holds the input"
-    }
-    grep -E '^(Done|stat::number_of_executed_units)' "$place/log"
-else
-    compiler=$(command -v gcc || command -v clang || command -v cc) || die "no C compiler here"
-    say "no libFuzzer here: random changes, $seconds seconds, $(basename "$compiler")"
-    "$compiler" "${flags[@]}" -fsanitize=address,undefined tests/fuzz/{fuzz_scan,driver}.c -lm -o "$target"
-    "$target" "$seconds" "$place"/corpus/*
-fi
+has_fuzzer=
+clang -w -fsanitize=fuzzer,address "$place/probe.c" -o "$place/probe" 2>/dev/null && has_fuzzer=1
+compiler=$(command -v gcc || command -v clang || command -v cc) || [ -n "$has_fuzzer" ] || die "no C compiler here"
+
+# fuzz NAME SECONDS: tests/fuzz/fuzz_NAME.c for some seconds.
+fuzz() {
+    local target=$place/fuzz_$1 source=tests/fuzz/fuzz_$1.c
+    if [ -n "$has_fuzzer" ]; then
+        clang "${flags[@]}" -fsanitize=fuzzer,address,undefined "$source" -lm -o "$target"
+        say "$1: libFuzzer, $2 seconds"
+        # What it found is kept, and says how to see it again.
+        "$target" -max_total_time="$2" -max_len=8192 -timeout=20 -rss_limit_mb=1500 -print_final_stats=1 \
+            -verbosity=1 -dict=tests/fuzz/words.dict -artifact_prefix=tests/fuzz/found- "$place/corpus" >"$place/log" 2>&1 || {
+            tail -n 60 "$place/log" >&2
+            die "the kernel failed; tests/fuzz/found-* holds the input"
+        }
+        grep -E '^(Done|stat::number_of_executed_units)' "$place/log"
+    else
+        say "$1: no libFuzzer here: random changes, $2 seconds, $(basename "$compiler")"
+        "$compiler" "${flags[@]}" -fsanitize=address,undefined "$source" tests/fuzz/driver.c -lm -o "$target"
+        "$target" "$2" "$place"/corpus/*
+    fi
+}
+
+fuzz scan "$seconds"
+fuzz count $((seconds / 2 + 1))

@@ -13,9 +13,10 @@ static inline uint64_t text_hash(Texts texts, size_t i, const uint64_t seed[2]) 
     return readable ? hash_readable(text.bytes, text.length, seed) : hash_id(text.bytes, text.length, seed);
 }
 
-/* The hash of a document within a query or a group. */
+/* The hash of a document within a query or a group; never 0, which is an empty slot. */
 static inline uint64_t within(uint64_t hash, size_t place, const uint64_t seed[2]) {
-    return folded(hash ^ seed[0], (place + 1) * 0x9e3779b97f4a7c15ULL ^ seed[1]);
+    uint64_t mixed = folded(hash ^ seed[0], (place + 1) * 0x9e3779b97f4a7c15ULL ^ seed[1]);
+    return mixed + !mixed;
 }
 
 static inline bool same_text(Texts texts, size_t i, Slice other) {
