@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
+    from cranfield.project.large_runs import evaluate_parquet
     from cranfield.project.loading import TestSetOptions, load
     from cranfield.project.recipe import compare, compare_many, evaluate, report
     from cranfield.systems.collect.collection import collect
@@ -48,6 +49,7 @@ _HOMES = {
         "Span",
         "TestSet",
     ),
+    "cranfield.project.large_runs": ("evaluate_parquet",),
     "cranfield.project.loading": ("TestSetOptions", "load"),
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),
@@ -93,6 +95,7 @@ __all__ = [
     "compare_many",
     "define",
     "evaluate",
+    "evaluate_parquet",
     "load",
     "parse",
     "report",

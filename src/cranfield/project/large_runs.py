@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.model import DEFAULT_CONVENTION, Convention
+from cranfield.ranking.scan import Duplicates, Missing
 
 if TYPE_CHECKING:
     from cranfield.evaluation.verdict import CompareOptions
-    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.inputs import ScoringOptions, TestSetLike
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import OnProgress
     from cranfield.scale.results import Results
@@ -116,6 +118,89 @@ def evaluate_large(
         )
 
 
+def evaluate_parquet(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
+    testset: TestSetLike,
+    runs: str | Path | Sequence[str | Path],
+    *,
+    measures: Sequence[str] | str | None = None,
+    convention: str | Convention = DEFAULT_CONVENTION,
+    missing: Missing | None = None,
+    duplicates: Duplicates | None = None,
+    depth: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    memory: str = "1GB",
+    out: str | Path | None = None,
+    baseline_system: str | None = None,
+    query_table: str | Path | None = None,
+    cluster: str | None = None,
+    strata: Sequence[str] = (),
+    weight: str | None = None,
+    primary: str | None = None,
+    test: str = "permutation",
+    alpha: float = 0.05,
+    margin: float | None = None,
+    seed: int = 0,
+) -> ScaleSummary:
+    """Score Parquet runs of any size, in bounded memory, and compare every system with the first.
+
+    Args:
+        testset: a test set of graded document ids, or what `load` makes one of.
+        runs: files, folders or patterns of Parquet files, a run each; a column `system` makes several systems of one run.
+        measures: spellings such as `nDCG@10`; None is the default list.
+        convention: the choices that score it, or the name of a known convention.
+        missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
+        duplicates: a document twice in a query is an error, or the better row counts ("first"); None: the convention's rule.
+        depth: ranks kept per query before any measure looks; None keeps all.
+        columns: what the columns are called, where the names are unusual: `{"score": "bm25", "system": "variant"}`.
+        memory: that may be taken, about: `800MB`, `4GB`.
+        out: a folder for the values of each query, as Parquet; an interrupted call goes on there.
+        baseline_system: name of the first system; None: the first run, or the first name.
+        query_table: Parquet or CSV file with a row a query.
+        cluster: its column of the user or session, whose queries stay together in tests and intervals.
+        strata: its columns of strata, such as the language.
+        weight: its column of the weight of each query.
+        primary: measure of the verdict; None: the first.
+        test: of the verdict: `permutation`, `t` or `bootstrap`.
+        alpha: significance level.
+        margin: largest difference that does not matter.
+        seed: of everything random.
+
+    Raises:
+        InputError: files or rows that cannot be used, each named.
+        UsageError: options that do not go together.
+        MissingExtraError: without pyarrow.
+    """
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import parse
+    from cranfield.model import TestSet
+    from cranfield.project.inputs import ScoringOptions
+    from cranfield.project.loading import load
+
+    def judgments() -> JudgmentTable:
+        from cranfield.scale.judgments import JudgmentTable
+
+        return JudgmentTable.of_testset(testset if isinstance(testset, TestSet) else load(testset))
+
+    options = LargeOptions(
+        memory=memory,
+        out=None if out is None else Path(out),
+        columns=columns,
+        baseline_system=baseline_system,
+        query_table=None if query_table is None else Path(query_table),
+        cluster=cluster,
+        stratum=tuple(strata),
+        weight=weight,
+    )
+    return evaluate_large(
+        judgments,
+        [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)],
+        [measures] if isinstance(measures, str) else measures,
+        ScoringOptions(convention, missing, duplicates, depth=depth),
+        options,
+        compare=CompareOptions(parse(primary) if primary else None, test, alpha, margin, seed),
+    )
+
+
 def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
     problems = []
     for name in sorted(NOT_LARGE & {field.name for field in fields(scoring)}):
@@ -128,7 +213,9 @@ def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
     ]
     if options.engine == "spark" and options.memory:
         problems.append(Problem("--memory is of this machine", hint="an engine's memory is set in --spark-conf"))
-    table_only = [name for name in ("cluster", "stratum", "weight") if name in options.given and not options.query_table]
+    table_only = [
+        name for name in ("cluster", "stratum", "weight") if name in options.given and not options.query_table
+    ]
     problems += [Problem(f"--{name} names a column", hint="--query-table FILE names its table") for name in table_only]
     if problems:
         raise UsageError(problems)

@@ -30,6 +30,7 @@ from cranfield.words import and_list
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.verdict import Rule
+    from cranfield.scale.values import ScaleSummary
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
@@ -263,7 +264,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
 
 
 def report(
-    result: Comparison | Evaluation | ManyComparison,
+    result: Comparison | Evaluation | ManyComparison | ScaleSummary,
     path: str | Path | None = None,
     *,
     format: str = "text",  # noqa: A002
@@ -271,16 +272,21 @@ def report(
     """Render a comparison, of two or of many, or an evaluation, and save it where a path is given.
 
     Args:
-        result: what `compare`, `compare_many` or `evaluate` returned.
+        result: what `compare`, `compare_many`, `evaluate` or `evaluate_parquet` returned.
         path: where to write it too, in the form of its suffix: .html, .md, .json, .csv or .txt.
         format: of the text returned: text, markdown, csv, json or html.
     """
+    from cranfield.evaluation.many_values import ManyComparison
     from cranfield.reporting import comparison_document, evaluation_document, render, save_report
 
     if isinstance(result, Evaluation):
         document = evaluation_document([result], by_query=True)
-    else:
+    elif isinstance(result, Comparison | ManyComparison):
         document = comparison_document(result)
+    else:
+        from cranfield.reporting import scale_document
+
+        document = scale_document(result)
     if path is not None:
         save_report(document, Path(path))
     return render(document, format)
