@@ -173,7 +173,7 @@ def _verdict(
     return Verdict(code, sentence, reasons, disagreements([code], compared, declared.measure, options))
 
 
-def stratum_comparison(
+def stratum_comparison(  # noqa: PLR0913, PLR0917 - where a number stands
     layout: Layout,
     moments: Moments,
     units: UnitSums | None,
