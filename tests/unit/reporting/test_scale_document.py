@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.result_folders import noisy, results_of
 
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.reporting import RENDERERS, render, scale_document
 from cranfield.scale.summary import summarise_results
-from tests.result_folders import noisy, results_of
 
 N = 240
 QUICK = CompareOptions(n_draws=2000)
@@ -91,8 +91,13 @@ def test_json_and_csv_hold_the_numbers_of_the_summary(summary):
     assert (told["delta"], told["ci_low"], told["n"]) == (about.delta, about.ci_low, N)
     assert payload["against_baseline"][0]["better_same_worse"]["nDCG@10"] == list(found.pairs[0].counts[found.primary])
     assert payload["units"] == {
-        **{"kind": "clusters", "n": 32, "column": "user", "n_clusters": 30, "largest": 8},
-        **{"n_without": 2, "without": ["q238", "q239"]},
+        "kind": "clusters",
+        "n": 32,
+        "column": "user",
+        "n_clusters": 30,
+        "largest": 8,
+        "n_without": 2,
+        "without": ["q238", "q239"],
     }
     assert (payload["testset"]["n_queries"], payload["rows"]["without_judgments"]) == (N, 9)
     rows = list(csv.DictReader(render(document, "csv").splitlines()))

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.result_folders import DIGEST, batch_of, noisy, results_of
 
 from cranfield.errors import InputError, UsageError
 from cranfield.scale.kernel import note_row
 from cranfield.scale.results import INFO_FILE, ResultsInfo, ResultsWriter, finish_results, read_results
 from cranfield.scale.scoring import Scoring
-from tests.result_folders import DIGEST, batch_of, noisy, results_of
 
 
 def all_of(results, rows=7):
@@ -73,13 +73,18 @@ def test_rows_without_a_query_that_an_engine_wrote_are_left_out(tmp_path):
     assert ids == ["q1", "q2", "q3"]
 
 
+def interrupted(folder):
+    scoring, n = Scoring.of(["a", "b"], ["AP"]), 80_000
+    with ResultsWriter(folder, scoring) as writer:
+        writer.write(batch_of(scoring, [f"q{number}" for number in range(n)], {"AP": noisy(n)}))
+        raise RuntimeError
+
+
 def test_a_folder_that_was_not_finished_is_incomplete(tmp_path):
-    scoring = Scoring.of(["a", "b"], ["AP"])
     with pytest.raises(InputError, match="no results in this folder"):
         read_results(tmp_path)
-    with pytest.raises(RuntimeError), ResultsWriter(tmp_path, scoring) as writer:
-        writer.write(batch_of(scoring, [f"q{n}" for n in range(80_000)], {"AP": noisy(80_000)}))
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        interrupted(tmp_path)
     assert list(tmp_path.iterdir()) == []
     results_of(tmp_path, {"AP": noisy(10)})
     (tmp_path / INFO_FILE).unlink()
@@ -130,7 +135,7 @@ def test_rows_that_are_not_of_whole_queries_are_refused(tmp_path, rows):
     table = pa.Table.from_batches([batch_of(scoring, ["q1", "q2"], {"AP": noisy(2)})]).take(rows)
     pq.write_table(table, tmp_path / "part-0.parquet")
     finish_results(tmp_path, ResultsInfo(scoring, "test", DIGEST, 2, 8))
-    with pytest.raises(InputError, match="of whole queries|incomplete"):
+    with pytest.raises(InputError, match=r"of whole queries|incomplete"):
         list(read_results(tmp_path).blocks())
 
 

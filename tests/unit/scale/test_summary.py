@@ -11,6 +11,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
+from tests.result_folders import noisy, results_of
 
 from cranfield.errors import InputError, UsageError
 from cranfield.evaluation.evaluate import summarise
@@ -23,7 +24,6 @@ from cranfield.scale.values import UnitKind
 from cranfield.stats.describe import geometric_mean, weighted_mean
 from cranfield.stats.stratified import stratified_t
 from cranfield.stats.table import run_tests
-from tests.result_folders import noisy, results_of
 
 AP, NDCG = parse("AP"), parse("nDCG@10")
 QUICK = CompareOptions(n_draws=2000)

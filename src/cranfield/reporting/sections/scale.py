@@ -259,7 +259,11 @@ def strata(summary: ScaleSummary) -> Section | None:
     """The primary measure by stratum, the others folded, and the stratified means; None without strata."""
     if not summary.strata:
         return None
-    note = STRATA_NOTE.format(baseline=summary.baseline) if len(summary.systems) > 1 else STRATA_NOTE.split(" A ")[0]
+    note = (
+        STRATA_NOTE.format(baseline=summary.baseline)
+        if len(summary.systems) > 1
+        else STRATA_NOTE.split(" A ", maxsplit=1)[0]
+    )
     blocks: list[Block] = [Paragraph(note)]
     for key in dict.fromkeys(row.key for row in summary.strata):
         rows = [row for row in summary.strata if row.key == key]
