@@ -23,7 +23,7 @@ from cranfield.errors import InputError, Problem, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import refusal, suffix_of
 from cranfield.formats.io.table import is_parquet
-from cranfield.ranking.counting import Counting, JudgedTexts, Texts
+from cranfield.ranking.counting import Counting, JudgedTexts, Texts, new_seed
 from cranfield.ranking.scan import ScanOptions
 from cranfield.scale.kernel import texts_of
 from cranfield.scale.results import batches_of
@@ -203,7 +203,9 @@ class _Parts:
         values += [value for value in met if value not in values][: MOST_STRATA + 1]
         if len(values) > MOST_STRATA:
             hint = "a column with a value for each user or session is a cluster"
-            self._refuse(f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint)
+            self._refuse(
+                f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint
+            )
         places = np.array([*(values.index(value) for value in met), UNKNOWN], dtype=np.int16)
         self.codes[key].append(places[np.asarray(encoded.indices.fill_null(UNKNOWN))])
 
@@ -214,7 +216,9 @@ class _Parts:
             self._refuse(f"column {self.columns.weight} is not of numbers", "weights of 0 or more", str(cause))
         wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(wrong):
-            self._refuse(f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}")
+            self._refuse(
+                f"a weight in row {self.n_rows + int(wrong[0])}", "a number of 0 or more", f"{weights[wrong[0]]:g}"
+            )
         self.weights.append(weights)
 
     def codes_of(self, key: int) -> NDArray[np.int16]:
@@ -230,7 +234,8 @@ class _Parts:
         self.lengths.clear()
         texts, none = Texts(offsets, self.ids), Texts(np.zeros(1, dtype=np.int64), b"")
         try:
-            return Counting(JudgedTexts(texts, np.zeros(self.n_rows + 1, dtype=np.int64), none), 1, ScanOptions(), 0)
+            start = np.zeros(self.n_rows + 1, dtype=np.int64)
+            return Counting(JudgedTexts(texts, start, none), 1, ScanOptions(), 0, new_seed())
         except ValueError:
             every = [texts[row] for row in range(self.n_rows)]
             twice = next(text for text, n in Counter(every).items() if n > 1)

@@ -66,7 +66,7 @@ def compare_systems(
     permuted = _permuted(found, options)
     systems: list[dict[Measure, MeasureComparison]] = [{} for _ in names[1:]]
     for difference, result in zip(found, permuted, strict=True):
-        compared = _comparison(tally, difference, result, options, primary)
+        compared = _comparison(tally, difference, result, options)
         systems[difference.system - 1][difference.measure] = compared
     adjusted = adjust(systems, primary, options.test)
     return tuple(
@@ -99,7 +99,7 @@ def _permuted(found: Sequence[_Difference], options: CompareOptions) -> list[Tes
 
 
 def _comparison(
-    tally: Tally, difference: _Difference, permuted: TestResult, options: CompareOptions, primary: Measure
+    tally: Tally, difference: _Difference, permuted: TestResult, options: CompareOptions
 ) -> MeasureComparison:
     measure, column = difference.measure, difference.column
     units = tally.units if tally.is_clustered else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -255,9 +255,6 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
             )
             raise InputError(problem)
         testset, rows, convention = record["testset"], record["rows"], record["convention"]
-        unknown = set(convention) - {field.name for field in fields(Convention)}
-        if unknown:
-            raise KeyError(*unknown)
         convention["names"] = tuple(map(tuple, convention["names"]))
         scoring = Scoring(
             measures=parse_all(record["measures"]),

@@ -17,7 +17,7 @@ from cranfield.scale.paired import KNOWN_TESTS, compare_systems
 from cranfield.scale.results import Results, ResultsInfo
 from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
-from cranfield.scale.values import ScaleSummary, SystemSummary, UnitKind, Units
+from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
 from cranfield.stats.clustered import FEW_CLUSTERS
 from cranfield.words import first_of, n_of
 
@@ -41,10 +41,10 @@ def summarise_results(
         results: a folder of results; see `read_results`.
         options: what was declared of the comparison: primary measure, test (`permutation`, `t` or `bootstrap`), alpha,
             margin, seed, draws and limits.
-        table: a row a query, Parquet or CSV: its cluster, strata and weight.
-        cluster: column of the table: the user, session or other cluster of each query, which is then the unit.
-        strata: columns of the table: language, device and the like.
-        weight: column of the table: how much each query counts in weighted means, and its stratum in stratified ones.
+        table: a row a query, Parquet or CSV.
+        cluster: its column of users, sessions or other clusters of queries, which are then the units.
+        strata: its columns of languages, devices and the like.
+        weight: its column of how much each query counts in weighted means, and its stratum in stratified ones.
         n_units: more queries or clusters than this are summed in so many random groups.
         progress: called with the number of queries that are done, and of all.
 
@@ -60,24 +60,15 @@ def summarise_results(
     options = options or CompareOptions()
     columns = AttributeColumns(cluster, tuple(dict.fromkeys(strata)), weight)
     primary = _check(results.about, options, columns, table, n_units)
-    attributes = None
-    if table is not None:
-        attributes = read_attributes(table, columns, seed=options.seed, n_units=n_units)
+    attributes = None if table is None else read_attributes(table, columns, seed=options.seed, n_units=n_units)
     tally = tally_results(results, attributes, n_units=n_units, seed=options.seed, progress=progress)
     names, level = results.about.scoring.systems, 1 - options.alpha
     systems = system_summaries(tally, results.about, level)
-    pairs = ()
+    pairs: tuple[PairSummary, ...] = ()
     if len(names) > 1 and primary in tally.layout.compared:
         pairs = compare_systems(tally, names, primary, options, tuple(_void(tally, systems, primary, options)))
     summary = ScaleSummary(
-        about=results.about,
-        version=results.version,
-        n_queries=tally.n,
-        options=options,
-        primary=primary,
-        units=_units(tally),
-        systems=systems,
-        pairs=pairs,
+        *(results.about, results.version, tally.n, options, primary, _units(tally), systems, pairs),
         strata=tuple(stratum_means(tally, level)),
         stratified=tuple(stratified_means(tally, names, level)),
         table=table.name if table is not None else "",

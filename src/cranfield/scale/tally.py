@@ -174,8 +174,8 @@ class Tally:
         self.n += len(block)
 
     def _count(self, block: Block) -> None:
-        for name, total in self.counts.items():
-            total += block.counts[name].sum(axis=0)
+        for name in COUNTS:
+            self.counts[name] += block.counts[name].sum(axis=0)
         self.n_missing += (~block.answered).sum(axis=0)
         returned = block.counts["n_returned"]
         self.n_with_results += (returned > 0).sum(axis=0)

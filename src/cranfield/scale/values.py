@@ -117,7 +117,7 @@ class StratifiedMean:
 
 @dataclass(frozen=True)
 class ScaleSummary:
-    """Everything that is said of a folder of results."""
+    """What the statistics of a folder of results are."""
 
     about: ResultsInfo
     version: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.stats.clustered import check_sizes, describe_clusters, influences
+from cranfield.stats.clustered import check_sizes, describe_mean, influences
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import align_with_test
 from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
@@ -89,7 +89,7 @@ def _bca(vector: FloatN, influence: FloatN, counts: FloatN | None, alpha: float,
         upward=p_greater < p_less,
         scale=float(np.abs(vector).max()),
     )
-    mean = describe(vector).mean if counts is None else describe_clusters(vector, counts).mean
+    mean = describe_mean(vector, counts)
     return TestResult(
         statistic=mean,
         p_two_sided=p_two_sided,

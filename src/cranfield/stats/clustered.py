@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description
+from cranfield.stats.describe import Description, describe
 from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector
 
 FEW_CLUSTERS = 10
@@ -61,6 +61,11 @@ def describe_clusters(sums: Values, sizes: Values) -> Description:
         return Description(mean, None, 0.0, n_clusters)
     squares = math.fsum((influences(totals, counts) ** 2).tolist())
     return Description(mean, None, n_clusters * math.sqrt(squares / (n_clusters - 1)) / n, n_clusters)
+
+
+def describe_mean(sums: FloatN, sizes: FloatN | None) -> float | None:
+    """The mean over all queries; without sizes each sum is one of a query."""
+    return describe(sums).mean if sizes is None else describe_clusters(sums, sizes).mean
 
 
 def influences(sums: FloatN, sizes: FloatN) -> FloatN:

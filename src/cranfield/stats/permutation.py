@@ -25,8 +25,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.clustered import check_sizes
-from cranfield.stats.describe import describe
+from cranfield.stats.clustered import check_sizes, describe_mean
 from cranfield.stats.resampling import FixedPoint, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
 from cranfield.stats.vectors import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
@@ -73,8 +72,7 @@ def permutations(
         n_draws: sign patterns to use where not all are enumerated; an odd number is rounded up. They come in pairs, a
             set and its complement, and the observed pattern with its mirror image is the first pair. So swapping the two
             systems mirrors every number, and the two-sided p is also the share of |means| as large as the observed.
-        sizes: float64[n], where a row is the *sum* of so many queries that have one sign together: a user, a session, a
-            group. None: each row is a query.
+        sizes: queries that each row is the *sum* of, and that have one sign together; None: each row is a query.
 
     Returns:
         One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns (of the queries
@@ -96,17 +94,14 @@ def permutations(
     matrix = as_matrix(differences, "differences")
     n = len(matrix)
     if not n:
-        return [untested(NO_QUERY) for _ in range(matrix.shape[1])]
+        return [untested(NO_QUERY)] * matrix.shape[1]
     columns = [fixed_point(column) for column in matrix.T]
-    if sizes is None:
-        counts, means = np.ones(n), [describe(column).mean for column in matrix.T]
-    else:
-        counts = check_sizes(sizes, n)
-        means = [math.fsum(column.tolist()) / math.fsum(counts.tolist()) for column in matrix.T]
+    counts = np.ones(n) if sizes is None else check_sizes(sizes, n)
+    means = [describe_mean(column, sizes) for column in matrix.T]
     n_alike = n if sizes is not None else None
     drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, n_alike or len(_moving(column)))]
     results = {
-        place: _enumerated(column, means[place], alpha, counts if sizes is not None else None)
+        place: _enumerated(column, means[place], alpha, sizes)
         for place, column in enumerate(columns)
         if place not in set(drawn)
     }

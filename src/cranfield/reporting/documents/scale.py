@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.record import Fields, record_of
 from cranfield.reporting.derived import versions
 from cranfield.reporting.document import MADE_BY, VOID_STAMP, Cell, Document, Table, tidy_table, without_tones
@@ -14,7 +15,6 @@ from cranfield.reporting.payload import SCHEMA_VERSION
 from cranfield.reporting.sections.scale import caveats, comparisons, means, provenance, strata, verdict_block
 from cranfield.scale.results import FIELDS as OF_RESULTS
 from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, Units
-from cranfield.evaluation.verdict_table import VerdictCode
 
 TIDY = (
     *("system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high"),

@@ -86,7 +86,9 @@ def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[Fact]:
     interval = format_delta_interval((about.ci_low, about.ci_high))
     yield Fact(f"{format_level(alpha)} CI", interval, about.interval_method)
     yield Fact("p", format_p(declared.p_two_sided), f"{summary.options.test}, two-sided")
-    yield Fact("Queries", format_count(about.n), f"{summary.units.text} are the units" if summary.units.n != about.n else "")
+    yield Fact(
+        "Queries", format_count(about.n), f"{summary.units.text} are the units" if summary.units.n != about.n else ""
+    )
     yield Fact("Better / same / worse", " / ".join(map(format_count, (better, same, worse))), "queries")
 
 
@@ -126,7 +128,9 @@ def comparisons(summary: ScaleSummary) -> Section | None:
     return Section("comparison", f"Against {summary.baseline}", blocks)
 
 
-def _compared(summary: ScaleSummary, pair: PairSummary, about: MeasureComparison, *, with_name: bool) -> tuple[Cell, ...]:
+def _compared(
+    summary: ScaleSummary, pair: PairSummary, about: MeasureComparison, *, with_name: bool
+) -> tuple[Cell, ...]:
     is_primary = about.measure == summary.primary
     declared = about.tests[summary.options.test]
     verdict: Cell = TonedCell(pair.verdict.name, news_of(pair.verdict.code)) if is_primary else ""
@@ -149,10 +153,16 @@ def _figure(summary: ScaleSummary, level: str) -> tuple[Block, ...]:
     ]
     if not 0 < len(found) <= MOST_DRAWN:
         return ()
-    marks = [Whisker(name, about.delta, about.ci_low, about.ci_high, interval_tone(about, about.measure)) for name, about in found]
+    marks = [
+        Whisker(name, about.delta, about.ci_low, about.ci_high, interval_tone(about, about.measure))
+        for name, about in found
+    ]
     table = Table(
         (Column("difference of"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
-        [(name, TonedCell(about.delta, interval_tone(about, about.measure)), (about.ci_low, about.ci_high)) for name, about in found],
+        [
+            (name, TonedCell(about.delta, interval_tone(about, about.measure)), (about.ci_low, about.ci_high))
+            for name, about in found
+        ],
         "Differences and their CIs",
     )
     shown = "; ".join(f"{name} {format_delta(about.delta)}" for name, about in found)
@@ -249,7 +259,11 @@ def strata(summary: ScaleSummary) -> Section | None:
     """The primary measure by stratum, the others folded, and the stratified means; None without strata."""
     if not summary.strata:
         return None
-    note = STRATA_NOTE.format(baseline=summary.baseline) if len(summary.systems) > 1 else STRATA_NOTE.split(" A ")[0]
+    note = (
+        STRATA_NOTE.format(baseline=summary.baseline)
+        if len(summary.systems) > 1
+        else STRATA_NOTE.split(" A ", maxsplit=1)[0]
+    )
     blocks: list[Block] = [Paragraph(note)]
     for key in dict.fromkeys(row.key for row in summary.strata):
         rows = [row for row in summary.strata if row.key == key]
@@ -275,8 +289,17 @@ def _stratum_table(summary: ScaleSummary, key: str, measure: Measure, found: Seq
                 TonedCell(None if delta is None else delta.delta, tone),
                 None if delta is None else (delta.ci_low, delta.ci_high),
             )
-            name = ((system.name,) if several else ())
-            rows.append((stratum.value, *name, about.n, about.mean, (about.ci_low, about.ci_high), *(difference if several else ())))
+            name = (system.name,) if several else ()
+            rows.append(
+                (
+                    stratum.value,
+                    *name,
+                    about.n,
+                    about.mean,
+                    (about.ci_low, about.ci_high),
+                    *(difference if several else ()),
+                )
+            )
     columns = (
         *(Column(key), *((Column("system"),) if several else ()), Column("n", "count"), Column("mean", "value")),
         Column(f"{level} CI", "interval"),
@@ -293,7 +316,9 @@ def _stratified(summary: ScaleSummary, key: str) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = []
     for each in found:
         is_mean = each.of == "mean"
-        value: Cell = each.mean if is_mean else TonedCell(each.mean, tone_of(_sure(each.ci_low, each.ci_high), each.measure))
+        value: Cell = (
+            each.mean if is_mean else TonedCell(each.mean, tone_of(_sure(each.ci_low, each.ci_high), each.measure))
+        )
         ends = (each.ci_low, each.ci_high)
         empty: tuple[Cell, Cell] = (None, None)
         rows.append((str(each.measure), each.system, *((value, ends, *empty) if is_mean else (*empty, value, ends))))
