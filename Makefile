@@ -24,12 +24,14 @@ SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=
 PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
 # An agent that is run as it is published is installed from npm.
 AGENT_PACKAGES := npm=npm
+# Spark runs on Java.
+SPARK_PACKAGES := java=default-jre-headless
 # The C kernel is built by the installation, so its sources are what an environment is made of.
 KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-wheel test-without-compiler test-real-model fuzz check format docs bench clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs bench clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -52,6 +54,11 @@ test: setup  ## run the tests that find most mistakes, in under four minutes on 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES)
 	@$(PYTEST) $(ARGS)
+	@$(MAKE) --no-print-directory test-spark ARGS=
+
+test-spark: setup  ## run the tests of Spark, on this machine and on a cluster of its own, whose executors are killed
+	@scripts/system-packages.sh $(SPARK_PACKAGES)
+	@scripts/test-spark.sh $(ARGS)
 
 test-wheel: setup  ## build the wheel, install it in a fresh environment, and test its contents, the kernel and the commands
 	@scripts/test-wheel.sh $(PYTEST_PARALLEL) $(ARGS)

@@ -136,6 +136,8 @@ class Passes:
             return
         groups, systems = self._groups(batch, system)
         self._note_unjudged(batch, groups, systems)
+        if not self.judgments.n_queries:
+            return
         self.counting.find(RowBlock(groups, texts_of(batch["doc_id"]), self._keys(batch), ordinal))
 
     def turn(self) -> None:
@@ -144,7 +146,7 @@ class Passes:
 
     def count(self, batch: pa.RecordBatch, ordinal: int, system: int | None = None) -> None:
         """The second pass over some rows."""
-        if self.problems:
+        if self.problems or not self.judgments.n_queries:
             return
         groups, _ = self._groups(batch, system)
         self.counting.count(RowBlock(groups, texts_of(batch["doc_id"]), self._keys(batch), ordinal))

@@ -1,0 +1,123 @@
+"""A folder of results where Spark writes: on this machine, or in any file system that Hadoop knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import UsageError
+from cranfield.scale.results import INFO_FILE, clear_results
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether a place is a URI of another file system than this machine's."""
+    found = SCHEME.match(str(place))
+    return found is not None and found[0].lower() != "file:"
+
+
+def local_path(place: str | Path) -> Path:
+    """The path of a place on this machine."""
+    text = str(place)
+    return Path(re.sub(r"^(?i:file):(//)?", "", text)) if SCHEME.match(text) else Path(text)
+
+
+def uri_of(place: str | Path) -> str:
+    """How Spark names a place: without a scheme it would look in the file system of the cluster. Nothing is quoted in it."""
+    return str(place) if is_remote(place) else f"file://{local_path(place).resolve()}"
+
+
+def uri_to_read(place: str | Path) -> str:
+    """The same where a pattern of file names is understood: one that is the name of a file is that file."""
+    uri = uri_of(place)
+    is_file = not is_remote(place) and local_path(place).exists()
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", uri) if is_file else uri
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """The folder, as Spark sees it."""
+
+    spark: SparkSession
+    place: str | Path
+
+    def prepare(self) -> None:
+        """Make it ready for new results; earlier results are removed.
+
+        Raises:
+            UsageError: it holds other files.
+        """
+        if not is_remote(self.place):
+            folder = local_path(self.place)
+            folder.mkdir(parents=True, exist_ok=True)
+            clear_results(folder)
+            return
+        names = [name for name in self._names() if name != "_SUCCESS"]
+        if names and INFO_FILE not in names:
+            raise UsageError(
+                "this folder holds other files",
+                path=str(self.place),
+                expected="an empty folder, or earlier results",
+                got=names[0],
+                hint="name another folder for the results",
+            )
+        self.remove()
+
+    def write(self, results: DataFrame) -> None:
+        """Compute, and write as Parquet; a task that is repeated replaces what its first try left."""
+        results.write.mode("append").option("compression", "zstd").parquet(uri_of(self.place))
+
+    def fetch(self, folder: Path) -> None:
+        """Copy the Parquet files into a folder of this machine, where they are not there already."""
+        if not is_remote(self.place):
+            return
+        files, root = self._hadoop()
+        for name in self._names():
+            if name.endswith(".parquet"):
+                files.copyToLocalFile(False, self._path(root, name), self._path(uri_of(folder), name), True)
+
+    def put(self, file: Path) -> None:
+        """Copy a file of this machine into it."""
+        if is_remote(self.place):
+            files, root = self._hadoop()
+            source = self._path(uri_of(file.parent), file.name)
+            files.copyFromLocalFile(False, True, source, self._path(root, file.name))
+
+    def remove(self) -> None:
+        """Remove the results."""
+        if is_remote(self.place):
+            files, root = self._hadoop()
+            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # type: ignore[union-attr]  # noqa: SLF001
+            return
+        for path in local_path(self.place).glob("*part-*"):  # with the checksum files that Hadoop puts beside them
+            path.unlink()
+        for name in ("_SUCCESS", "._SUCCESS.crc", INFO_FILE):
+            local_path(self.place).joinpath(name).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what Hadoop leaves beside the results: marks and checksums."""
+        if not is_remote(self.place):
+            for path in (*local_path(self.place).glob(".*.crc"), local_path(self.place) / "_SUCCESS"):
+                path.unlink(missing_ok=True)
+
+    def _names(self) -> Sequence[str]:
+        files, root = self._hadoop()
+        path = self.spark._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]  # noqa: SLF001
+        return sorted(status.getPath().getName() for status in files.listStatus(path)) if files.exists(path) else []
+
+    def _hadoop(self) -> tuple[Any, str]:
+        """The file system of Hadoop that holds the folder, and the folder in it."""
+        jvm: Any = self.spark._jvm  # noqa: SLF001 - pyspark has no other way to a file system
+        root = uri_of(self.place)
+        settings = self.spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        return jvm.org.apache.hadoop.fs.Path(root).getFileSystem(settings), root
+
+    def _path(self, root: str, name: str) -> Any:
+        return self.spark._jvm.org.apache.hadoop.fs.Path(root, name)  # type: ignore[union-attr]  # noqa: SLF001

@@ -1,0 +1,184 @@
+"""What a worker of the cluster does with a partition: collect its judgments, keep its rows on disk, call the kernel.
+
+A partition has all rows of its queries, in batches that cut through them. Nothing of Spark is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cranfield.measures import CATALOGUE, MeasureSpec, register
+from cranfield.scale.judgments import ROW_SCHEMA, JudgmentTable
+from cranfield.scale.kernel import result_schema, score_queries
+from cranfield.scale.scoring import Scoring
+
+IS_JUDGMENT = "is_judgment"
+"""Column that tells judgments from rows of a run."""
+VALUE = "value"
+"""Column of the grades of judgments and of the scores of a run."""
+SPOOL_BYTES = 64 << 20
+"""Rows of a partition that are kept in memory; beyond them all are kept in a file."""
+OUT_ROWS = 1 << 14
+"""Rows of a batch that is handed back."""
+
+PartitionFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def partition_function(scoring: Scoring, spool_bytes: int = SPOOL_BYTES) -> PartitionFunction:
+    """The function that scores the batches of one partition; it is sent to the workers."""
+    specs = tuple(CATALOGUE[measure.name] for measure in scoring.measures)
+
+    def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _add_measures(specs)
+        yield from score_partition(batches, scoring, spool_bytes)
+
+    return score
+
+
+def score_partition(
+    batches: Iterable[pa.RecordBatch], scoring: Scoring, spool_bytes: int = SPOOL_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Score the queries of one partition.
+
+    Args:
+        batches: columns `query_id`, `doc_id`, `value`, `is_judgment`, and `system` where there are several. A judgment
+            without a document is a query without judgments.
+        scoring: what to compute.
+        spool_bytes: of rows that may be kept in memory.
+
+    Yields:
+        Batches of `kernel.result_schema`.
+    """
+    with ExitStack() as closing:
+        rows = RowSpool(spool_bytes)
+        closing.callback(rows.close)
+        judged: list[pa.RecordBatch] = []
+        for batch in batches:
+            _split(batch, rows, judged)
+        rows.finish()
+        judgments, repeated = _judgments(judged)
+        if repeated:
+            yield pa.RecordBatch.from_pylist([{"problem": repeated}], schema=result_schema(scoring))
+            return
+        if not rows.n_rows and not judgments.n_queries:
+            return
+        for batch in score_queries(rows.read, judgments, scoring):
+            yield from (batch.slice(first, OUT_ROWS) for first in range(0, len(batch), OUT_ROWS))
+
+
+class RowSpool:
+    """Record batches that can be read again and again: in memory while they are few, then in a file of the worker."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.n_rows = self.n_bytes = 0
+        self._kept: list[pa.RecordBatch] = []
+        self._path: Path | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
+        self._map: pa.MemoryMappedFile | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the rows lie in a file."""
+        return self._map is not None or self._writer is not None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch."""
+        self.n_rows += batch.num_rows
+        self.n_bytes += batch.nbytes
+        if self._writer is None and self.n_bytes <= self.most_bytes:
+            self._kept.append(batch)
+            return
+        if self._writer is None:
+            self._open(batch.schema)
+        self._writer.write_batch(batch)  # type: ignore[union-attr]  # opened above
+
+    def finish(self) -> None:
+        """No more batches come."""
+        if self._writer is not None and self._path is not None:
+            self._writer.close()
+            self._map = pa.memory_map(str(self._path))
+            self._writer = None
+            self._path.unlink()  # the file lives as long as it is open, also where this process is killed
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """All batches, in the order they came."""
+        if self._map is None:
+            yield from self._kept
+            return
+        self._map.seek(0)
+        yield from pa.ipc.open_stream(self._map)
+
+    def close(self) -> None:
+        """Give memory and file back."""
+        self._kept = []
+        if self._writer is not None:
+            self._writer.close()
+        if self._map is not None:
+            self._map.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _open(self, schema: pa.Schema) -> None:
+        handle, name = tempfile.mkstemp(".arrow", "cranfield-", _local_folder())
+        os.close(handle)
+        self._path = Path(name)
+        self._writer = pa.ipc.new_stream(name, schema)
+        for batch in self._kept:
+            self._writer.write_batch(batch)
+        self._kept = []
+
+
+def _local_folder() -> str | None:
+    """The folder of an executor for such files, on the disk that it was given; Python's own elsewhere."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    return next((folder for folder in folders if folder and os.access(folder, os.W_OK)), None)
+
+
+def _split(batch: pa.RecordBatch, rows: RowSpool, judged: list[pa.RecordBatch]) -> None:
+    """Put the judgments of a batch with the others, and its rows with the others."""
+    marks = batch[IS_JUDGMENT]
+    n_judged = marks.true_count
+    if n_judged:
+        part = batch if n_judged == batch.num_rows else batch.filter(marks)
+        judged.append(pa.RecordBatch.from_arrays([part["query_id"], part["doc_id"], part[VALUE]], names=ROW_SCHEMA.names))
+    if n_judged < batch.num_rows:
+        part = batch.filter(pc.invert(marks)) if n_judged else batch
+        names = ["query_id", "doc_id", "score", *(["system"] if "system" in batch.schema.names else [])]
+        rows.add(pa.RecordBatch.from_arrays([part[VALUE if name == "score" else name] for name in names], names=names))
+
+
+def _judgments(batches: list[pa.RecordBatch]) -> tuple[JudgmentTable, str | None]:
+    """The judgments of a partition in an order that does not depend on how they came, and what is wrong with them."""
+    empty = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.float64())]).empty_table()
+    table = pa.Table.from_batches(batches) if batches else empty
+    table = table.sort_by([("query_id", "ascending"), ("doc_id", "ascending")])
+    table = table.combine_chunks()
+    made = JudgmentTable.from_rows(table["query_id"], table["doc_id"], table["grade"], name="", digest="")
+    return made, _repeated(table)
+
+
+def _repeated(table: pa.Table) -> str | None:
+    """A query and document that are judged twice, or a judgment without a grade, in a message."""
+    if len(table) < 2:
+        return None
+    same = pc.and_(*(pc.equal(table[name][1:], table[name][:-1]) for name in ("query_id", "doc_id")))
+    place = pc.index(same.combine_chunks() if hasattr(same, "combine_chunks") else same, True).as_py()
+    if place < 0:
+        return None
+    query, document = table["query_id"][place].as_py(), table["doc_id"][place].as_py()
+    return f"document {document!r} of query {query!r} is judged twice"
+
+
+def _add_measures(specs: Iterable[MeasureSpec]) -> None:
+    """Measures that a program defined are unknown to its workers until they are added."""
+    for spec in specs:
+        if spec.name not in CATALOGUE:
+            register(spec)

@@ -1,0 +1,225 @@
+"""A session of Spark: what its master, its settings and its programs are, and the package sent to its workers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import cranfield
+from cranfield.errors import MissingExtraError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
+TRIES = 4
+"""Tries of a task, the default of a cluster; without them a local master gives up at the first lost worker."""
+LOOPBACK = "127.0.0.1"
+SENT = {".py", ".so", ".json", ".yaml"}
+"""Kinds of files of the package that workers are sent."""
+SETTINGS = {
+    "spark.app.name": "cranfield",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",  # how many partitions there are is known
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without pyspark's warnings of its use of pandas, which is not used here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+@contextmanager
+def spark_session(master: str | None = None, conf: Path | None = None) -> Iterator[SparkSession]:
+    """A session that ends with the block; one that is running already is used as it is, and goes on.
+
+    Args:
+        master: `local[2]`, `spark://host:7077`, `yarn`, `k8s://…`; None: that of spark-submit or of `conf`, or this machine.
+        conf: a file of settings, as spark-defaults.conf: the place for secrets, which never come among the arguments
+            of a process.
+
+    Raises:
+        MissingExtraError: pyspark is not installed.
+        UsageError: Java is missing or too old, the cluster does not answer, or there is a session with other settings.
+    """
+    try:
+        with quiet():
+            from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError.for_extra("evaluating on Spark", "spark") from None
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        _check_running(running, master, conf)
+        yield running
+        return
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if is_submitted and conf is not None:
+        raise UsageError("spark-submit has started Spark, with settings of its own", hint="give the file to spark-submit")
+    if not is_submitted:
+        _check_java()
+    with quiet():
+        spark = _started(session_settings(master, is_submitted=is_submitted, has_conf=conf is not None), conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def session_settings(master: str | None, *, is_submitted: bool = False, has_conf: bool = False) -> dict[str, str]:
+    """The settings of a session for a master; what is not among them is as the cluster has it."""
+    settings = dict(SETTINGS)
+    if master is None and not is_submitted and not has_conf:
+        master = "local[*]"
+    if master is None:
+        return settings
+    settings["spark.master"] = with_tries(master)
+    if is_local(master):
+        settings |= {
+            "spark.ui.enabled": "false",
+            "spark.sql.catalogImplementation": "in-memory",
+        }
+    if is_local(master) or re.match(r"spark://(localhost|127\.)", master):
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return settings
+
+
+def is_local(master: str) -> bool:
+    """Whether a master is this machine."""
+    return LOCAL.fullmatch(master) is not None
+
+
+def with_tries(master: str) -> str:
+    """`local[n]` as `local[n,4]`: a lost worker of Python is replaced, and its task tried again."""
+    found = LOCAL.fullmatch(master)
+    if found is None or found[2] is not None:
+        return master
+    return f"local[{found[1] or '1'},{TRIES}]"
+
+
+def send_package(spark: SparkSession) -> None:
+    """Send this package to the workers of a cluster, so that they need Python, numpy and pyarrow alone.
+
+    It is unpacked into a folder of the executor that Python looks for modules in. So its compiled parts can be loaded, which
+    they cannot from a file of `--py-files`. A worker with another system or processor computes in Python instead.
+    """
+    context = getattr(spark, "sparkContext", None)  # None: a remote session, whose cluster has the package installed
+    if context is None or is_local(context.master) or getattr(context, "_cranfield_sent", False):
+        return
+    archive = _package_archive(Path(context._temp_dir))  # noqa: SLF001 - served as long as the context lives, removed with it
+    context.addArchive(f"{archive}#{cranfield.__name__}")
+    context._cranfield_sent = True  # noqa: SLF001 - an archive can be added but once
+
+
+def _package_archive(folder: Path) -> Path:
+    """This package as an archive whose root is the folder of the package."""
+    path, home = folder / "cranfield.zip", Path(cranfield.__file__).parent
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for file in sorted(home.rglob("*")):
+            if file.suffix in SENT and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(home))
+    return path
+
+
+def _started(settings: Mapping[str, str], conf: Path | None) -> SparkSession:
+    """A new session. Settings of the file reach Java as the name of the file alone."""
+    words = ["pyspark-shell"]
+    if conf is not None:
+        if not conf.is_file():
+            raise UsageError("no such file of settings of Spark", path=str(conf))
+        words = ["--properties-file", str(conf.resolve()), "--load-spark-defaults", *words]
+    variables = {} if conf is None else {"PYSPARK_SUBMIT_ARGS": shlex.join(words)}
+    if is_local(settings.get("spark.master", "")) and "PYSPARK_PYTHON" not in os.environ:
+        variables["PYSPARK_PYTHON"] = sys.executable
+    with _environment(variables), tempfile.TemporaryFile() as log:
+        try:
+            return _connected(settings, log)
+        except Exception as error:
+            log.seek(0)
+            raise UsageError(_not_started(settings, error, log.read().decode(errors="replace"))) from error
+
+
+def _connected(settings: Mapping[str, str], log: IO[bytes]) -> SparkSession:
+    """A session whose Java writes its log to a file: what fails is raised here, and the rest is for those who run a cluster."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setAll(list(settings.items()))
+    if SparkContext._gateway is None:  # noqa: SLF001 - pyspark has no other way to redirect it
+        SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": log}))
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables of the environment that are set in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _not_started(settings: Mapping[str, str], error: Exception, log: str) -> Problem:
+    lines = [line for line in log.splitlines() if re.search("exception|error", line, re.IGNORECASE)]
+    return Problem(
+        f"Spark does not start with master {settings.get('spark.master', 'of its settings')}",
+        got=(lines or str(error).strip().splitlines() or [type(error).__name__])[0],
+        hint="is the address of the master right, and does it run the same version of Spark?",
+    )
+
+
+def _check_running(spark: Any, master: str | None, conf: Path | None) -> None:
+    context = getattr(spark, "sparkContext", None)
+    of_session = getattr(context, "master", None)
+    if conf is None and (master is None or of_session in {master, with_tries(master)}):
+        return
+    raise UsageError(
+        "a session of Spark is running, with settings of its own",
+        expected=f"master {master or of_session}, and settings in no file",
+        got=f"master {of_session}",
+        hint="stop it first: spark.stop()",
+    )
+
+
+def _check_java() -> None:
+    """See that the Java which Spark would start is there and new enough.
+
+    Raises:
+        UsageError: it is not.
+    """
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    expected, hint = f"Java {JAVA} or newer", "Debian: apt-get install default-jre-headless; or set JAVA_HOME"
+    if program is None or not os.access(program, os.X_OK):
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        raise UsageError(f"Spark needs Java, and there is none {where}", expected=expected, hint=hint)
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)', done.stderr)
+    if found is None or int(found[1]) < JAVA:
+        got = (done.stderr.strip().splitlines() or ["nothing"])[0]
+        raise UsageError(f"Spark needs another Java than {program}", expected=expected, got=got, hint=hint)

@@ -1,0 +1,189 @@
+"""Spark in local mode: the same results as the kernel on all rows at once, and as `cranfield.evaluate`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cranfield
+from cranfield.errors import RunFormatError, UsageError
+from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
+from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with spark_session("local[2]") as session:
+        yield session
+
+
+def frame_of(spark: SparkSession, table: pa.Table):
+    from cranfield.scale.spark.session import quiet
+
+    with quiet():
+        return spark.createDataFrame(table).repartition(3)
+
+
+def test_local_mode_tries_a_task_again_shows_no_page_and_listens_to_this_machine(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    assert context.master == "local[2,4]"
+    assert context.uiWebUrl is None
+    assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [make_inputs(2), make_inputs(3, whole_numbers=True), make_inputs(4, n_queries=6, skewed=30_000)],
+    ids=["text", "whole numbers", "a query of many rows"],
+)
+def test_results_are_those_of_the_kernel_on_all_rows(made: Inputs, spark: SparkSession, tmp_path: Path) -> None:
+    frame = frame_of(spark, made.runs)
+    results = evaluate(frame, made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
+    assert results_in(tmp_path / "out") == made.expected()
+    assert results.about.n_rows == len(made.runs) == sum(row["n_rows"] for row in made.expected())
+    assert results.n_queries == made.judgments.n_queries
+
+
+def test_values_are_those_of_evaluate_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    """Another reader and another ranker: `cranfield.evaluate` of each system by itself."""
+    made = make_inputs(5)
+    grades: dict[str, dict[str, int]] = {}
+    for row in made.judgments.rows().to_pylist():
+        grades.setdefault(row["query_id"], {})
+        if row["doc_id"] is not None:
+            grades[row["query_id"]][row["doc_id"]] = int(row["grade"])
+    evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
+    found = {(row["system"], row["query_id"]): row for row in results_in(tmp_path / "out") if row["query_id"]}
+    for system in SYSTEMS:
+        run = made.runs.filter(pa.compute.equal(made.runs["system"], system)).drop_columns("system")
+        inner = cranfield.evaluate({q: g for q, g in grades.items() if g}, run, measures=MEASURES, duplicates="first")
+        for measure in map(cranfield.parse, MEASURES):
+            for query_id in inner.query_ids:
+                value, other = inner.value(measure, query_id), found[system, query_id][str(measure)]
+                assert (value is None) == (other is None), (measure, query_id)
+                assert value is None or math.isclose(value, other, abs_tol=1e-12), (measure, query_id)
+
+
+def test_files_of_each_system_and_one_table_of_all_give_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(6)
+    made.write(tmp_path / "all")
+    for system in SYSTEMS:
+        rows = made.runs.filter(pa.compute.equal(made.runs["system"], system))
+        one = pa.table({"qid": rows["query_id"], "docno": rows["doc_id"], "score": rows["score"].cast(pa.float32())})
+        pq.write_table(one, tmp_path / f"{system} [1] 100%.parquet")
+    narrow = made.runs.set_column(2, "score", made.runs["score"].cast(pa.float32()).cast(pa.float64()))
+    expected = Inputs(narrow, made.judgments, made.scoring).expected()
+    runs = {system: [tmp_path / f"{system} [1] 100%.parquet"] for system in SYSTEMS}
+    evaluate_files(runs, made.judgments, made.scoring, tmp_path / "out 1")
+    assert results_in(tmp_path / "out 1") == expected
+    evaluate_files([tmp_path / "all" / "part-*.parquet"], made.judgments, made.scoring, tmp_path / "out 2")
+    assert results_in(tmp_path / "out 2") == made.expected()
+    assert sorted(path.name.partition("-")[0] for path in (tmp_path / "out 2").iterdir() if path.is_file())[0] == "evaluation.json"
+
+
+def test_judgments_may_be_a_table_of_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(7)
+    judged = frame_of(spark, made.judgments.rows())
+    results = evaluate(frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
+    assert results_in(tmp_path / "out") == made.expected()
+    assert (results.about.n_queries, results.about.n_judgments) == (made.judgments.n_queries, len(made.judgments))
+    assert results.about.digest == evaluate(
+        frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS
+    ).about.digest
+
+
+def test_one_system_of_a_table_of_several(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(8)
+    results = evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=["dense"])
+    assert {row["system"] for row in results_in(tmp_path / "out")} == {"dense"}
+    assert results.about.n_rows == made.runs["system"].to_pylist().count("dense")
+
+
+def test_equal_inputs_give_equal_results_however_their_rows_are_dealt(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(9)
+    frame = frame_of(spark, made.runs)
+    tables = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        score_frame(frame.repartition(5 - number), made.judgments, made.scoring, partitions=4).write.parquet(f"file://{folder}")
+        tables.append([pq.read_table(path).to_pylist() for path in sorted(folder.glob("*.parquet"))])
+    assert tables[0] == tables[1]
+
+
+def test_wrong_rows_are_an_error_with_all_of_them_and_leave_no_results(spark: SparkSession, tmp_path: Path) -> None:
+    judgments = JudgmentTable.from_rows(pa.array(["q1", "q2"]), pa.array(["d1", "d1"]), [1, 1], name="two", digest="")
+    rows = [("q1", "d1", 1.0), ("q1", "d1", 2.0), ("q2", "d2", math.nan), ("q3", None, 1.0)]
+    frame = spark.createDataFrame(rows, "query_id string, doc_id string, score double")
+    with pytest.raises(RunFormatError) as caught:
+        evaluate(frame, judgments, ["AP"], out=tmp_path / "out", partitions=7)
+    assert {"nan" in str(problem) for problem in caught.value.problems} == {True, False}
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_columns_that_are_missing_or_hold_something_else(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([("q1", 1.5, "x")], "topic string, doc_id double, score string")
+    judgments = JudgmentTable.from_rows(pa.array(["q1"]), pa.array(["d1"]), [1], name="one", digest="")
+    with pytest.raises(RunFormatError) as caught:
+        evaluate(frame, judgments, ["AP"], out=tmp_path / "out")
+    assert [problem.message for problem in caught.value.problems] == [
+        "no column query_id",
+        "column doc_id holds no ids",
+        "column score holds no numbers",
+    ]
+    with pytest.raises(UsageError, match="unknown column 'topik'"):
+        evaluate(frame, judgments, ["AP"], out=tmp_path / "out", columns={"query_id": "topik"})
+
+
+def test_judgments_that_come_twice_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([("q1", "d1", 1.0)], "query_id string, doc_id string, score double")
+    judged = spark.createDataFrame([("q1", "d1", 1), ("q1", "d1", 2)], "query_id string, doc_id string, grade int")
+    with pytest.raises(RunFormatError, match="document 'd1' of query 'q1' is judged twice"):
+        evaluate(rows, judged, ["AP"], out=tmp_path / "out")
+
+
+def test_a_folder_of_other_files_is_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(10, n_queries=7)
+    pq.write_table(made.runs, tmp_path / "mine.parquet")
+    with pytest.raises(UsageError, match="other Parquet files"):
+        evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path, systems=SYSTEMS)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.parquet"]
+
+
+@pytest.mark.parametrize("convention", ["cupertino"])
+def test_conventions_that_go_by_the_order_of_rows_are_refused(spark: SparkSession, convention: str, tmp_path: Path) -> None:
+    made = make_inputs(10, n_queries=7)
+    with pytest.raises(UsageError, match="a distributed table has no order"):
+        evaluate(frame_of(spark, made.runs), made.judgments, ["AP"], out=tmp_path, convention=convention)
+
+
+def test_a_measure_that_a_program_defined(spark: SparkSession, tmp_path: Path) -> None:
+    from cranfield.measures.own import forget
+
+    cranfield.define("HalfSeen", lambda view: view.n_returned / 2, title="Half", sentence="Half.", range=(0, 1e9))
+    try:
+        made = make_inputs(11, n_queries=7)
+        evaluate(frame_of(spark, made.runs), made.judgments, ["HalfSeen"], out=tmp_path / "out", systems=SYSTEMS)
+        for row in results_in(tmp_path / "out"):
+            assert row["query_id"] is None or row["outcome"] == "missing" or row["HalfSeen"] == row["n_returned"] / 2
+    finally:
+        forget("HalfSeen")
+
+
+def test_a_worker_of_python_that_is_killed_costs_time_alone(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(12)
+    frame = spark.read.parquet(f"file://{made.write(tmp_path / 'runs')}")
+    hold = Hold(tmp_path, partition=1)
+    with killed(hold):
+        hold.on(score_frame(frame, made.judgments, made.scoring, partitions=4)).write.parquet(f"file://{tmp_path / 'out'}")
+    assert results_in(tmp_path / "out") == made.expected()
+    assert hold.tries().count(1) == 2
