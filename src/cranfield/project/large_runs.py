@@ -67,9 +67,10 @@ def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
     if any(is_large_run(str(run)) for run in with_parquet):
         return True
     try:
-        return sum(pq.read_metadata(run).num_rows for run in with_parquet if run.is_file()) >= LARGE_ROWS
+        n_rows = [int(pq.read_metadata(run).num_rows) for run in with_parquet if run.is_file()]
     except (OSError, ValueError):
         return False
+    return sum(n_rows) >= LARGE_ROWS
 
 
 def evaluate_large(
