@@ -108,7 +108,10 @@ MoreArgument = Annotated[
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="Baseline run.")],
-    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="Candidate run.")],
+    candidate: Annotated[
+        Path | None,
+        typer.Argument(metavar="CANDIDATE", help="Candidate run; none where a Parquet run has several systems."),
+    ] = None,
     more: MoreArgument = None,
     *,
     measures: MeasureOption = None,
@@ -156,7 +159,7 @@ def compare_command(
     from cranfield.measures import parse
     from cranfield.project.large_runs import is_large
 
-    runs = [baseline, candidate, *(more or ())]
+    runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
     of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
     _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
     shown: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
@@ -191,6 +194,8 @@ def compare_command(
         )
         deliver(scale_document(summary), output, html)
         _end([pair.verdict.code for pair in summary.pairs], fail_on)
+    if candidate is None:
+        raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )

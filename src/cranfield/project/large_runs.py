@@ -259,6 +259,7 @@ def _results(
                 n_rows_unjudged=int(counted.unjudged.sum()),
                 n_duplicates=counted.n_duplicates,
                 extra_queries=counted.extra_queries,
+                runs=counted.runs,
             )
         )
 

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Literal
 
 import numpy as np
@@ -40,6 +41,8 @@ from cranfield.scale.scoring import Scoring
 from cranfield.scale.source import Chunk, ParquetRuns
 
 Step = Literal["find", "count"]
+Look = Callable[[pa.RecordBatch, int, int | None], None]
+"""What is done with rows: their number, and the system where it is one."""
 SAVED_EVERY_S = 20.0
 SHOWN_EVERY_S = 0.2
 RESULTS = "unfinished-{:04d}.arrow"
@@ -55,6 +58,8 @@ class Counted:
     n_duplicates: int = 0
     extra_queries: tuple[str, ...] = ()
     """Some queries that have no judgment."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """Name of each run to its digest."""
 
 
 @dataclass
@@ -71,7 +76,7 @@ class LocalEvaluation:
     on_progress: OnProgress = silent
     saved_every_s: float = SAVED_EVERY_S
     _done: NDArray[np.bool_] = field(init=False)
-    """bool: which row groups were read in this pass."""
+    """bool: which row groups were read in this pass; then, which files have their digest."""
 
     def __post_init__(self) -> None:
         self.jobs = requested_jobs()
@@ -82,7 +87,9 @@ class LocalEvaluation:
         self.pace = Pace(2 * self.n_parts * self.runs.n_rows)
         edges = np.linspace(0, judgments.n_queries, self.n_parts + 1).astype(int).tolist()
         self._parts = list(itertools.pairwise(edges))
-        self._done = np.zeros(len(self.chunks), dtype=np.bool_)
+        self._done = np.zeros(len(self.chunks) + len(self.runs.files), dtype=np.bool_)
+        self._digests = [""] * len(self.runs.files)
+        self._stopped = Event()
         names = self.runs.systems() if not self.runs.has_systems else ()
         self._places = [self.scoring.systems.index(name) for name in names]
         self._checkpoint: Checkpoint | None = None
@@ -101,6 +108,7 @@ class LocalEvaluation:
         counted = Counted(np.zeros(len(self.scoring.systems), dtype=np.int64))
         begin = 0
         if state is not None:
+            self._digests = state["digests"].tolist()
             begin = int(state["part"][0])
             counted.unjudged[:], counted.n_duplicates = state["unjudged"], int(state["n_duplicates"][0])
             counted.extra_queries = tuple(state["extra_queries"].tolist())
@@ -109,6 +117,7 @@ class LocalEvaluation:
             self._evaluate_part(part, counted, state if part == begin else None, write)
         for batch in self._stored():
             write(batch)
+        counted.runs = self.runs.run_digests(self._digests)
         if self._checkpoint is not None:
             self._checkpoint.remove()
         for path in self._result_files():
@@ -122,11 +131,12 @@ class LocalEvaluation:
         everything = self.judgments if self.n_parts > 1 else None
         seed = new_seed() if state is None else state["seed"].tobytes()
         passes = Passes(judgments, self.scoring, self.runs.n_rows // self.n_parts, everything=everything, seed=seed)
+        self._begin_pass(with_digests=part == 0)
         step = self._restore(passes, state)
         if step == "find":
             self._read_all(passes.find, step, lambda: self._save(part, passes, counted, arrays_of_find), passes)
             self._refuse(passes.problems)
-            self._done[:] = False
+            self._begin_pass()
         found = {} if self._checkpoint is None else arrays_of_find(passes.counting) | {"filter": np.zeros(0, np.uint64)}
         passes.turn()
         if state is not None and "counts" in state:
@@ -137,7 +147,6 @@ class LocalEvaluation:
         except TooManySuspectsError:
             raise self._too_many_duplicates(passes) from None
         self._refuse(passes.finish())
-        self._done[:] = False
         self._keep_results(part, passes, counted, write)
 
     def _restore(self, passes: Passes, state: Arrays | None) -> Step:
@@ -148,7 +157,7 @@ class LocalEvaluation:
         passes.unjudged_rows_of[:] = state["part_unjudged"]
         self._done[:] = state["done"]
         step: Step = "count" if "counts" in state else "find"
-        self.pace.done += sum(self.chunks[place].n_rows for place in np.flatnonzero(self._done).tolist())
+        self.pace.done += sum(self._n_rows(place) for place in np.flatnonzero(self._done).tolist())
         self.pace.done += self.runs.n_rows if step == "count" else 0
         self.pace.resumed = self.pace.done
         return step
@@ -164,6 +173,7 @@ class LocalEvaluation:
             "part_unjudged": passes.unjudged_rows_of,
             "seed": np.frombuffer(passes.counting.seed, np.uint8),
             "done": self._done,
+            "digests": np.array(self._digests, dtype=np.str_),
         }
         self._checkpoint.save(state | arrays(passes.counting))
 
@@ -206,14 +216,14 @@ class LocalEvaluation:
 
     def _read_all(
         self,
-        look: Callable[[pa.RecordBatch, int, int | None], None],
+        look: Look,
         step: Step,
         save: Callable[[], None],
         passes: Passes,
     ) -> None:
         """Give all rows that are not done to `look`, by several threads; saves from time to time, and when interrupted."""
         self.pace.step = step
-        waiting = [place for place in range(len(self.chunks)) if not self._done[place]][::-1]
+        waiting = np.flatnonzero(~self._done)[::-1].tolist()
         running: dict[Future[None], int] = {}
         saved = shown = time.monotonic()
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -223,7 +233,7 @@ class LocalEvaluation:
                     is_due = self._checkpoint is not None and now > saved + self.saved_every_s
                     while waiting and len(running) <= self.jobs and not is_due:
                         place = waiting.pop()
-                        running[pool.submit(self._read, self.chunks[place], look)] = place
+                        running[pool.submit(self._work, place, look)] = place
                     self._collect(running, wait(running, SHOWN_EVERY_S, FIRST_COMPLETED).done)
                     if is_due and not running:
                         save()
@@ -232,12 +242,28 @@ class LocalEvaluation:
                         shown = now
                         self.on_progress(self.pace)
             except KeyboardInterrupt:
+                self._stopped.set()
                 self._collect(running, wait(running).done)
                 save()
                 raise
         self.on_progress(self.pace)
 
-    def _read(self, chunk: Chunk, look: Callable[[pa.RecordBatch, int, int | None], None]) -> None:
+    def _work(self, place: int, look: Look) -> None:
+        """Read a row group, or take the digest of a file."""
+        if place < len(self.chunks):
+            self._read(self.chunks[place], look)
+            return
+        digest = self.runs.digest(place - len(self.chunks), self._stopped.is_set)
+        self._digests[place - len(self.chunks)] = "" if self._stopped.is_set() else digest
+
+    def _n_rows(self, place: int) -> int:
+        return self.chunks[place].n_rows if place < len(self.chunks) else 0
+
+    def _begin_pass(self, *, with_digests: bool = False) -> None:
+        self._done[:] = False
+        self._done[len(self.chunks) :] = not with_digests
+
+    def _read(self, chunk: Chunk, look: Look) -> None:
         ordinal, system = chunk.ordinal, None if chunk.run is None else self._places[chunk.run]
         for batch in self.runs.batches(chunk):
             look(batch, ordinal, system)
@@ -250,8 +276,8 @@ class LocalEvaluation:
         for future in finished:
             place = running.pop(future)
             future.result()
-            self._done[place] = True
-            self.pace.done += self.chunks[place].n_rows
+            self._done[place] = place < len(self.chunks) or bool(self._digests[place - len(self.chunks)])
+            self.pace.done += self._n_rows(place)
 
     def _refuse(self, found: Iterable[RowProblem]) -> None:
         """Raise the problems of rows, each at its file and row."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from cranfield.evaluation.evaluate import clipped
-from cranfield.evaluation.values import Summary
+from cranfield.evaluation.values import ByMeasure, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.results import ResultsInfo
@@ -29,12 +29,14 @@ def summary_of(moments: Moments, units: UnitSums | None, column: int, measure: M
 
 def system_summaries(tally: Tally, about: ResultsInfo, level: float) -> tuple[SystemSummary, ...]:
     """Every system."""
-    return tuple(_system(tally, name, place, level) for place, name in enumerate(about.scoring.systems))
+    names = about.scoring.systems
+    digests = about.runs if set(about.runs) == set(names) else {}  # else a column names the systems
+    return tuple(_system(tally, name, place, level, digests.get(name, "")) for place, name in enumerate(names))
 
 
-def _system(tally: Tally, name: str, place: int, level: float) -> SystemSummary:
+def _system(tally: Tally, name: str, place: int, level: float, digest: str) -> SystemSummary:
     with_results = int(tally.n_with_results[place])
-    means = {measure: _mean(tally, measure, place, level) for measure in tally.layout.measures}
+    means = ByMeasure({measure: _mean(tally, measure, place, level) for measure in tally.layout.measures})
     return SystemSummary(
         name=name,
         n_queries=tally.n,
@@ -42,7 +44,8 @@ def _system(tally: Tally, name: str, place: int, level: float) -> SystemSummary:
         **{count: int(total[place]) for count, total in tally.counts.items()},
         judged_share=float(tally.judged_shares[place]) / with_results if with_results else None,
         means=means,
-        n_without_value={measure: tally.n - summary.n for measure, summary in means.items()},
+        n_without_value=ByMeasure({measure: tally.n - summary.n for measure, summary in means.items()}),
+        digest=digest,
     )
 
 

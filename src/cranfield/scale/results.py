@@ -65,6 +65,8 @@ class ResultsInfo:
     """Results dropped because their list had them before."""
     extra_queries: tuple[str, ...] = ()
     """Some queries of the runs that are not in the test set."""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """Name of each run to the SHA-256 of its files; none where an engine read them."""
 
     @classmethod
     def of(cls, judgments: JudgmentTable, scoring: Scoring, **counts: Any) -> Self:
@@ -77,7 +79,7 @@ FIELDS: Fields = {
         "testset.name=testset testset.digest=digest testset.n_queries=n_queries testset.n_judgments=n_judgments "
         "systems=scoring.systems measures=scoring.measures convention=scoring.convention missing=scoring.missing "
         "duplicates=scoring.duplicates depth=scoring.depth engine rows.read=n_rows rows.without_judgments=n_rows_unjudged "
-        "rows.duplicates=n_duplicates extra_queries"
+        "rows.duplicates=n_duplicates extra_queries runs"
     ),
 }
 
@@ -271,6 +273,7 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
             n_rows_unjudged=rows["without_judgments"],
             n_duplicates=rows["duplicates"],
             extra_queries=tuple(record["extra_queries"]),
+            runs=dict(record["runs"]),
         )
         return about, record["cranfield"], record["result_rows"]
     except (ValueError, KeyError, TypeError, AttributeError) as cause:

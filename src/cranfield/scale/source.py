@@ -10,7 +10,7 @@ import bisect
 import glob
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from cranfield.errors import Problem, ProblemList, RunFormatError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import refusal
-from cranfield.ranking.scan import FileOrder
+from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, FileOrder, scan_digest
 
 SYSTEM_COLUMNS = ("system", "system_id", "run_id", "run")
 """What the column of the system may be called."""
@@ -166,6 +166,24 @@ class ParquetRuns:
                 for batch in file.iter_batches(ROWS_AT_ONCE, [chunk.row_group], [self._columns[chunk.file]["system"]]):
                     found.update(pc.unique(batch.column(0)).cast(pa.string()).drop_null().to_pylist())
         return tuple(sorted(found))
+
+    def digest(self, file: int, stopped: Callable[[], bool] = lambda: False) -> str:
+        """SHA-256 of a file, as of a run file: of the digests of its blocks."""
+        digests = BlockDigests(BLOCK_BYTES)
+        try:
+            with self.files[file].open("rb") as stream:
+                while not stopped() and (data := stream.read(BUFFER_BYTES)):
+                    digests.update(data)
+        except OSError as cause:
+            raise RunFormatError(refusal(self.files[file], cause)) from cause
+        return scan_digest(digests.digests())
+
+    def run_digests(self, of_files: Sequence[str]) -> dict[str, str]:
+        """Name of each run to its digest: of those of its files, whatever these are called."""
+        ends = list(itertools.accumulate(len(run.files) for run in self.runs))
+        parts = (of_files[begin:end] for begin, end in itertools.pairwise([0, *ends]))
+        digests = (scan_digest(digest.encode() for digest in sorted(part)) for part in parts)
+        return {run.name: digest for run, digest in zip(self.runs, digests, strict=True)}
 
     def chunks(self) -> list[Chunk]:
         """All row groups, in order."""

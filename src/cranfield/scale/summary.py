@@ -164,6 +164,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     if about.n_rows_unjudged:
         named = f" ({first_of(about.extra_queries)})" if about.extra_queries else ""
         yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
+    yield from _identical(summary.systems)
     for system in summary.systems:
         if system.n_missing:
             count_as = "count as the convention says" if about.scoring.missing == "zero" else "are left out"
@@ -174,6 +175,14 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
         yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+
+
+def _identical(systems: Sequence[SystemSummary]) -> Iterator[str]:
+    """Systems whose files are the same."""
+    for place, system in enumerate(systems):
+        same = [other.name for other in systems[:place] if system.digest and other.digest == system.digest]
+        if same:
+            yield f"the runs of {same[0]} and {system.name} are identical: check that they come from different systems"
 
 
 def _unpaired(summary: ScaleSummary) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.evaluation.values import MeasureComparison, StratumComparison, Summary, Verdict
+from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumComparison, Summary, Verdict
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
 from cranfield.numbers import format_count
@@ -67,9 +67,11 @@ class SystemSummary:
     n_duplicates: int
     judged_share: float | None
     """Mean over the answered queries of the share of their results that is judged; None where none is answered."""
-    means: Mapping[Measure, Summary]
+    means: ByMeasure[Summary]
     """Without a median; the interval is of clusters where there are any."""
-    n_without_value: Mapping[Measure, int]
+    n_without_value: ByMeasure[int]
+    digest: str = ""
+    """Of the files of its run; empty where a column names the systems, or an engine read the files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from cranfield.reporting.payload import FIELDS as OF_VALUES
 from cranfield.reporting.payload import SCHEMA_VERSION
 from cranfield.reporting.sections.scale import caveats, comparisons, means, provenance, strata, verdict_block
 from cranfield.scale.results import FIELDS as OF_RESULTS
-from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, Units
+from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, SystemSummary, Units
 
 TIDY = (
     *("system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high"),
@@ -26,6 +26,9 @@ FIELDS: Fields = {
     PairSummary: (
         "name verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons "
         "disagreements=verdict.disagreements comparisons=measures better_same_worse=counts"
+    ),
+    SystemSummary: (
+        "name digest? n_queries n_missing n_rows n_returned n_judged n_duplicates judged_share measures=means n_without_value"
     ),
     StratumMeans: "key value measure n systems=means differences?",
     Units: "kind n column? n_clusters? largest? n_without? without?",

@@ -343,6 +343,7 @@ def provenance(summary: ScaleSummary) -> Section:
     read = (
         ("test set", f"{about.testset}, {about.digest}"),
         ("queries, judgments", f"{format_count(about.n_queries)}, {format_count(about.n_judgments)}"),
+        *((f"run {name}", digest) for name, digest in about.runs.items()),
         ("rows", format_count(about.n_rows)),
         ("rows without judgments", f"{format_count(about.n_rows_unjudged)} (of queries that are not in the test set)"),
         ("convention", f"{scoring.convention.name}: {scoring.convention.sentence}"),

@@ -71,9 +71,7 @@ def evaluate(  # noqa: PLR0913 - keyword options that change the numbers
         UsageError: the convention goes by the order of rows, or `out` holds other files.
     """
     names = systems if systems is not None else _systems(frame, columns)
-    scoring = Scoring.of(
-        names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth
-    )
+    scoring = Scoring.of(names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth)
     check_order(scoring)
     table = JudgmentTable.of_testset(judgments) if isinstance(judgments, TestSet) else judgments
     return _evaluated(run_rows(frame, scoring, columns), table, scoring, out, partitions)

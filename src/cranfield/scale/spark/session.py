@@ -73,7 +73,9 @@ def spark_session(master: str | None = None, conf: Path | None = None) -> Iterat
         return
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if is_submitted and conf is not None:
-        raise UsageError("spark-submit has started Spark, with settings of its own", hint="give the file to spark-submit")
+        raise UsageError(
+            "spark-submit has started Spark, with settings of its own", hint="give the file to spark-submit"
+        )
     if not is_submitted:
         _check_java()
     with quiet():

@@ -65,7 +65,9 @@ def scored(rows: DataFrame, judged: DataFrame, scoring: Scoring, partitions: int
     """
     together = rows.unionByName(judged, allowMissingColumns=True)
     with quiet():
-        return together.repartition(partitions, "query_id").mapInArrow(partition_function(scoring), _result_type(scoring))
+        return together.repartition(partitions, "query_id").mapInArrow(
+            partition_function(scoring), _result_type(scoring)
+        )
 
 
 def partition_count(n_rows: int, spark: SparkSession) -> int:
