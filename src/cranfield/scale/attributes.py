@@ -130,14 +130,14 @@ def read_attributes(path: Path, columns: AttributeColumns, *, seed: int = 0, n_u
     for batch in _batches(path, columns):
         parts.add(batch)
     unit, n_clusters, largest = _units(parts.clusters, n_units) if columns.cluster else (None, 0, 0)
+    codes = tuple(parts.codes_of(key) for key in range(len(columns.strata)))
+    weight = np.concatenate([*parts.weights, np.ones(1)]) if columns.weight else None
+    parts.weights.clear()
     return Attributes(
-        *(path.name, columns, parts.finder()),
-        unit=unit,
-        n_clusters=n_clusters,
-        largest=largest,
+        *(path.name, columns, parts.finder(), unit, n_clusters, largest),
         strata=tuple((*values, NO_VALUE) for values in parts.values),
-        codes=tuple(parts.codes_of(key) for key in range(len(columns.strata))),
-        weight=np.concatenate([*parts.weights, np.ones(1)]) if columns.weight else None,
+        codes=codes,
+        weight=weight,
     )
 
 
@@ -224,6 +224,7 @@ class _Parts:
     def codes_of(self, key: int) -> NDArray[np.int16]:
         """Of all rows, and of a row that is not there."""
         codes = np.concatenate([*self.codes[key], np.full(1, UNKNOWN, dtype=np.int16)])
+        self.codes[key].clear()
         codes[codes < 0] = len(self.values[key])
         return codes
 

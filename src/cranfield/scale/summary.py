@@ -39,8 +39,7 @@ def summarise_results(
 
     Args:
         results: a folder of results; see `read_results`.
-        options: what was declared of the comparison: primary measure, test (`permutation`, `t` or `bootstrap`), alpha,
-            margin, seed, draws and limits.
+        options: what was declared of the comparison; the test is `permutation`, `t` or `bootstrap`.
         table: a row a query, Parquet or CSV.
         cluster: its column of users, sessions or other clusters of queries, which are then the units.
         strata: its columns of languages, devices and the like.
@@ -57,8 +56,7 @@ def summarise_results(
         InputError: the results or the table cannot be used.
         UsageError: columns without a table, a primary measure that is not there, or a test that needs every query.
     """
-    options = options or CompareOptions()
-    columns = AttributeColumns(cluster, tuple(dict.fromkeys(strata)), weight)
+    options, columns = options or CompareOptions(), AttributeColumns(cluster, tuple(dict.fromkeys(strata)), weight)
     primary = _check(results.about, options, columns, table, n_units)
     attributes = None if table is None else read_attributes(table, columns, seed=options.seed, n_units=n_units)
     tally = tally_results(results, attributes, n_units=n_units, seed=options.seed, progress=progress)
@@ -69,8 +67,7 @@ def summarise_results(
         pairs = compare_systems(tally, names, primary, options, tuple(_void(tally, systems, primary, options)))
     summary = ScaleSummary(
         *(results.about, results.version, tally.n, options, primary, _units(tally), systems, pairs),
-        strata=tuple(stratum_means(tally, level)),
-        stratified=tuple(stratified_means(tally, names, level)),
+        *(tuple(stratum_means(tally, level)), tuple(stratified_means(tally, names, level))),
         table=table.name if table is not None else "",
         weight=weight or "",
         n_without_row=tally.n_without_row,
@@ -86,8 +83,8 @@ def _check(
     if columns.names and table is None:
         raise UsageError(
             f"columns {', '.join(columns.names)} without a table of queries",
-            hint="{queries} names the table",
-            parameters=("queries",),
+            hint="{table} names it",
+            parameters=("table",),
         )
     if n_units < FEW_UNITS:
         raise UsageError(f"{n_units} units", expected=f"{FEW_UNITS} or more")

@@ -70,46 +70,40 @@ def permutations(
         alpha: the interval covers 1 - alpha.
         seed: of the random sign patterns.
         n_draws: sign patterns to use where not all are enumerated; an odd number is rounded up. They come in pairs, a
-            set and its complement, and the observed pattern with its mirror image is the first pair. So swapping the two
-            systems mirrors every number, and the two-sided p is also the share of |means| as large as the observed.
+            set and its complement, the first of them the observed one. So swapping the two systems mirrors every number.
         sizes: queries that each row is the *sum* of, and that have one sign together; None: each row is a query.
 
     Returns:
-        One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns (of the queries
-        that differ, where all are enumerated), and whether they are all there are.
+        One result per measure. Its statistic is the mean difference; `extra` has the number of sign patterns (of queries
+        that differ, where all are enumerated), and whether those are all.
 
     Conventions:
         a sum within 1e-12 of the sum of |d| is zero, so that ties are ties in floating point too · queries that do not
         differ are kept: they move the interval, and leave an exact p as it is (each pattern of the others then counts
-        2^z times in 2^n) · with sizes, means are sums over the number of their queries, and up to 20 rows are enumerated · all differences zero: p 1, an interval of [0, 0] where it is bounded · one constant difference: p is
-        2 / N · no query: no p-value, and a note.
+        2^z times in 2^n) · with sizes, up to 20 rows are enumerated · all differences zero: p 1, an interval of [0, 0] where
+        it is bounded · one constant difference: p is 2 / N · no query: no p-value, and a note.
 
     Source:
-        Fisher 1935, The Design of Experiments; Hartigan 1969, JASA 64 (typical values); Phipson & Smyth 2010,
-        Stat. Appl. Genet. Mol. Biol. 9(1) (the observed pattern counts). Equal to `scipy.stats.permutation_test` with
-        permutation_type='samples' where both count all patterns, two-sided and one-sided.
+        Fisher 1935; Hartigan 1969, JASA 64 (typical values); Phipson & Smyth 2010, SAGMB 9(1) (the observed pattern counts).
+        Equal to `scipy.stats.permutation_test` with permutation_type='samples' where both count all patterns.
     """
     check_alpha(alpha)
     check_draws(seed, n_draws)
     matrix = as_matrix(differences, "differences")
-    n = len(matrix)
-    if not n:
+    if not (n := len(matrix)):
         return [untested(NO_QUERY)] * matrix.shape[1]
-    columns = [fixed_point(column) for column in matrix.T]
     counts = np.ones(n) if sizes is None else check_sizes(sizes, n)
-    means = [describe_mean(column, sizes) for column in matrix.T]
-    n_alike = n if sizes is not None else None
-    drawn = [place for place, column in enumerate(columns) if not is_enumerated(n, n_alike or len(_moving(column)))]
+    columns = [(fixed_point(column), describe_mean(column, sizes)) for column in matrix.T]
     results = {
-        place: _enumerated(column, means[place], alpha, sizes)
-        for place, column in enumerate(columns)
-        if place not in set(drawn)
+        place: _enumerated(column, mean, alpha, sizes)
+        for place, (column, mean) in enumerate(columns)
+        if is_enumerated(n, len(_moving(column)) if sizes is None else n)
     }
-    if drawn:
-        units = np.column_stack([columns[place].units for place in drawn])
-        sums, n_members = _subset_sums(units, (n_draws + 1) // 2, seed, counts)
-        for index, place in enumerate(drawn):
-            results[place] = _drawn(columns[place], means[place], sums[:, index], (n_members, counts.sum()), alpha)
+    drawn = [place for place in range(len(columns)) if place not in results]
+    units = np.column_stack([columns[place][0].units for place in drawn]) if drawn else np.zeros((n, 0))
+    sums, n_members = _subset_sums(units, (n_draws + 1) // 2 if drawn else 1, seed, counts)
+    for place, of_column in zip(drawn, sums.T, strict=True):
+        results[place] = _drawn(*columns[place], of_column, (n_members, counts.sum()), alpha)
     return [results[place] for place in range(len(columns))]
 
 
