@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import sys
 import sysconfig
 import time
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
+from cranfield.scale.spark import evaluate_files, score_frame, spark_session
 from cranfield.scale.spark.session import send_package
-from tests.spark.made import MEASURES, Hold, Inputs, executor_of, killed, make_inputs, results_in
+from tests.spark.cluster import standalone_cluster
+from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,39 +34,6 @@ spark.shuffle.io.retryWait 300ms
 spark.shuffle.readHostLocalDisk false
 spark.hadoop.fs.s3a.secret.key {SECRET}
 """
-
-
-@contextmanager
-def daemon(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
-    """A master or a worker of a cluster; gives its log."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
-    settings = {
-        **{key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYSPARK_PYTHON"}},
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
-    }
-    command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
-    with log.open("wb") as stream:
-        process = subprocess.Popen([*command, *arguments], env=settings, stdout=stream, stderr=stream, cwd=folder)
-        try:
-            yield log
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def found_in(log: Path, pattern: str) -> str:
-    """What a daemon logged."""
-    until = time.monotonic() + 60
-    while (found := re.search(pattern, log.read_text())) is None:
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.05)
-    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +55,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster of two workers."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with ExitStack() as running:
-        log = running.enter_context(daemon("master.Master", folder, "--port", "0"))
-        address = found_in(log, r"spark://127\.0\.0\.1:\d+")
-        for number in range(2):
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), address)
-            running.enter_context(daemon("worker.Worker", folder, *options))
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as address:
         yield address
 
 
@@ -128,7 +85,7 @@ def runs(made: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_package_travels_to_executors_that_lack_it(spark: SparkSession, made: Inputs, runs: Path, tmp_path: Path) -> None:
-    results = evaluate_files([runs], made.judgments, made.scoring, tmp_path / "out", master=spark.sparkContext.master)
+    results = evaluate_files([runs], made.judgments, lambda _: made.scoring, tmp_path / "out", master=spark.sparkContext.master)
     assert results_in(tmp_path / "out") == made.expected()
     assert results.n_queries == made.judgments.n_queries
 
