@@ -39,10 +39,11 @@ def cpu_seconds() -> float:
 
 def main() -> None:
     qrels, run, out, kind = sys.argv[1:]
+    from tests.spark.cluster import standalone_cluster
+
     from cranfield.project.loading import load
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.spark import evaluate, spark_session
-    from tests.spark.cluster import standalone_cluster
 
     judgments = JudgmentTable.of_testset(load(Path(qrels)))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

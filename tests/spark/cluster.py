@@ -38,7 +38,14 @@ def _daemon(name: str, folder: Path, memory: str, *arguments: str) -> Iterator[P
         "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
     }
-    command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
+    command = [
+        home / "bin" / "spark-class",
+        f"org.apache.spark.deploy.{name}",
+        "--host",
+        "127.0.0.1",
+        "--webui-port",
+        "0",
+    ]
     with log.open("wb") as stream:
         process = subprocess.Popen([*command, *arguments], env=settings, stdout=stream, stderr=stream, cwd=folder)
         try:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.cluster import standalone_cluster
+from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 from cranfield.errors import UsageError
 from cranfield.scale.spark import evaluate_files, score_frame, spark_session
 from cranfield.scale.spark.session import send_package
-from tests.spark.cluster import standalone_cluster
-from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,9 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.name.partition(".")[0] in {"numpy", "pyarrow"}:
             (target / path.name).symlink_to(path)
     python = folder / "bin" / "python"
-    found = subprocess.run([python, "-c", "import numpy, pyarrow, cranfield"], capture_output=True, text=True, cwd=folder)
+    found = subprocess.run(
+        [python, "-c", "import numpy, pyarrow, cranfield"], capture_output=True, text=True, cwd=folder
+    )
     assert "No module named 'cranfield'" in found.stderr
     return python
 
@@ -84,8 +86,12 @@ def runs(made: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.write(tmp_path_factory.mktemp("runs") / "files")
 
 
-def test_the_package_travels_to_executors_that_lack_it(spark: SparkSession, made: Inputs, runs: Path, tmp_path: Path) -> None:
-    results = evaluate_files([runs], made.judgments, lambda _: made.scoring, tmp_path / "out", master=spark.sparkContext.master)
+def test_the_package_travels_to_executors_that_lack_it(
+    spark: SparkSession, made: Inputs, runs: Path, tmp_path: Path
+) -> None:
+    results = evaluate_files(
+        [runs], made.judgments, lambda _: made.scoring, tmp_path / "out", master=spark.sparkContext.master
+    )
     assert results_in(tmp_path / "out") == made.expected()
     assert results.n_queries == made.judgments.n_queries
 
@@ -112,7 +118,10 @@ def test_secrets_are_not_among_the_arguments_of_a_process(spark: SparkSession) -
 def test_a_session_that_runs_is_not_another_cluster(spark: SparkSession, conf: Path) -> None:
     with pytest.raises(UsageError, match="a session of Spark is running"), spark_session("spark://127.0.0.1:1"):
         pass
-    with pytest.raises(UsageError, match="a session of Spark is running"), spark_session(spark.sparkContext.master, conf):
+    with (
+        pytest.raises(UsageError, match="a session of Spark is running"),
+        spark_session(spark.sparkContext.master, conf),
+    ):
         pass
 
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 import cranfield
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
-from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,9 +117,10 @@ def test_judgments_may_be_a_table_of_the_cluster(spark: SparkSession, tmp_path: 
     results = evaluate(frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
     assert results_in(tmp_path / "out") == made.expected()
     assert (results.about.n_queries, results.about.n_judgments) == (made.judgments.n_queries, len(made.judgments))
-    assert results.about.digest == evaluate(
-        frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS
-    ).about.digest
+    assert (
+        results.about.digest
+        == evaluate(frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS).about.digest
+    )
 
 
 def test_one_system_of_a_table_of_several(spark: SparkSession, tmp_path: Path) -> None:
@@ -135,7 +136,9 @@ def test_equal_inputs_give_equal_results_however_their_rows_are_dealt(spark: Spa
     tables = []
     for number in range(2):
         folder = tmp_path / str(number)
-        score_frame(frame.repartition(5 - number), made.judgments, made.scoring, partitions=4).write.parquet(f"file://{folder}")
+        score_frame(frame.repartition(5 - number), made.judgments, made.scoring, partitions=4).write.parquet(
+            f"file://{folder}"
+        )
         tables.append([pq.read_table(path).to_pylist() for path in sorted(folder.glob("*.parquet"))])
     assert tables[0] == tables[1]
 
@@ -180,7 +183,9 @@ def test_a_folder_of_other_files_is_not_touched(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("convention", ["cupertino"])
-def test_conventions_that_go_by_the_order_of_rows_are_refused(spark: SparkSession, convention: str, tmp_path: Path) -> None:
+def test_conventions_that_go_by_the_order_of_rows_are_refused(
+    spark: SparkSession, convention: str, tmp_path: Path
+) -> None:
     made = make_inputs(10, n_queries=7)
     with pytest.raises(UsageError, match="a distributed table has no order"):
         evaluate(frame_of(spark, made.runs), made.judgments, ["AP"], out=tmp_path, convention=convention)
@@ -204,6 +209,8 @@ def test_a_worker_of_python_that_is_killed_costs_time_alone(spark: SparkSession,
     frame = spark.read.parquet(f"file://{made.write(tmp_path / 'runs')}")
     hold = Hold(tmp_path, partition=1)
     with killed(hold):
-        hold.on(score_frame(frame, made.judgments, made.scoring, partitions=4)).write.parquet(f"file://{tmp_path / 'out'}")
+        hold.on(score_frame(frame, made.judgments, made.scoring, partitions=4)).write.parquet(
+            f"file://{tmp_path / 'out'}"
+        )
     assert results_in(tmp_path / "out") == made.expected()
     assert hold.tries().count(1) == 2

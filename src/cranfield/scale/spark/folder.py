@@ -14,6 +14,7 @@ from cranfield.scale.spark.places import is_remote, local_path, uri_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 @dataclass(frozen=True)
 class ResultFolder:
     """The folder, as Spark sees it."""
@@ -67,7 +68,7 @@ class ResultFolder:
         """Remove the results."""
         if is_remote(self.place):
             files, root = self._hadoop()
-            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # type: ignore[union-attr]  # noqa: SLF001
+            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # noqa: SLF001
             return
         for path in local_path(self.place).glob("*part-*"):  # with the checksum files that Hadoop puts beside them
             path.unlink()
@@ -82,7 +83,7 @@ class ResultFolder:
 
     def _names(self) -> Sequence[str]:
         files, root = self._hadoop()
-        path = self.spark._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]  # noqa: SLF001
+        path = self.spark._jvm.org.apache.hadoop.fs.Path(root)  # noqa: SLF001
         return sorted(status.getPath().getName() for status in files.listStatus(path)) if files.exists(path) else []
 
     def _hadoop(self) -> tuple[Any, str]:
@@ -93,4 +94,4 @@ class ResultFolder:
         return jvm.org.apache.hadoop.fs.Path(root).getFileSystem(settings), root
 
     def _path(self, root: str, name: str) -> Any:
-        return self.spark._jvm.org.apache.hadoop.fs.Path(root, name)  # type: ignore[union-attr]  # noqa: SLF001
+        return self.spark._jvm.org.apache.hadoop.fs.Path(root, name)  # noqa: SLF001

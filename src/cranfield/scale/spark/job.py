@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -79,15 +79,13 @@ def evaluate(  # noqa: PLR0913 - keyword options that change the numbers
         UsageError: the convention goes by the order of rows, or `out` holds other files.
     """
     names = systems if systems is not None else systems_of({"run": frame}, columns)
-    scoring = Scoring.of(
-        names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth
-    )
+    scoring = Scoring.of(names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth)
     check_order(scoring.convention)
     table = JudgmentTable.of_testset(judgments) if isinstance(judgments, TestSet) else judgments
     return _evaluated(run_rows(frame, scoring, columns), table, scoring, out, partitions)
 
 
-def evaluate_files(  # noqa: PLR0913 - what the command line passes
+def evaluate_files(
     runs: Sequence[str | Path],
     judgments: JudgmentTable,
     declare: Callable[[Sequence[str]], Scoring],
@@ -212,7 +210,7 @@ def _sizes(judgments: JudgmentTable | DataFrame, judged: DataFrame) -> Sizes:
     return Sizes("judgments", f"xxhash64-sum:{row[2] or 0}", row[0], row[1])
 
 
-def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_rows: int) -> dict[str, int]:
+def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_rows: int) -> dict[str, Any]:
     """See that the files have each query and system once, and count each row of the runs once.
 
     Returns:

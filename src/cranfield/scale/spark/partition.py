@@ -148,7 +148,9 @@ def _split(batch: pa.RecordBatch, rows: RowSpool, judged: list[pa.RecordBatch]) 
     n_judged = marks.true_count
     if n_judged:
         part = batch if n_judged == batch.num_rows else batch.filter(marks)
-        judged.append(pa.RecordBatch.from_arrays([part["query_id"], part["doc_id"], part[VALUE]], names=ROW_SCHEMA.names))
+        judged.append(
+            pa.RecordBatch.from_arrays([part["query_id"], part["doc_id"], part[VALUE]], names=ROW_SCHEMA.names)
+        )
     if n_judged < batch.num_rows:
         part = batch.filter(pc.invert(marks)) if n_judged else batch
         names = ["query_id", "doc_id", "score", *(["system"] if "system" in batch.schema.names else [])]

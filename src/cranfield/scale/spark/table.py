@@ -67,13 +67,15 @@ def scored(rows: DataFrame, judged: DataFrame, scoring: Scoring, partitions: int
     """
     together = rows.unionByName(judged, allowMissingColumns=True)
     with quiet():
-        return together.repartition(partitions, "query_id").mapInArrow(partition_function(scoring), _result_type(scoring))
+        return together.repartition(partitions, "query_id").mapInArrow(
+            partition_function(scoring), _result_type(scoring)
+        )
 
 
 def partition_count(n_rows: int, spark: SparkSession) -> int:
     """Partitions for so many rows: about a million rows each, and two or more for each core."""
     try:
-        cores = spark.sparkContext.defaultParallelism
+        cores = int(spark.sparkContext.defaultParallelism)
     except (AttributeError, NotImplementedError, RuntimeError):  # a remote session does not tell
         cores = int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // PARTITIONS_A_CORE
     return max(-(-n_rows // ROWS_A_PARTITION), PARTITIONS_A_CORE * cores, 1)
