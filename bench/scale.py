@@ -27,8 +27,6 @@ from tools import BENCH, CHECKOUT, COMMAND, DATA, OURS, RECORDS, THEIRS, say
 
 MEASURES = ("nDCG@10", "AP", "RR")
 SAMPLED_EVERY_S = 0.1
-SPARK = CHECKOUT / ".venv" / "spark" / "bin" / "python"
-"""Where `make test-all` and `make bench-scale` put pyspark."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def contenders(*, with_spark: bool) -> Iterator[Contender]:
     yield Contender("duckdb", "DuckDB SQL, limit 8 GB", (*sql, "8GB"))
     yield Contender("duckdb-1", "DuckDB SQL, limit 1 GB", (*sql, "1GB"))
     if with_spark:
-        spark = (str(SPARK), str(BENCH / "scale_spark.py"), "{qrels}", "{run}", "{out}")
+        spark = (str(OURS), str(BENCH / "scale_spark.py"), "{qrels}", "{run}", "{out}")
         yield Contender("spark-local", "Cranfield on Spark, local[2,4]", (*spark, "local"), 20)
         yield Contender("spark-cluster", "Cranfield on Spark, two executors", (*spark, "cluster"), 20)
 

@@ -77,7 +77,11 @@ def make_inputs(seed: int, *, n_queries: int = 40, whole_numbers: bool = False, 
     order = random.permutation(len(rows))
     names = ("query_id", "doc_id", "score", "system")
     runs = pa.table({name: [rows[row][place] for row in order] for place, name in enumerate(names)})
-    judged = [(str(q), str(d), int(random.integers(0, 4))) for q in query_ids[5:] for d in random.choice(doc_ids[:500], 20, False)]
+    judged = [
+        (str(q), str(d), int(random.integers(0, 4)))
+        for q in query_ids[5:]
+        for d in random.choice(doc_ids[:500], 20, False)
+    ]
     judged += [("never answered", "d1", 1), ("without judgments", None, 0)]
     queries, docs, grades = zip(*judged, strict=True)
     table = JudgmentTable.from_rows(pa.array(queries), pa.array(docs), grades, name="made", digest="sha256:made")

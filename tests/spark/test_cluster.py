@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
-import sys
 import sysconfig
 import time
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.cluster import standalone_cluster
+from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 from cranfield.errors import UsageError
-from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
+from cranfield.scale.spark import evaluate_files, score_frame, spark_session
 from cranfield.scale.spark.session import send_package
-from tests.spark.made import MEASURES, Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,39 +36,6 @@ spark.hadoop.fs.s3a.secret.key {SECRET}
 """
 
 
-@contextmanager
-def daemon(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
-    """A master or a worker of a cluster; gives its log."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
-    settings = {
-        **{key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYSPARK_PYTHON"}},
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",
-    }
-    command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0"]
-    with log.open("wb") as stream:
-        process = subprocess.Popen([*command, *arguments], env=settings, stdout=stream, stderr=stream, cwd=folder)
-        try:
-            yield log
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def found_in(log: Path, pattern: str) -> str:
-    """What a daemon logged."""
-    until = time.monotonic() + 60
-    while (found := re.search(pattern, log.read_text())) is None:
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.05)
-    return found[0]
-
-
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python with numpy and pyarrow, and without Cranfield."""
@@ -84,7 +47,9 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if path.name.partition(".")[0] in {"numpy", "pyarrow"}:
             (target / path.name).symlink_to(path)
     python = folder / "bin" / "python"
-    found = subprocess.run([python, "-c", "import numpy, pyarrow, cranfield"], capture_output=True, text=True, cwd=folder)
+    found = subprocess.run(
+        [python, "-c", "import numpy, pyarrow, cranfield"], capture_output=True, text=True, cwd=folder
+    )
     assert "No module named 'cranfield'" in found.stderr
     return python
 
@@ -92,13 +57,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster of two workers."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with ExitStack() as running:
-        log = running.enter_context(daemon("master.Master", folder, "--port", "0"))
-        address = found_in(log, r"spark://127\.0\.0\.1:\d+")
-        for number in range(2):
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), address)
-            running.enter_context(daemon("worker.Worker", folder, *options))
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as address:
         yield address
 
 
@@ -127,8 +86,12 @@ def runs(made: Inputs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.write(tmp_path_factory.mktemp("runs") / "files")
 
 
-def test_the_package_travels_to_executors_that_lack_it(spark: SparkSession, made: Inputs, runs: Path, tmp_path: Path) -> None:
-    results = evaluate_files([runs], made.judgments, made.scoring, tmp_path / "out", master=spark.sparkContext.master)
+def test_the_package_travels_to_executors_that_lack_it(
+    spark: SparkSession, made: Inputs, runs: Path, tmp_path: Path
+) -> None:
+    results = evaluate_files(
+        [runs], made.judgments, lambda _: made.scoring, tmp_path / "out", master=spark.sparkContext.master
+    )
     assert results_in(tmp_path / "out") == made.expected()
     assert results.n_queries == made.judgments.n_queries
 
@@ -155,7 +118,10 @@ def test_secrets_are_not_among_the_arguments_of_a_process(spark: SparkSession) -
 def test_a_session_that_runs_is_not_another_cluster(spark: SparkSession, conf: Path) -> None:
     with pytest.raises(UsageError, match="a session of Spark is running"), spark_session("spark://127.0.0.1:1"):
         pass
-    with pytest.raises(UsageError, match="a session of Spark is running"), spark_session(spark.sparkContext.master, conf):
+    with (
+        pytest.raises(UsageError, match="a session of Spark is running"),
+        spark_session(spark.sparkContext.master, conf),
+    ):
         pass
 
 

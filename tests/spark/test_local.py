@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 import cranfield
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.scoring import Scoring
 from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
-from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +68,7 @@ def test_values_are_those_of_evaluate_in_memory(spark: SparkSession, tmp_path: P
     evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
     found = {(row["system"], row["query_id"]): row for row in results_in(tmp_path / "out") if row["query_id"]}
     for system in SYSTEMS:
-        run = made.runs.filter(pa.compute.equal(made.runs["system"], system)).drop_columns("system")
+        run = made.runs.filter(pc.equal(made.runs["system"], system)).drop_columns("system")
         inner = cranfield.evaluate({q: g for q, g in grades.items() if g}, run, measures=MEASURES, duplicates="first")
         for measure in map(cranfield.parse, MEASURES):
             for query_id in inner.query_ids:
@@ -78,17 +81,34 @@ def test_files_of_each_system_and_one_table_of_all_give_the_same(spark: SparkSes
     made = make_inputs(6)
     made.write(tmp_path / "all")
     for system in SYSTEMS:
-        rows = made.runs.filter(pa.compute.equal(made.runs["system"], system))
+        rows = made.runs.filter(pc.equal(made.runs["system"], system))
         one = pa.table({"qid": rows["query_id"], "docno": rows["doc_id"], "score": rows["score"].cast(pa.float32())})
-        pq.write_table(one, tmp_path / f"{system} [1] 100%.parquet")
+        pq.write_table(one, tmp_path / f"{system} {{1}} 100%.parquet")
+
+    def declare(systems: Sequence[str]) -> Scoring:
+        named = tuple(name.removesuffix(" {1} 100%") for name in systems)
+        assert named == SYSTEMS
+        return replace(made.scoring, systems=tuple(systems))
+
+    single = [tmp_path / f"{system} {{1}} 100%.parquet" for system in SYSTEMS]
+    evaluate_files(single, made.judgments, declare, tmp_path / "out 1")
     narrow = made.runs.set_column(2, "score", made.runs["score"].cast(pa.float32()).cast(pa.float64()))
     expected = Inputs(narrow, made.judgments, made.scoring).expected()
-    runs = {system: [tmp_path / f"{system} [1] 100%.parquet"] for system in SYSTEMS}
-    evaluate_files(runs, made.judgments, made.scoring, tmp_path / "out 1")
-    assert results_in(tmp_path / "out 1") == expected
-    evaluate_files([tmp_path / "all" / "part-*.parquet"], made.judgments, made.scoring, tmp_path / "out 2")
-    assert results_in(tmp_path / "out 2") == made.expected()
-    assert sorted(path.name.partition("-")[0] for path in (tmp_path / "out 2").iterdir() if path.is_file())[0] == "evaluation.json"
+    found = results_in(tmp_path / "out 1")
+    assert [row | {"system": row["system"].removesuffix(" {1} 100%")} for row in found] == expected
+    for number, run in enumerate((tmp_path / "all", tmp_path / "all" / "part-*.parquet"), start=2):
+        evaluate_files([run], made.judgments, declare, tmp_path / f"out {number}")
+        assert results_in(tmp_path / f"out {number}") == made.expected()
+
+
+def test_a_folder_of_results_has_nothing_that_hadoop_left(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(6, n_queries=7)
+    for _ in range(2):  # earlier results are replaced
+        evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
+        first, *parts = sorted(path.name for path in (tmp_path / "out").iterdir())
+        assert first == "evaluation.json"
+        assert all(name.startswith("part-") and name.endswith(".parquet") for name in parts)
+    assert results_in(tmp_path / "out") == made.expected()
 
 
 def test_judgments_may_be_a_table_of_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
@@ -97,9 +117,10 @@ def test_judgments_may_be_a_table_of_the_cluster(spark: SparkSession, tmp_path: 
     results = evaluate(frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
     assert results_in(tmp_path / "out") == made.expected()
     assert (results.about.n_queries, results.about.n_judgments) == (made.judgments.n_queries, len(made.judgments))
-    assert results.about.digest == evaluate(
-        frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS
-    ).about.digest
+    assert (
+        results.about.digest
+        == evaluate(frame_of(spark, made.runs), judged, MEASURES, out=tmp_path / "out", systems=SYSTEMS).about.digest
+    )
 
 
 def test_one_system_of_a_table_of_several(spark: SparkSession, tmp_path: Path) -> None:
@@ -115,7 +136,9 @@ def test_equal_inputs_give_equal_results_however_their_rows_are_dealt(spark: Spa
     tables = []
     for number in range(2):
         folder = tmp_path / str(number)
-        score_frame(frame.repartition(5 - number), made.judgments, made.scoring, partitions=4).write.parquet(f"file://{folder}")
+        score_frame(frame.repartition(5 - number), made.judgments, made.scoring, partitions=4).write.parquet(
+            f"file://{folder}"
+        )
         tables.append([pq.read_table(path).to_pylist() for path in sorted(folder.glob("*.parquet"))])
     assert tables[0] == tables[1]
 
@@ -160,7 +183,9 @@ def test_a_folder_of_other_files_is_not_touched(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("convention", ["cupertino"])
-def test_conventions_that_go_by_the_order_of_rows_are_refused(spark: SparkSession, convention: str, tmp_path: Path) -> None:
+def test_conventions_that_go_by_the_order_of_rows_are_refused(
+    spark: SparkSession, convention: str, tmp_path: Path
+) -> None:
     made = make_inputs(10, n_queries=7)
     with pytest.raises(UsageError, match="a distributed table has no order"):
         evaluate(frame_of(spark, made.runs), made.judgments, ["AP"], out=tmp_path, convention=convention)
@@ -184,6 +209,8 @@ def test_a_worker_of_python_that_is_killed_costs_time_alone(spark: SparkSession,
     frame = spark.read.parquet(f"file://{made.write(tmp_path / 'runs')}")
     hold = Hold(tmp_path, partition=1)
     with killed(hold):
-        hold.on(score_frame(frame, made.judgments, made.scoring, partitions=4)).write.parquet(f"file://{tmp_path / 'out'}")
+        hold.on(score_frame(frame, made.judgments, made.scoring, partitions=4)).write.parquet(
+            f"file://{tmp_path / 'out'}"
+        )
     assert results_in(tmp_path / "out") == made.expected()
     assert hold.tries().count(1) == 2

@@ -235,13 +235,19 @@ def _results(
     from cranfield.scale.source import ParquetRuns, find_runs
 
     given, rules = scoring.resolved()
+    if options.engine == "spark":
+        from cranfield.scale.spark import check_order, evaluate_files
+
+        check_order(rules)
+        return evaluate_files(
+            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options), folder),
+            master=options.master,
+            conf=options.spark_conf,
+            columns=options.columns,
+        )
     files = ParquetRuns(find_runs([str(run) for run in runs]), rules.file_order, options.columns)
     declared = _declared(files.systems(), measures, given, options)
     table = judgments()
-    if options.engine == "spark":
-        from cranfield.scale.spark import evaluate_files
-
-        return evaluate_files(files, table, declared, folder, master=options.master, conf=options.spark_conf)
     from cranfield.scale.local import LocalEvaluation
     from cranfield.scale.plan import DEFAULT_MEMORY, memory_bytes
     from cranfield.scale.progress import silent

@@ -155,7 +155,7 @@ class ResultsWriter:
         self._waiting: list[pa.RecordBatch] = []
         self._n_waiting = self._n_files = self._n_in_file = 0
         folder.mkdir(parents=True, exist_ok=True)
-        _clear(folder)
+        clear_results(folder)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows of whole queries; rows without a query are left out.
@@ -281,7 +281,7 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
         raise InputError(problem) from cause
 
 
-def _clear(folder: Path) -> None:
+def clear_results(folder: Path) -> None:
     """Remove earlier results, and refuse a folder that holds other Parquet files."""
     own = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name)]
     has_info = (folder / INFO_FILE).is_file()

@@ -6,6 +6,6 @@ rows of a query and its judgments are in one partition, and `partition` gives ea
 
 from cranfield.scale.spark.job import evaluate, evaluate_files
 from cranfield.scale.spark.session import spark_session
-from cranfield.scale.spark.table import score_frame
+from cranfield.scale.spark.table import check_order, score_frame
 
-__all__ = ["evaluate", "evaluate_files", "score_frame", "spark_session"]
+__all__ = ["check_order", "evaluate", "evaluate_files", "score_frame", "spark_session"]

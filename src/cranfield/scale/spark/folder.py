@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,35 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import UsageError
 from cranfield.scale.results import INFO_FILE, clear_results
+from cranfield.scale.spark.places import is_remote, local_path, uri_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
-def is_remote(place: str | Path) -> bool:
-    """Whether a place is a URI of another file system than this machine's."""
-    found = SCHEME.match(str(place))
-    return found is not None and found[0].lower() != "file:"
-
-
-def local_path(place: str | Path) -> Path:
-    """The path of a place on this machine."""
-    text = str(place)
-    return Path(re.sub(r"^(?i:file):(//)?", "", text)) if SCHEME.match(text) else Path(text)
-
-
-def uri_of(place: str | Path) -> str:
-    """How Spark names a place: without a scheme it would look in the file system of the cluster. Nothing is quoted in it."""
-    return str(place) if is_remote(place) else f"file://{local_path(place).resolve()}"
-
-
-def uri_to_read(place: str | Path) -> str:
-    """The same where a pattern of file names is understood: one that is the name of a file is that file."""
-    uri = uri_of(place)
-    is_file = not is_remote(place) and local_path(place).exists()
-    return re.sub(r"([\\\[\]{}*?])", r"\\\1", uri) if is_file else uri
 
 
 @dataclass(frozen=True)
@@ -94,7 +68,7 @@ class ResultFolder:
         """Remove the results."""
         if is_remote(self.place):
             files, root = self._hadoop()
-            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # type: ignore[union-attr]  # noqa: SLF001
+            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # noqa: SLF001
             return
         for path in local_path(self.place).glob("*part-*"):  # with the checksum files that Hadoop puts beside them
             path.unlink()
@@ -109,7 +83,7 @@ class ResultFolder:
 
     def _names(self) -> Sequence[str]:
         files, root = self._hadoop()
-        path = self.spark._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]  # noqa: SLF001
+        path = self.spark._jvm.org.apache.hadoop.fs.Path(root)  # noqa: SLF001
         return sorted(status.getPath().getName() for status in files.listStatus(path)) if files.exists(path) else []
 
     def _hadoop(self) -> tuple[Any, str]:
@@ -120,4 +94,4 @@ class ResultFolder:
         return jvm.org.apache.hadoop.fs.Path(root).getFileSystem(settings), root
 
     def _path(self, root: str, name: str) -> Any:
-        return self.spark._jvm.org.apache.hadoop.fs.Path(root, name)  # type: ignore[union-attr]  # noqa: SLF001
+        return self.spark._jvm.org.apache.hadoop.fs.Path(root, name)  # noqa: SLF001

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,10 +20,19 @@ from cranfield.ranking.scan import Duplicates, Missing
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.results import INFO_FILE, Results, ResultsInfo, finish_results, read_results
 from cranfield.scale.scoring import Scoring
-from cranfield.scale.spark.folder import ResultFolder, is_remote, local_path, uri_to_read
+from cranfield.scale.spark.folder import ResultFolder
 from cranfield.scale.spark.partition import VALUE
+from cranfield.scale.spark.places import is_remote, local_path, places_of_runs
 from cranfield.scale.spark.session import send_package, spark_session
-from cranfield.scale.spark.table import Columns, check_order, judgment_rows, partition_count, run_rows, scored
+from cranfield.scale.spark.table import (
+    Columns,
+    check_order,
+    judgment_rows,
+    partition_count,
+    run_rows,
+    scored,
+    system_column,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,17 +78,17 @@ def evaluate(  # noqa: PLR0913 - keyword options that change the numbers
         RunFormatError: columns that are missing, or the first rows that are wrong; `out` then holds no results.
         UsageError: the convention goes by the order of rows, or `out` holds other files.
     """
-    names = systems if systems is not None else _systems(frame, columns)
+    names = systems if systems is not None else systems_of({"run": frame}, columns)
     scoring = Scoring.of(names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth)
-    check_order(scoring)
+    check_order(scoring.convention)
     table = JudgmentTable.of_testset(judgments) if isinstance(judgments, TestSet) else judgments
     return _evaluated(run_rows(frame, scoring, columns), table, scoring, out, partitions)
 
 
-def evaluate_files(  # noqa: PLR0913 - what the command line passes
-    runs: Mapping[str, Sequence[str | Path]] | Sequence[str | Path],
+def evaluate_files(
+    runs: Sequence[str | Path],
     judgments: JudgmentTable,
-    scoring: Scoring,
+    declare: Callable[[Sequence[str]], Scoring],
     out: str | Path,
     *,
     master: str | None = None,
@@ -91,10 +99,9 @@ def evaluate_files(  # noqa: PLR0913 - what the command line passes
     """The same of Parquet files, in a session that ends with it.
 
     Args:
-        runs: system to its files, folders or globs: paths, or URIs that Spark can read; or those of one table with a column
-            `system`, whose names replace the systems of `scoring`.
+        runs: files, folders and patterns, each a run, or several systems in a column; paths, or URIs that Spark can read.
         judgments: of the test set.
-        scoring: what to compute.
+        declare: says what to compute of systems by their names: of the runs, or sorted, of the column.
         out: as in `evaluate`.
         master: as in `spark_session`.
         conf: as in `spark_session`.
@@ -106,41 +113,49 @@ def evaluate_files(  # noqa: PLR0913 - what the command line passes
         UsageError: Java is missing, the cluster does not answer, the convention goes by the order of rows.
         RunFormatError: as `evaluate`.
     """
-    check_order(scoring)
+    places = places_of_runs(runs)
     with spark_session(master, conf) as spark:
-        if isinstance(runs, Mapping):
-            rows = reduce(
-                lambda a, b: a.unionByName(b),
-                (run_rows(_read(spark, runs[name]), scoring, columns, system=name) for name in scoring.systems),
-            )
-        else:
-            frame = _read(spark, runs)
-            scoring = replace(scoring, systems=_systems(frame, columns))
-            rows = run_rows(frame, scoring, columns)
-        return _evaluated(rows, judgments, scoring, out, partitions)
+        frames = {name: _read(spark, of_run) for name, of_run in places.items()}
+        names = systems_of(frames, columns)
+        scoring = declare(names)
+        check_order(scoring.convention)
+        by_name = not any(system_column(frame, columns) for frame in frames.values())
+        rows = [
+            run_rows(frame, scoring, columns, system=name if by_name else None)
+            for name, frame in frames.items()
+            if not by_name or name in scoring.systems
+        ]
+        return _evaluated(reduce(lambda a, b: a.unionByName(b), rows), judgments, scoring, out, partitions)
 
 
-def _read(spark: SparkSession, paths: Sequence[str | Path]) -> DataFrame:
+def _read(spark: SparkSession, uris: Sequence[str]) -> DataFrame:
     try:
-        return spark.read.parquet(*map(uri_to_read, paths))
+        return spark.read.parquet(*uris)
     except Exception as error:
-        got = first_line(error)
-        raise RunFormatError(
-            Problem("Spark cannot read this run", path=str(paths[0]), expected="Parquet files", got=got)
-        ) from error
+        problem = Problem("Spark cannot read this run", uris[0], expected="Parquet files", got=first_line(error))
+        raise RunFormatError(problem) from error
 
 
-def _systems(frame: DataFrame, columns: Columns | None) -> tuple[str, ...]:
-    """The names in the column of systems, in order; `run` without one."""
-    column = (columns or {}).get("system", "system")
-    if column not in frame.columns:
-        return ("run",)
-    found = frame.select(frame[column].cast("string").alias("system")).distinct().limit(MOST_SYSTEMS + 1).collect()
-    names = sorted(row["system"] for row in found if row["system"] is not None)
-    if len(found) > MOST_SYSTEMS:
+def systems_of(frames: Mapping[str, DataFrame], columns: Columns | None) -> tuple[str, ...]:
+    """Names of the systems: of the runs, or sorted, of their column, which is read for that.
+
+    Raises:
+        RunFormatError: some runs have a column of systems, others none.
+        UsageError: the column has very many names.
+    """
+    found = {name: system_column(frame, columns) for name, frame in frames.items()}
+    if not any(found.values()):
+        return tuple(frames)
+    bare = [name for name, column in found.items() if column is None]
+    if bare:
+        raise RunFormatError("no column system, which other runs have", path=bare[0], expected="one in all runs")
+    parts = [frame.select(frame[found[name]].cast("string").alias("system")) for name, frame in frames.items()]
+    together = reduce(lambda a, b: a.unionByName(b), parts).distinct().limit(MOST_SYSTEMS + 1).collect()
+    names = sorted(row["system"] for row in together if row["system"] is not None)
+    if len(together) > MOST_SYSTEMS:
         got = f"{names[0]!r}, {names[1]!r}, …"
-        raise UsageError(f"more than {MOST_SYSTEMS} systems in column {column}", got=got, hint="name those to evaluate")
-    return tuple(names) or ("run",)
+        raise UsageError(f"more than {MOST_SYSTEMS} systems in a column", got=got, hint="name those to evaluate")
+    return tuple(names) or tuple(frames)
 
 
 def _evaluated(
@@ -195,7 +210,7 @@ def _sizes(judgments: JudgmentTable | DataFrame, judged: DataFrame) -> Sizes:
     return Sizes("judgments", f"xxhash64-sum:{row[2] or 0}", row[0], row[1])
 
 
-def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_rows: int) -> dict[str, int]:
+def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_rows: int) -> dict[str, Any]:
     """See that the files have each query and system once, and count each row of the runs once.
 
     Returns:

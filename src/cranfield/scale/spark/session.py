@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import cranfield
+from cranfield import errors
 from cranfield.errors import MissingExtraError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
 TRIES = 4
 """Tries of a task, the default of a cluster; without them a local master gives up at the first lost worker."""
 LOOPBACK = "127.0.0.1"
+PACKAGE = Path(errors.__file__).parent
 SENT = {".py", ".so", ".json", ".yaml"}
 """Kinds of files of the package that workers are sent."""
 SETTINGS = {
@@ -127,17 +128,17 @@ def send_package(spark: SparkSession) -> None:
     if context is None or is_local(context.master) or getattr(context, "_cranfield_sent", False):
         return
     archive = _package_archive(Path(context._temp_dir))  # noqa: SLF001 - served as long as the context lives, removed with it
-    context.addArchive(f"{archive}#{cranfield.__name__}")
+    context.addArchive(f"{archive}#{PACKAGE.name}")
     context._cranfield_sent = True  # noqa: SLF001 - an archive can be added but once
 
 
 def _package_archive(folder: Path) -> Path:
     """This package as an archive whose root is the folder of the package."""
-    path, home = folder / "cranfield.zip", Path(cranfield.__file__).parent
+    path = folder / "cranfield.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for file in sorted(home.rglob("*")):
+        for file in sorted(PACKAGE.rglob("*")):
             if file.suffix in SENT and "__pycache__" not in file.parts:
-                archive.write(file, file.relative_to(home))
+                archive.write(file, file.relative_to(PACKAGE))
     return path
 
 

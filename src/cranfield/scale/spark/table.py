@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import Problem, RunFormatError, TestSetError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
+from cranfield.model import Convention
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import COUNTED
 from cranfield.scale.scoring import Scoring
+from cranfield.scale.source import SYSTEM_COLUMNS
 from cranfield.scale.spark.partition import IS_JUDGMENT, VALUE, partition_function
 from cranfield.scale.spark.session import quiet
 
@@ -49,7 +51,7 @@ def score_frame(
         TestSetError: the same of judgments.
         UsageError: the convention goes by the order of rows, which a distributed table does not have.
     """
-    check_order(scoring)
+    check_order(scoring.convention)
     rows = run_rows(frame, scoring, columns)
     judged = judgment_rows(judgments, rows.sparkSession)
     if partitions is None:
@@ -73,19 +75,18 @@ def scored(rows: DataFrame, judged: DataFrame, scoring: Scoring, partitions: int
 def partition_count(n_rows: int, spark: SparkSession) -> int:
     """Partitions for so many rows: about a million rows each, and two or more for each core."""
     try:
-        cores = spark.sparkContext.defaultParallelism
+        cores = int(spark.sparkContext.defaultParallelism)
     except (AttributeError, NotImplementedError, RuntimeError):  # a remote session does not tell
         cores = int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // PARTITIONS_A_CORE
     return max(-(-n_rows // ROWS_A_PARTITION), PARTITIONS_A_CORE * cores, 1)
 
 
-def check_order(scoring: Scoring) -> None:
+def check_order(rules: Convention) -> None:
     """Refuse what goes by the order of rows.
 
     Raises:
         UsageError: the convention does.
     """
-    rules = scoring.convention
     if rules.file_order == "score" and rules.ties != "given":
         return
     by = {"given": "rows by their place in the file", "rank": "rows by a rank, and equal ranks by their place"}
@@ -104,8 +105,7 @@ def run_rows(
     """The rows of runs with the names and types that a partition is read by; all of one system where that is given."""
     from pyspark.sql import functions as F  # noqa: N812 - as all of its users call it
 
-    has_column = (columns or {}).get("system", "system") in frame.columns
-    has_systems = system is None and (has_column or len(scoring.systems) > 1)
+    has_systems = system is None and (system_column(frame, columns) is not None or len(scoring.systems) > 1)
     roles = ["query_id", "doc_id", "score", *(["system"] if has_systems else [])]
     taken = choose_columns(frame, roles, columns, RunFormatError)
     chosen = [
@@ -121,6 +121,12 @@ def run_rows(
     names = F.col(_quoted(taken["system"])).cast("string")
     wanted = frame.where(names.isin(list(scoring.systems)) | names.isNull())
     return wanted.select(*chosen, names.alias("system"))
+
+
+def system_column(frame: DataFrame, columns: Columns | None) -> str | None:
+    """The column that says which system a row is of; None where there is none."""
+    names = [columns["system"]] if columns and "system" in columns else SYSTEM_COLUMNS
+    return next((name for name in names if name in frame.columns), None)
 
 
 def judgment_rows(judgments: JudgmentTable | DataFrame, spark: SparkSession) -> DataFrame:
@@ -148,17 +154,14 @@ def choose_columns(
         InputError: of type `error`, with each column that is missing or of another type.
         UsageError: `columns` names a column that is not there.
     """
-    given, names = dict(columns or {}), frame.columns
+    given, names = {role: name for role, name in (columns or {}).items() if role in roles}, frame.columns
     wrong = [unknown_name("column", name, names) for name in given.values() if name not in names]
     if wrong:
         raise UsageError(wrong)
-    taken = {
-        role: given.get(role) or next((name for name in COLUMN_NAMES.get(role, (role,)) if name in names), "")
-        for role in roles
-    }
+    taken = {role: given.get(role) or next((name for name in _known(role) if name in names), "") for role in roles}
     types = dict(frame.dtypes)
     problems = [
-        Problem(f"no column {role}", expected=" or ".join(COLUMN_NAMES.get(role, (role,))), got=shorten(names))
+        Problem(f"no column {role}", expected=" or ".join(_known(role)), got=shorten(names))
         for role, name in taken.items()
         if not name
     ]
@@ -176,6 +179,10 @@ _KINDS = {"query_id": "ids", "doc_id": "ids", "system": "ids", "score": "numbers
 _EXPECTED = {"ids": "text or whole numbers", "numbers": "numbers"}
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _TEXT = ("string", "binary", "varchar", "char")
+
+
+def _known(role: str) -> tuple[str, ...]:
+    return SYSTEM_COLUMNS if role == "system" else COLUMN_NAMES[role]
 
 
 def _fits(kind: str, meant: str) -> bool:
