@@ -31,7 +31,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs bench clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs bench bench-scale clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -89,6 +89,12 @@ bench: setup  ## measure speed against the other tools (SIZES="S M L"; ARGS="--r
 	@scripts/system-packages.sh wrk=wrk
 	@bench/setup.sh
 	@$(BIN)/python bench/everything.py $(SIZES) $(ARGS)
+
+bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's SQL and Spark (half an hour; ARGS="20 --no-spark")
+	@scripts/system-packages.sh $(SPARK_PACKAGES)
+	@bench/setup.sh
+	@scripts/setup-spark.sh
+	@$(BIN)/python bench/scale.py $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources
 	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build docs/reference/generated

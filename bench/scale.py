@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from tables import markdown, seconds
 from tools import BENCH, CHECKOUT, COMMAND, DATA, OURS, RECORDS, THEIRS, say
@@ -103,7 +104,7 @@ def values(out: Path) -> dict[str, np.ndarray]:
     if out.is_dir():
         columns = ["query_id", *MEASURES]
         tables = [pq.read_table(path, columns=columns) for path in sorted(out.glob("*.parquet"))]
-        table = __import__("pyarrow").concat_tables(tables)
+        table = pa.concat_tables(tables)
         table = table.filter(table["query_id"].is_valid())
     else:
         table = pq.read_table(out.with_suffix(".parquet"))

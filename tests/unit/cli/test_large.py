@@ -120,7 +120,10 @@ def test_an_interrupted_call_goes_on(monkeypatch, tmp_path, made):
 @pytest.mark.parametrize(
     ("options", "texts"),
     [
-        (("--by-query", "--sort", "name"), ("--by-query has no meaning", "--sort has no meaning", "the folder of --out")),
+        (
+            ("--by-query", "--sort", "name"),
+            ("--by-query has no meaning", "--sort has no meaning", "the folder of --out"),
+        ),
         (("--failed", "skip", "--evidence", "same-list=off"), ("--failed has no meaning", "--evidence has no meaning")),
         (("--memory", "lots"), ("--memory is 'lots'", "800MB")),
         (("--memory", "5MB"), ("alone need more",)),
