@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import json
@@ -38,6 +39,7 @@ from cranfield.model.convention import CHOICES, differing
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.documents.catalogue import trec_names
+from cranfield.scale import plan
 from cranfield.server.options import KEY_VARIABLE
 from cranfield.server.v1.openapi import description
 from cranfield.service.metrics.families import FAMILIES as METRIC_FAMILIES
@@ -605,6 +607,7 @@ def rest_page() -> str:
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "calculator": calculator_page,
     "measures": measures_page,
     "conventions": conventions_page,
     "tests": tests_page,
@@ -628,6 +631,41 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "library": library_page,
     "security": security_page,
 }
+
+
+CALCULATOR = (
+    ("queries", "Queries", 100_000, "1"),
+    ("results", "Results of each query", 1000, "1"),
+    ("systems", "Systems", 1, "1"),
+    ("judged", "Judgments of each query", 20, "any"),
+    ("memory", "Memory of this machine, GB (--memory)", 1, "any"),
+    ("threads", "Threads of this machine (CRANFIELD_JOBS)", 2, "1"),
+    ("cores", "Cores of the cluster", 16, "1"),
+)
+"""Fields of the calculator: name, label, first value, step."""
+ESTIMATES = (
+    ("rows", "Rows"),
+    ("judgments", "Judgments"),
+    ("local", "Time on this machine"),
+    ("memory", "Memory on this machine"),
+    ("engine", "Time and memory on the cluster"),
+)
+
+
+def calculator_page() -> str:
+    """A form that estimates sizes, by the constants of the plan."""
+    constants = {name: value for name, value in vars(plan).items() if name.isupper() and isinstance(value, int | float)}
+    fields = "".join(
+        f'<label>{html.escape(label)} <input type="number" name="{name}" value="{value}" min="0" step="{step}"></label>\n'
+        for name, label, value, step in CALCULATOR
+    )
+    found = "".join(f"<dt>{label}</dt><dd><output name='{name}'></output></dd>\n" for name, label in ESTIMATES)
+    style = ".calculator label{display:flex;justify-content:space-between;gap:1em;max-width:34em;margin:.3em 0}"
+    style += ".calculator input{width:10em;text-align:right}.calculator dt{font-weight:bold}"
+    data = html.escape(json.dumps(constants))
+    form = f'<form class="calculator" data-constants="{data}">\n{fields}<dl>\n{found}</dl>\n</form>'
+    script = (Path(__file__).with_name("calculator.js")).read_text(encoding="utf-8")
+    return f"```{{raw}} html\n<style>{style}</style>\n{form}\n<script>\n{script}</script>\n```\n"
 
 
 def write_pages(folder: Path) -> None:

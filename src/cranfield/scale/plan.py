@@ -1,6 +1,7 @@
-"""How much memory an evaluation takes, and into how many parts the queries are divided to keep within a limit.
+"""How much memory and time an evaluation takes, and into how many parts the queries are divided to keep within a limit.
 
-The constants were measured; they are a little larger than what was seen, since a limit is a promise.
+The constants were measured with `make bench-scale` on two cores of a server of 2023. Those of memory are larger than what
+was seen, since a limit is a promise; those of time are for an estimate.
 """
 
 from __future__ import annotations
@@ -31,6 +32,19 @@ ROW_BYTES = 2
 """A row of a part, in the filter that finds repeated documents."""
 MOST_PARTS = 1000
 
+START_S = 1.0
+"""Start and end of the program."""
+JUDGMENTS_A_SECOND = 1_500_000
+"""Judgments read and indexed."""
+ROWS_A_SECOND = 9_000_000
+"""Rows that a thread reads in one pass."""
+ENGINE_START_S = 15.0
+"""Start of a session of Spark on a cluster that runs."""
+ENGINE_ROWS_A_SECOND = 300_000
+"""Rows that a core of Spark shuffles and scores."""
+ENGINE_CORE_BYTES = 1_500_000_000
+"""Memory of a core of Spark: its share of the executor, and its Python worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -49,6 +63,15 @@ class Size:
         found = min(self.n_judgments * self.n_systems, self.n_rows) * FOUND_BYTES
         groups = self.n_queries * self.n_systems * GROUP_BYTES
         return held + math.ceil((self.n_judgments * INDEX_BYTES + found + groups + self.n_rows * ROW_BYTES) / n_parts)
+
+    def seconds(self, n_parts: int) -> float:
+        """How long it takes on this machine, about, where the files are read as fast as they are unpacked."""
+        reading = 2 * n_parts * self.n_rows / (ROWS_A_SECOND * self.n_threads)
+        return START_S + self.n_judgments / JUDGMENTS_A_SECOND + reading
+
+    def engine_seconds(self, n_cores: int) -> float:
+        """How long it takes on so many cores of Spark, about."""
+        return ENGINE_START_S + (self.n_rows + self.n_judgments) / (ENGINE_ROWS_A_SECOND * n_cores)
 
     def n_parts(self, memory: int) -> int:
         """The fewest parts that keep within the memory.
