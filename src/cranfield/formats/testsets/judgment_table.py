@@ -57,12 +57,11 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
     return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
 
 
-class _SheetSource:
+class SheetSource:
     """Rows of a TSV or CSV file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.sheet: Sheet = read_sheet(path)
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
         self.problems = self.sheet.problems
         self._place = roles_of(self.sheet.column)
         self._strata = self.sheet.strata()
@@ -227,7 +226,7 @@ def _plain(value: Any) -> str | None:
     return json.dumps(value) if isinstance(value, bool | int | float) else None
 
 
-Source = _SheetSource | _JsonSource
+Source = SheetSource | _JsonSource
 """Where rows come from."""
 
 
@@ -241,10 +240,10 @@ def read_judgment_table(path: Path | str) -> TestSet:
         TestSetError: with every bad value, each at its line, and both lines of what contradicts.
     """
     path = Path(path)
-    source: Source = _JsonSource(path) if _is_json(path) else _SheetSource(path)
+    source: Source = _JsonSource(path) if _is_json(path) else SheetSource(read_sheet(path))
     builder = TestSetBuilder(path, source.mark, source.problems)
     texts: dict[str, dict[str, str]] = {}
-    builder.judge_rows(_judgments(source, builder, texts))
+    builder.judge_rows(judgment_rows(source, builder, texts))
     for query_id, values in texts.items():
         strata = {name: value for name, value in values.items() if name}
         builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
@@ -259,13 +258,12 @@ def _is_json(path: Path) -> bool:
         return stream.read(1 << 16).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
 
 
-def _judgments(
+def judgment_rows(
     source: Source, builder: TestSetBuilder, texts: dict[str, dict[str, str]]
 ) -> Iterator[tuple[str, str, float, int]]:
-    """The judgments of a source; ratings go to the builder, texts and strata of the queries to `texts`."""
+    """The judgments of a source; ratings and faults go to the builder, texts and strata of the queries to `texts`."""
     numbers: dict[Any, float] = {}
     """Grades by how they are written: a file holds few different ones."""
-    last, known = "", dict[str, str]()
     for line, query_id, doc_id, written, rater, text, strata, more in source.rows():
         if not query_id or not doc_id:
             role = "doc_id" if query_id else "query_id"
@@ -276,13 +274,11 @@ def _judgments(
             grade = _number(source, line, written)
             if grade is not None:
                 numbers[written] = grade
-        if query_id != last:
-            last = query_id
-            known = texts.setdefault(query_id, {})
-            builder.queries[query_id] = Query(query_id)
         if text or strata:
-            _describe(source, known, (line, query_id, text, strata))
+            _describe(source, texts.setdefault(query_id, {}), (line, query_id, text, strata))
         if rater:
+            if query_id not in builder.queries:
+                builder.queries[query_id] = Query(query_id)
             builder.rate(query_id, doc_id, rater, grade, line, _rating_more(source, line, more) if more else None)
         elif grade is not None:
             yield query_id, doc_id, grade, line
