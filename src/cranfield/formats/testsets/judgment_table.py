@@ -63,22 +63,23 @@ class SheetSource:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
         self.problems = self.sheet.problems
-        self._place = roles_of(self.sheet.column)
+        self.place = roles_of(self.sheet.column)
+        """Role to the place of its column."""
         self._strata = self.sheet.strata()
         self.strata = list(self._strata.values())
-        self.has_rater = "rater" in self._place
+        self.has_rater = "rater" in self.place
         for role in REQUIRED:
-            if role not in self._place:
+            if role not in self.place:
                 self.sheet.missing_column(role, JUDGMENT_COLUMNS[role])
 
     def rows(self) -> Iterator[Row]:
         """The rows; none where a column is missing."""
-        if any(role not in self._place for role in REQUIRED):
+        if any(role not in self.place for role in REQUIRED):
             return
-        query, document, grade = (self._place[role] for role in REQUIRED)
-        rater, text = self._place.get("rater"), self._place.get("text")
+        query, document, grade = (self.place[role] for role in REQUIRED)
+        rater, text = self.place.get("rater"), self.place.get("text")
         strata = list(self._strata)
-        more = [self._place.get(role) for role in OF_RATINGS] if self._place.keys() & OF_RATINGS else []
+        more = [self.place.get(role) for role in OF_RATINGS] if self.place.keys() & OF_RATINGS else []
         for line, cells in self.sheet.rows():
             yield (
                 line,
@@ -93,14 +94,14 @@ class SheetSource:
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
         """Note what is wrong with one cell."""
-        place = self._place.get(role)
+        place = self.place.get(role)
         if place is None:
             place = next((place for place, name in self._strata.items() if STRATUM + name == role), None)
         self.sheet.fault(line, place, message, expected=expected, got=got)
 
     def mark(self, line: int) -> tuple[int, int | None]:
         """Line and column of the grade."""
-        return self.sheet.mark((line, self._place.get("grade")))
+        return self.sheet.mark((line, self.place.get("grade")))
 
     def number(self, value: Any) -> float | None:
         """A grade as its cell has it."""
@@ -108,9 +109,9 @@ class SheetSource:
 
     def notes(self) -> Iterator[Note]:
         """Columns that mean nothing here."""
-        if self._place.get("query_id") == self.sheet.column("query"):
+        if self.place.get("query_id") == self.sheet.column("query"):
             yield from info(QUERY_IS_ID)
-        others = self.sheet.others({*self._place.values(), *self._strata}).values()
+        others = self.sheet.others({*self.place.values(), *self._strata}).values()
         yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 
