@@ -35,7 +35,7 @@ from cranfield.scale.judgment_text import (
     read_sheet_blocks,
 )
 from cranfield.scale.judgments import JudgmentTable
-from cranfield.scale.query_texts import QueryTexts, read_query_texts
+from cranfield.scale.query_texts import NotUnicodeError, QueryTexts, read_beir_texts
 from cranfield.scale.source import find_runs, is_large_run
 
 
@@ -151,8 +151,8 @@ def _header(path: Path) -> Sheet | None:
         return None
 
 
-def read_rows(source: JudgmentSource, progress: Progress | None = None) -> tuple[CollectedRows, int]:
-    """The judgments of a source, each once, and how many were repeated with the same grade.
+def read_rows(source: JudgmentSource, progress: Progress | None = None) -> CollectedRows:
+    """The judgments of a source, each once.
 
     Raises:
         TestSetError: with everything that is wrong with them, as the usual reader of the format says it.
@@ -160,7 +160,7 @@ def read_rows(source: JudgmentSource, progress: Progress | None = None) -> tuple
     rows = RowCollector(progress)
     faults = source.reader.read(rows) or TextFaults()
     collected = rows.rows()
-    n_repeated, pairs = collected.drop_repeated()
+    _, pairs = collected.drop_repeated()
     is_empty = not len(collected.query_ids) and faults.not_utf8 is None
     if faults.any or pairs or is_empty:
         source.reader.report(pairs)
@@ -168,7 +168,7 @@ def read_rows(source: JudgmentSource, progress: Progress | None = None) -> tuple
     if faults.not_utf8 is not None:
         message = f"test set {source.name!r} has an id that is not UTF-8, and Arrow has none"
         raise TestSetError(Problem(message, got=repr(faults.not_utf8)))
-    return collected, n_repeated
+    return collected
 
 
 def read_judgments(
@@ -183,7 +183,7 @@ def read_judgments(
         path: TREC qrels, a table in CSV or TSV, a BEIR folder, a Parquet file, or a folder or pattern of Parquet files,
             whose rows are one table; gzip and Zstandard are recognised in text. Any other test set is read whole.
         format: name of the format, where the content does not tell.
-        progress: called with the number of judgments read so far.
+        progress: called with the number of judgments, and of texts, read so far.
 
     Returns:
         The table that `JudgmentTable.of_testset` makes of the test set, with the same digest.
@@ -195,36 +195,37 @@ def read_judgments(
     source = find_source(path, format)
     if source is None:
         return JudgmentTable.of_testset(read_testset(path, format))
-    table, _, texts = read_set(source, progress)
+    try:
+        table, texts = read_set(source, progress)
+    except NotUnicodeError:
+        return JudgmentTable.of_testset(read_testset(path, format))
     if texts is None:
         return replace(table, digest=digest_of(table))
     own = texts.of(table.query_ids)
     return replace(table, digest=digest_of(table, own.texts, own.strata))
 
 
-def read_set(
-    source: JudgmentSource, progress: Progress | None = None
-) -> tuple[JudgmentTable, int, QueryTexts | None]:
-    """Judgments without a digest, how many were repeated, and the texts of a source.
+def read_set(source: JudgmentSource, progress: Progress | None = None) -> tuple[JudgmentTable, QueryTexts | None]:
+    """Judgments, without a digest, and texts of a source.
 
     Raises:
         TestSetError: with everything that is wrong with either.
+        NotUnicodeError: a text cannot be in a column.
     """
     found: list[Problem] = []
     table: JudgmentTable | None = None
     texts: QueryTexts | None = None
-    n_repeated = 0
     try:
-        collected, n_repeated = read_rows(source, progress)
+        collected = read_rows(source, progress)
         table = collected.table(source.name)
         del collected
     except TestSetError as error:
         found += error.problems
     if source.queries is not None:
         try:
-            texts = read_query_texts(source.queries)
+            texts = read_beir_texts(source.queries, progress)
         except TestSetError as error:
             found += error.problems
     if found or table is None:
         raise TestSetError(found)
-    return table, n_repeated, texts
+    return table, texts

@@ -28,8 +28,8 @@ FAR = 8
 """So many times PIECE may lie between two of them, else all texts are in memory twice."""
 Pair = tuple[str, str]
 """Query and document."""
-Progress = Callable[[int], None]
-"""Called with the number of rows so far."""
+Progress = Callable[[str, int], None]
+"""Called with what is read, `judgments` or `queries`, and how many so far."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class RowCollector:
         self._grade.append(short if np.array_equal(short, block.grade) else block.grade)
         self.n_rows += len(block.grade)
         if self._progress is not None:
-            self._progress(self.n_rows)
+            self._progress("judgments", self.n_rows)
 
     def rows(self) -> CollectedRows:
         """All rows; the collector is empty then."""

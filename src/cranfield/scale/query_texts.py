@@ -1,4 +1,4 @@
-"""Texts of queries by the million, from the `queries.jsonl` of a BEIR folder: as columns, read a line at a time."""
+"""Texts of queries by the million, as columns, read a line at a time: `queries.jsonl` of a BEIR folder, lines of two columns, lines of JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.files import MAX_PROBLEMS, shown
+from cranfield.formats.io.files import MAX_PROBLEMS, decode, opened, read_bytes, shown
+from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import describe_query, query_objects
-from cranfield.formats.testsets.builder import UnknownFields
-from cranfield.scale.judgment_rows import POOL
+from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
+from cranfield.formats.testsets.topics import take_jsonl, take_tsv
+from cranfield.model import Query
+from cranfield.scale.judgment_rows import POOL, Progress
 
 LINES_AT_ONCE = 1 << 16
 PLAIN_KEYS = frozenset({"_id", "text", "metadata"})
@@ -68,76 +71,132 @@ class QueryTexts:
         return {own: {**unknown.strata(key), **named.get(own, {})} for own, key in keys.items()}
 
 
-def read_query_texts(path: Path) -> QueryTexts:
+class NotUnicodeError(Exception):
+    """A text that cannot be in a column of Arrow: its set is read whole."""
+
+
+@dataclass
+class _Columns:
+    """Queries as they are read."""
+
+    progress: Progress | None
+    n_done: int = 0
+    ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    parts: list[tuple[pa.LargeStringArray, pa.LargeStringArray, NDArray[np.int64]]] = field(default_factory=list)
+
+    def add(self, query_id: str, text: str, line: int) -> None:
+        """Add a query."""
+        self.ids.append(query_id)
+        self.texts.append(text)
+        self.lines.append(line)
+        self.n_done += 1
+        if len(self.ids) == LINES_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        try:
+            columns = [pa.array(values, pa.large_string()) for values in (self.ids, self.texts)]
+        except UnicodeEncodeError:
+            raise NotUnicodeError from None
+        self.parts.append((columns[0], columns[1], np.array(self.lines, dtype=np.int64)))
+        for values in (self.ids, self.texts, self.lines):
+            values.clear()
+        if self.progress is not None:
+            self.progress("queries", self.n_done)
+
+    def all(self) -> tuple[pa.LargeStringArray, pa.LargeStringArray, NDArray[np.int64]]:
+        """Ids, texts and lines."""
+        self._flush()
+        ids, texts = (pa.concat_arrays([part[column] for part in self.parts], memory_pool=POOL) for column in (0, 1))
+        lines = np.concatenate([part[2] for part in self.parts])
+        self.parts.clear()
+        return ids, texts, lines
+
+
+def _again(ids: pa.LargeStringArray, lines: NDArray[np.int64]) -> dict[int, tuple[str, int]]:
+    """Line of each id that stood before, to the id and the line where it stood first."""
+    codes = np.asarray(pc.dictionary_encode(ids, memory_pool=POOL).indices)
+    _, first, own = np.unique(codes, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[own] != np.arange(len(codes))).tolist()
+    return {int(lines[row]): (ids[row].as_py(), int(lines[first[own[row]]])) for row in again}
+
+
+def read_beir_texts(path: Path, progress: Progress | None = None) -> QueryTexts:
     """Read the queries of a BEIR folder.
 
     Raises:
         TestSetError: with every bad line, and every id that stands twice.
+        NotUnicodeError: a text cannot be in a column.
     """
-    problems, without_text = ProblemList(TestSetError), dict[int, Any]()
-    ids: list[str] = []
-    texts: list[str] = []
-    parts: list[tuple[pa.LargeStringArray, pa.LargeStringArray, NDArray[np.int64]]] = []
-    lines: list[int] = []
+    problems, without_text = ProblemList(TestSetError), dict[int, tuple[str, Any]]()
+    columns = _Columns(progress)
     records: dict[int, dict[str, Any]] = {}
-    n_done = 0
-
-    def flush() -> None:
-        columns = (_array(ids, path), _array(texts, path), np.array(lines, dtype=np.int64))
-        parts.append(columns)
-        for column in (ids, texts, lines):
-            column.clear()
-
     for line, record in query_objects(path, problems):
-        text = record.get("text")
+        query_id, text = record["_id"], record.get("text")
         if not isinstance(text, str):
-            without_text[line] = text
+            without_text[line] = query_id, text
             text = ""
         elif record.get("metadata") or not PLAIN_KEYS.issuperset(record):
-            records[n_done] = {key: value for key, value in record.items() if key not in {"_id", "text"}}
-        ids.append(record["_id"])
-        texts.append(text)
-        lines.append(line)
-        n_done += 1
-        if len(ids) == LINES_AT_ONCE:
-            flush()
-    flush()
-    joined = [pa.concat_arrays([part[column] for part in parts], memory_pool=POOL) for column in (0, 1)]
-    _report(path, joined[0], np.concatenate([part[2] for part in parts]), without_text, problems)
-    return QueryTexts(joined[0], joined[1], records)
+            records[columns.n_done] = {key: value for key, value in record.items() if key not in {"_id", "text"}}
+        columns.add(query_id, text, line)
+        if len(problems.problems) + len(without_text) >= MAX_PROBLEMS:
+            break
+    ids, texts, lines = columns.all()
+    again = _again(ids, lines)
+    for line, (query_id, first) in again.items():
+        expected = f"it once: on line {first}"
+        problems.add(f"query {query_id!r} is there twice", path=shown(path), line=line, expected=expected)
+    for line, (query_id, written) in without_text.items():
+        if line not in again:
+            got = shorten(written)
+            problems.add(f"query {query_id!r} has no text", path=shown(path), line=line, expected='a key "text"', got=got)
+    _raise_first(problems)
+    return QueryTexts(ids, texts, records)
 
 
-def _array(texts: list[str], path: Path) -> pa.LargeStringArray:
-    try:
-        return pa.array(texts, pa.large_string())
-    except UnicodeEncodeError as cause:
-        got = shorten(cause.object)
-        raise TestSetError("text that is no Unicode", path=shown(path), expected="Unicode", got=got) from None
-
-
-def _report(
-    path: Path,
-    ids: pa.LargeStringArray,
-    lines: NDArray[np.int64],
-    without_text: Mapping[int, Any],
-    problems: ProblemList,
-) -> None:
-    """Raise what is wrong with the queries."""
-    codes = np.asarray(pc.dictionary_encode(ids, memory_pool=POOL).indices)
-    _, first, own = np.unique(codes, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[own] != np.arange(len(codes)))
-    repeated = set(lines[again].tolist())
-    for row in again[:MAX_PROBLEMS].tolist():
-        problems.add(
-            f"query {ids[row].as_py()!r} is there twice",
-            path=shown(path),
-            line=int(lines[row]),
-            expected=f"it once: on line {lines[first[own[row]]]}",
-        )
-    for line, text in without_text.items():
-        if line not in repeated and len(problems.problems) < MAX_PROBLEMS:
-            query_id = ids[int(np.searchsorted(lines, line))].as_py()
-            problems.add(
-                f"query {query_id!r} has no text", path=shown(path), line=line, expected='a key "text"', got=shorten(text)
-            )
+def _raise_first(problems: ProblemList) -> None:
+    """Raise as many problems as a reader finds before it stops."""
+    problems.problems.sort(key=lambda problem: problem.line or 0)
+    del problems.problems[MAX_PROBLEMS:]
     problems.raise_if_any()
+
+
+class _ColumnBuilder(TestSetBuilder):
+    """Takes queries without keeping them."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        super().__init__(path)
+        self.columns = _Columns(progress)
+
+    def new_query(self, query: Query, at: int) -> bool:
+        """Add a query; whether its id was used before is found out later."""
+        self.columns.add(query.id, query.text, at)
+        return True
+
+
+_TAKE = {"queries-tsv": take_tsv, "queries-jsonl": take_jsonl}
+
+
+def read_text_file(path: Path, progress: Progress | None = None) -> QueryTexts | None:
+    """Read queries from lines of two columns or of JSON; None where they are topics, which are read whole.
+
+    Raises:
+        TestSetError: with everything that is wrong with them, as `read_queries` says it.
+        NotUnicodeError: a text cannot be in a column.
+    """
+    take = _TAKE.get(detect_format(path, "queries", None, TestSetError).name)
+    if take is None:
+        return None
+    builder = _ColumnBuilder(path, progress)
+    with opened(path, TestSetError) as stream:
+        try:
+            take((line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(stream)), builder)
+        except UnicodeDecodeError:
+            decode(read_bytes(path, TestSetError), path, TestSetError)
+    ids, texts, lines = builder.columns.all()
+    for line, (query_id, first) in _again(ids, lines).items():
+        builder.problem(f"query id {shorten(query_id)} is used twice; it also stands {builder.where(first, line)}", line)
+    _raise_first(builder.problems)
+    return QueryTexts(ids, texts) if len(ids) else None
