@@ -16,7 +16,7 @@ from typing import Protocol
 from cranfield.errors import Problem, RunFormatError, TestSetError
 from cranfield.formats.io.delimited import Sheet, read_sheet, sheet_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, meta_path, opened, shown, stem, unpacked_name
-from cranfield.formats.sniff import detect_format, read_testset
+from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import HEADER, beir_files, is_trec
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.judgment_table import JSON_LINES, REQUIRED, SheetSource, judgment_rows
@@ -176,29 +176,30 @@ def read_judgments(
     *,
     format: str | None = None,  # noqa: A002 - as `read_testset`
     progress: Progress | None = None,
-) -> JudgmentTable:
+) -> JudgmentTable | None:
     """Read the judgments of a test set of graded document ids, by the million in bounded memory.
 
     Args:
         path: TREC qrels, a table in CSV or TSV, a BEIR folder, a Parquet file, or a folder or pattern of Parquet files,
-            whose rows are one table; gzip and Zstandard are recognised in text. Any other test set is read whole.
+            whose rows are one table; gzip and Zstandard are recognised in text.
         format: name of the format, where the content does not tell.
         progress: called with the number of judgments, and of texts, read so far.
 
     Returns:
-        The table that `JudgmentTable.of_testset` makes of the test set, with the same digest.
+        The table that `JudgmentTable.of_testset` makes of the test set, with the same digest; None where the set has to be
+        read whole, because it is in another format, holds more than such judgments, or has metadata beside it.
 
     Raises:
-        TestSetError: with every problem of the file, each at its place; or its truth is more than graded documents.
+        TestSetError: with every problem of the file, each at its place.
     """
     path = Path(path)
     source = find_source(path, format)
     if source is None:
-        return JudgmentTable.of_testset(read_testset(path, format))
+        return None
     try:
         table, texts = read_set(source, progress)
     except NotUnicodeError:
-        return JudgmentTable.of_testset(read_testset(path, format))
+        return None
     if texts is None:
         return replace(table, digest=digest_of(table))
     own = texts.of(table.query_ids)

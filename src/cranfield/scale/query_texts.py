@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,11 @@ class _ColumnBuilder(TestSetBuilder):
         return True
 
 
+def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield line.removesuffix(b"\n").decode("utf-8" if number else "utf-8-sig")
+
+
 _TAKE = {"queries-tsv": take_tsv, "queries-jsonl": take_jsonl}
 
 
@@ -192,7 +197,7 @@ def read_text_file(path: Path, progress: Progress | None = None) -> QueryTexts |
     builder = _ColumnBuilder(path, progress)
     with opened(path, TestSetError) as stream:
         try:
-            take((line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(stream)), builder)
+            take(_decoded(stream), builder)
         except UnicodeDecodeError:
             decode(read_bytes(path, TestSetError), path, TestSetError)
     ids, texts, lines = builder.columns.all()
