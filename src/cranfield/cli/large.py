@@ -60,8 +60,12 @@ def evaluate_large_runs(
         )
 
     def judgments() -> JudgmentTable:
-        from cranfield.project.loading import load
+        from cranfield.project.loading import NO_OPTIONS, load
+        from cranfield.project.named_testset import named_testset
+        from cranfield.scale.judgment_files import read_judgments
 
+        if options == NO_OPTIONS and (table := read_judgments(named_testset(testset), format=testset_format)) is not None:
+            return table
         return JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
 
     progress = RowProgress(typer.get_text_stream("stderr"))
@@ -89,11 +93,22 @@ class RowProgress:
 
     def __call__(self, pace: Pace) -> None:
         """Show how far it is."""
+        if self._is_due():
+            self._show(line_of(pace))
+
+    def count(self, things: str, n: int) -> None:
+        """Show how many were read, where nobody knows of how many."""
+        if self._is_due():
+            self._show(f"reading: {n:,} {things}")
+
+    def _is_due(self) -> bool:
         now = time.monotonic()
         if not self._live and now < self._shown + PLAIN_INTERVAL_S:
-            return
+            return False
         self._shown = now
-        line = line_of(pace)
+        return True
+
+    def _show(self, line: str) -> None:
         end = "" if self._live else "\n"
         start = "\r" if self._live else ""
         self._stream.write(f"{start}{line.ljust(self._width)}{end}")

@@ -12,11 +12,12 @@ from cranfield.testsets.check_judgments import Complaint
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.edit import counts_of
 from cranfield.testsets.expected import names_of
-from cranfield.testsets.similar import MOST_COMPARED, near_duplicates
+from cranfield.testsets.similar import near_duplicates, too_many_met
 from cranfield.words import n_of
 
 FEWEST_FOR_A_TEST = 6
 """All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
+NO_TEXTS = "no query has a text: no system can be asked, and queries cannot be compared"
 SHORTEST_NAME = 3
 """Shorter identifiers are words that any question may hold."""
 _CODE_MARK = re.compile(r"[_\d]|[a-z][A-Z]")
@@ -33,7 +34,7 @@ def missing_texts(testset: TestSet) -> Iterator[Complaint]:
     """Queries without a text; one complaint where none has one."""
     blank = [query.id for query in testset.queries if not query.text.strip()]
     if blank and len(blank) == len(testset.queries):
-        yield "", "no query has a text: no system can be asked, and queries cannot be compared"
+        yield "", NO_TEXTS
     else:
         yield from ((query_id, "it has no text") for query_id in blank)
 
@@ -69,10 +70,7 @@ def near_repeats(testset: TestSet) -> Iterator[Complaint]:
     for earlier, query_id in pairs:
         yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id].text!r}, {texts[earlier].text!r}"
     if n_cut:
-        yield (
-            "",
-            f"texts that share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone: {n_cut}",
-        )
+        yield "", too_many_met(n_cut)
 
 
 def small_strata(testset: TestSet) -> Iterator[Complaint]:

@@ -97,3 +97,8 @@ def near_duplicates(texts: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, s
         else:
             pairs.append((earlier, key))
     return pairs, lookup.n_cut
+
+
+def too_many_met(n: int) -> str:
+    """What the second number of `near_duplicates` says, in a sentence's words."""
+    return f"texts that share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone: {n}"

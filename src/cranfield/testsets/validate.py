@@ -40,6 +40,22 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class SetIdentity:
+    """What reports say of a test set that they are about."""
+
+    name: str
+    version: str
+    digest: str
+    n_queries: int
+    review: str
+
+    @classmethod
+    def of(cls, testset: TestSet) -> SetIdentity:
+        """That of a test set."""
+        return cls(testset.name, testset.version, testset.digest, len(testset.queries), testset.meta.review)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check found."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,10 +10,12 @@ import typer
 
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, SeedOption, deliver
-from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set
+from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set, note
 
 if TYPE_CHECKING:
+    from cranfield.project.large_validation import LargeValidation
     from cranfield.project.loading import TestSetOptions
+    from cranfield.testsets.validate import Finding
 
 EXIT_ERRORS = 2
 EXIT_WARNINGS = 1
@@ -61,14 +64,44 @@ def validate_command(
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 
+    date = day_of(today)
+    if not runs and (large := _validated_in_parts(testset, testset_format, options)) is not None:
+        for sentence in large.notes:
+            note(f"note: {sentence}")
+        deliver(findings_document(large.identity, large.findings, with_runs=False), output)
+        _exit_on(large.findings, strict=strict)
+        return
     judged = load_set(testset, testset_format, ask=bool(runs), options=options)
     answers = {}
     if runs:
         from cranfield.project.versions import answers_of
 
         answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
-    findings = validate(judged, today=day_of(today), runs=answers)
+    findings = validate(judged, today=date, runs=answers)
     deliver(findings_document(judged, findings, with_runs=bool(answers)), output)
+    _exit_on(findings, strict=strict)
+
+
+def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> LargeValidation | None:
+    """The findings of a large set, with progress on stderr; None where it is read whole, which is noted if that costs memory."""
+    from cranfield.cli.large import RowProgress
+    from cranfield.project.large_validation import LARGE_BYTES, size_of, validate_large
+
+    progress = RowProgress(typer.get_text_stream("stderr"))
+    try:
+        large = validate_large(path, testset_format, options, progress.count)
+    finally:
+        progress.finish()
+    if large is None and size_of(path) >= LARGE_BYTES:
+        note(
+            "note: this test set is read whole, which takes many times its size in memory; TREC qrels, CSV, TSV, Parquet "
+            "and BEIR folders are checked in parts, with no option but --queries FILE (lines of id and text, or JSON lines)"
+        )
+    return large
+
+
+def _exit_on(findings: Sequence[Finding], *, strict: bool) -> None:
+    """End with the exit code of the findings."""
     levels = {finding.level for finding in findings}
     if "error" in levels:
         raise typer.Exit(EXIT_ERRORS)

@@ -56,6 +56,8 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 MOST_COLUMNS = 2000
 """Of a table."""
+PIECE_CHARS = 1 << 22
+"""Of a table, so many are cut into lines at once."""
 STRATUM = "stratum."
 """What the name of a column of a stratum begins with."""
 
@@ -127,7 +129,7 @@ class Sheet:
 
         A row with more cells is a problem and left out; cells that are missing at the end of a row are empty.
         """
-        reader = self._cut(io.StringIO(self.text[self.body :], newline=""))
+        reader = self._cut(self.body_lines())
         line, n = self.first, len(self.names)
         try:
             for cells in reader:
@@ -144,6 +146,14 @@ class Sheet:
                 line=line,
                 hint=hint if self.separator != "\t" else None,
             )
+
+    def body_lines(self) -> Iterator[str]:
+        """The lines below the header, with their ends."""
+        start = self.body
+        while start < len(self.text):
+            end = self.text.find("\n", start + PIECE_CHARS) + 1 or len(self.text)
+            yield from io.StringIO(self.text[start:end], newline="")  # one of the whole text takes four bytes a character
+            start = end
 
     def stripped_rows(self) -> Iterator[tuple[int, list[str]]]:
         """The same without the blanks around each cell; a row of empty cells is blank."""
@@ -269,7 +279,11 @@ def read_sheet(
     Raises:
         CranfieldError: of type `error`, when the file cannot be read, is no UTF-8, or has no header.
     """
-    text = preprocess(decode(read_bytes(path, error), path, error))
+    return sheet_of(preprocess(decode(read_bytes(path, error), path, error)), path, error, repeats=repeats)
+
+
+def sheet_of(text: str, path: Path, error: type[CranfieldError] = TestSetError, *, repeats: bool = False) -> Sheet:
+    """The same of a text that is in memory, or of its beginning; `path` is where it is from."""
     comments: list[str] = []
     start, line = 0, 1
     while start < len(text):

@@ -44,14 +44,9 @@ def read_beir(path: Path | str) -> TestSet:
         TestSetError: with every bad line, each with its number.
     """
     path = Path(path)
-    if path.is_dir():
-        qrels, splits = _split_of(path)
-        folder: Path | None = path
-    else:
-        qrels, splits = path, ()
-        folder = path.absolute().parent.parent if path.absolute().parent.name == QRELS else None
-        folder = folder if folder is not None and _file(folder, QUERIES) else None
-    texts = _Texts(_file(folder, QUERIES) if folder is not None else None)
+    files = beir_files(path)
+    qrels, splits, folder = files.qrels, files.splits, files.folder
+    texts = _Texts(files.queries)
     found: list[Problem] = []
     try:
         judged = _judgments(qrels)
@@ -69,16 +64,41 @@ def read_beir(path: Path | str) -> TestSet:
         notes += info(f"judgments are of {qrels.name}; naming {others} in {QRELS} takes another split")
     notes += texts.notes(judged.query_ids)
     notes += info(*_unknown_documents(judged, _file(folder, CORPUS) if folder is not None else None))
-    name = _name(path, folder, qrels)
     queries = tuple(texts.query(query_id) for query_id in judged.query_ids)
-    return replace(judged, name=name, queries=queries, notes=tuple(notes))
+    return replace(judged, name=files.name, queries=queries, notes=tuple(notes))
 
 
-def _name(path: Path, folder: Path | None, qrels: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class BeirFiles:
+    """Which files a folder, or the qrels of one of its splits, stand for."""
+
+    qrels: Path
+    splits: tuple[Path, ...]
+    """The qrels of other splits, where a folder was named."""
+    folder: Path | None
+    queries: Path | None
+    name: str
+
+
+def beir_files(path: Path) -> BeirFiles:
+    """The files of a folder, or of its split.
+
+    Raises:
+        TestSetError: no qrels stand for the folder.
+    """
+    if path.is_dir():
+        qrels, splits = _split_of(path)
+        folder: Path | None = path
+    else:
+        qrels, splits = path, ()
+        folder = path.absolute().parent.parent if path.absolute().parent.name == QRELS else None
+        folder = folder if folder is not None and _file(folder, QUERIES) else None
+    queries = _file(folder, QUERIES) if folder is not None else None
     if folder is None:
-        return stem(path)
+        return BeirFiles(qrels, splits, folder, queries, stem(path))
     name = folder.resolve().name
-    return name if path.is_dir() or stem(qrels) == SPLIT else f"{name}-{stem(qrels)}"
+    is_main = path.is_dir() or stem(qrels) == SPLIT
+    return BeirFiles(qrels, splits, folder, queries, name if is_main else f"{name}-{stem(qrels)}")
 
 
 def _file(folder: Path, name: str) -> Path | None:
@@ -107,9 +127,7 @@ def _split_of(folder: Path) -> tuple[Path, tuple[Path, ...]]:
 
 def _judgments(qrels: Path) -> TestSet:
     """Judgments of a split: with BEIR's header, or TREC qrels."""
-    with opened(qrels, TestSetError) as stream:
-        first = stream.readline(1000).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
-    if len(first.split()) == 4 and not first.startswith(HEADER[0]):
+    if is_trec(qrels):
         from cranfield.formats.testsets.trec import read_qrels
 
         return read_qrels(qrels)
@@ -118,6 +136,13 @@ def _judgments(qrels: Path) -> TestSet:
         sheet.fault(sheet.line, None, "no header of BEIR qrels", expected="\t".join(HEADER), got=", ".join(sheet.names))
         sheet.problems.raise_if_any()
     return read_judgment_table(qrels)
+
+
+def is_trec(qrels: Path) -> bool:
+    """Whether the judgments are TREC qrels, and no table with a header."""
+    with opened(qrels, TestSetError) as stream:
+        first = stream.readline(1000).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    return len(first.split()) == 4 and not first.startswith(HEADER[0])
 
 
 @dataclass
@@ -135,7 +160,7 @@ class _Texts:
         """Read it, for some queries."""
         problems = ProblemList(TestSetError)
         wanted_ids, lines = set(wanted), dict[str, int]()
-        for line, record in _objects(self.path, problems) if self.path is not None else ():
+        for line, record in query_objects(self.path, problems) if self.path is not None else ():
             query_id, text = record["_id"], record.get("text")
             where = {"path": shown(self.path) if self.path else None, "line": line}
             if lines.setdefault(query_id, line) != line:
@@ -146,21 +171,12 @@ class _Texts:
                 problems.add(f"query {query_id!r} has no text", **where, expected='a key "text"', got=shorten(text))
             elif query_id in wanted_ids:
                 self.texts[query_id] = text
-                self._describe(query_id, record)
+                strata = describe_query(query_id, record, self.unknown_fields)
+                if strata:
+                    self.strata[query_id] = strata
             else:
                 self.n_others += 1
         problems.raise_if_any()
-
-    def _describe(self, query_id: str, record: Mapping[str, Any]) -> None:
-        metadata = record.get("metadata")
-        more_fields = dict(metadata) if isinstance(metadata, dict) else {}
-        own = more_fields.pop("strata", None)
-        if isinstance(own, dict) and all(isinstance(value, str) for value in own.values()):
-            self.strata[query_id] = own
-        elif own:
-            more_fields["strata"] = own
-        more = {key: value for key, value in record.items() if key not in {"_id", "text", "metadata"}}
-        self.unknown_fields.take(query_id, {**more, **more_fields})
 
     def query(self, query_id: str) -> Query:
         """A query with its text and strata."""
@@ -183,7 +199,20 @@ class _Texts:
             yield f"left out: {n_of(self.n_others, 'queries')} of {self.path.name} that these qrels do not judge"
 
 
-def _objects(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str, Any]]]:
+def describe_query(query_id: str, record: Mapping[str, Any], unknown_fields: UnknownFields) -> dict[str, str]:
+    """The strata that a line names; what else it says goes to `unknown_fields`."""
+    metadata = record.get("metadata")
+    more_fields = dict(metadata) if isinstance(metadata, dict) else {}
+    own = more_fields.pop("strata", None)
+    more = {key: value for key, value in record.items() if key not in {"_id", "text", "metadata"}}
+    is_named = isinstance(own, dict) and all(isinstance(value, str) for value in own.values())
+    if own and not is_named:
+        more_fields["strata"] = own
+    unknown_fields.take(query_id, {**more, **more_fields})
+    return own if isinstance(own, dict) and is_named else {}
+
+
+def query_objects(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line and object of each line that is one and has an `_id`; the others are problems."""
     expected = '{"_id": …}'
     with opened(path, TestSetError) as stream:
@@ -209,7 +238,7 @@ def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:
         return
     problems = ProblemList(TestSetError)
     missing = {doc_id for grades in judged.grades.values() for doc_id in grades}
-    missing.difference_update(record["_id"] for _, record in _objects(corpus, problems))
+    missing.difference_update(record["_id"] for _, record in query_objects(corpus, problems))
     if problems.problems:
         yield f"{corpus.name}: {n_of(len(problems.problems), 'bad lines')}, the first {problems.problems[0].line}"
     if missing:

@@ -57,29 +57,29 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
     return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
 
 
-class _SheetSource:
+class SheetSource:
     """Rows of a TSV or CSV file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.sheet: Sheet = read_sheet(path)
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
         self.problems = self.sheet.problems
-        self._place = roles_of(self.sheet.column)
+        self.place = roles_of(self.sheet.column)
+        """Role to the place of its column."""
         self._strata = self.sheet.strata()
         self.strata = list(self._strata.values())
-        self.has_rater = "rater" in self._place
+        self.has_rater = "rater" in self.place
         for role in REQUIRED:
-            if role not in self._place:
+            if role not in self.place:
                 self.sheet.missing_column(role, JUDGMENT_COLUMNS[role])
 
     def rows(self) -> Iterator[Row]:
         """The rows; none where a column is missing."""
-        if any(role not in self._place for role in REQUIRED):
+        if any(role not in self.place for role in REQUIRED):
             return
-        query, document, grade = (self._place[role] for role in REQUIRED)
-        rater, text = self._place.get("rater"), self._place.get("text")
+        query, document, grade = (self.place[role] for role in REQUIRED)
+        rater, text = self.place.get("rater"), self.place.get("text")
         strata = list(self._strata)
-        more = [self._place.get(role) for role in OF_RATINGS] if self._place.keys() & OF_RATINGS else []
+        more = [self.place.get(role) for role in OF_RATINGS] if self.place.keys() & OF_RATINGS else []
         for line, cells in self.sheet.rows():
             yield (
                 line,
@@ -94,14 +94,14 @@ class _SheetSource:
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
         """Note what is wrong with one cell."""
-        place = self._place.get(role)
+        place = self.place.get(role)
         if place is None:
             place = next((place for place, name in self._strata.items() if STRATUM + name == role), None)
         self.sheet.fault(line, place, message, expected=expected, got=got)
 
     def mark(self, line: int) -> tuple[int, int | None]:
         """Line and column of the grade."""
-        return self.sheet.mark((line, self._place.get("grade")))
+        return self.sheet.mark((line, self.place.get("grade")))
 
     def number(self, value: Any) -> float | None:
         """A grade as its cell has it."""
@@ -109,9 +109,9 @@ class _SheetSource:
 
     def notes(self) -> Iterator[Note]:
         """Columns that mean nothing here."""
-        if self._place.get("query_id") == self.sheet.column("query"):
+        if self.place.get("query_id") == self.sheet.column("query"):
             yield from info(QUERY_IS_ID)
-        others = self.sheet.others({*self._place.values(), *self._strata}).values()
+        others = self.sheet.others({*self.place.values(), *self._strata}).values()
         yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 
@@ -227,7 +227,7 @@ def _plain(value: Any) -> str | None:
     return json.dumps(value) if isinstance(value, bool | int | float) else None
 
 
-Source = _SheetSource | _JsonSource
+Source = SheetSource | _JsonSource
 """Where rows come from."""
 
 
@@ -241,10 +241,10 @@ def read_judgment_table(path: Path | str) -> TestSet:
         TestSetError: with every bad value, each at its line, and both lines of what contradicts.
     """
     path = Path(path)
-    source: Source = _JsonSource(path) if _is_json(path) else _SheetSource(path)
+    source: Source = _JsonSource(path) if _is_json(path) else SheetSource(read_sheet(path))
     builder = TestSetBuilder(path, source.mark, source.problems)
     texts: dict[str, dict[str, str]] = {}
-    builder.judge_rows(_judgments(source, builder, texts))
+    builder.judge_rows(judgment_rows(source, builder, texts))
     for query_id, values in texts.items():
         strata = {name: value for name, value in values.items() if name}
         builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
@@ -259,13 +259,12 @@ def _is_json(path: Path) -> bool:
         return stream.read(1 << 16).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
 
 
-def _judgments(
+def judgment_rows(
     source: Source, builder: TestSetBuilder, texts: dict[str, dict[str, str]]
 ) -> Iterator[tuple[str, str, float, int]]:
-    """The judgments of a source; ratings go to the builder, texts and strata of the queries to `texts`."""
+    """The judgments of a source; ratings and faults go to the builder, texts and strata of the queries to `texts`."""
     numbers: dict[Any, float] = {}
     """Grades by how they are written: a file holds few different ones."""
-    last, known = "", dict[str, str]()
     for line, query_id, doc_id, written, rater, text, strata, more in source.rows():
         if not query_id or not doc_id:
             role = "doc_id" if query_id else "query_id"
@@ -276,13 +275,11 @@ def _judgments(
             grade = _number(source, line, written)
             if grade is not None:
                 numbers[written] = grade
-        if query_id != last:
-            last = query_id
-            known = texts.setdefault(query_id, {})
-            builder.queries[query_id] = Query(query_id)
         if text or strata:
-            _describe(source, known, (line, query_id, text, strata))
+            _describe(source, texts.setdefault(query_id, {}), (line, query_id, text, strata))
         if rater:
+            if query_id not in builder.queries:
+                builder.queries[query_id] = Query(query_id)
             builder.rate(query_id, doc_id, rater, grade, line, _rating_more(source, line, more) if more else None)
         elif grade is not None:
             yield query_id, doc_id, grade, line

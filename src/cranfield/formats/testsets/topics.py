@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,15 @@ def read_queries_tsv(path: Path | str) -> TestSet:
 
 
 def _take_tsv(text: str, builder: TestSetBuilder) -> None:
-    for number, line in _lines(text):
+    take_tsv(text.split("\n"), builder)
+
+
+def take_tsv(lines: Iterable[str], builder: TestSetBuilder) -> None:
+    """Take the queries of lines `id<TAB>text`. Lines end at line feeds alone; blank ones are skipped."""
+    for number, raw in enumerate(lines, start=1):
+        if not raw.strip():
+            continue
+        line = raw.removesuffix("\r")
         columns = line.split("\t")
         if len(columns) != 2:
             builder.problem(f"{len(columns)} columns", number, expected="2: id, a tab, text", got=shorten(line))
@@ -225,13 +233,6 @@ def _take_tsv(text: str, builder: TestSetBuilder) -> None:
             _add(builder, columns[0].strip(), columns[1].strip(), number)
         if builder.is_full:
             break
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line that is not blank. Lines end at line feeds alone."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield number, line.removesuffix("\r")
 
 
 def read_queries_jsonl(path: Path | str) -> TestSet:
@@ -247,9 +248,14 @@ def read_queries_jsonl(path: Path | str) -> TestSet:
 
 
 def _take_jsonl(text: str, builder: TestSetBuilder) -> None:
+    take_jsonl(text.split("\n"), builder)
+
+
+def take_jsonl(lines: Iterable[str], builder: TestSetBuilder) -> None:
+    """Take the queries of lines of JSON."""
     others: dict[str, int] = {}
     expected = '`{"_id": "1", "text": "…"}`'
-    for number, record in json_objects(text.split("\n"), builder.source, builder.problems, expected=expected):
+    for number, record in json_objects(lines, builder.source, builder.problems, expected=expected):
         _take_record(record, number, builder, others)
         if builder.is_full:
             break

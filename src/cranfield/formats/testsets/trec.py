@@ -74,7 +74,7 @@ def read_qrels(path: Path | str) -> TestSet:
         TestSetError: with every bad line found, and with both lines where a pair is judged twice, differently.
     """
     builder = TestSetBuilder(Path(path), hint=KEEP_EITHER)
-    builder.judge_rows(_judgments(Path(path), builder))
+    builder.judge_rows(judgment_rows(Path(path), builder))
     return builder.testset(expected=f"lines `{PLAIN.columns}`")
 
 
@@ -116,11 +116,11 @@ def read_qrels_as_preferences(path: Path | str) -> TestSet:
     return _read_groups(Path(path), GRADES_AS_PREFERENCES)
 
 
-def _judgments(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, str, float, int]]:
-    """Query, document, grade and line of every judgment of plain qrels."""
+def judgment_rows(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, str, float, int]]:
+    """Query, document, grade and line of every judgment of plain qrels; faults and notes go to the builder."""
     query_bytes, query_id = b"", ""
     iteration: bytes | None = None
-    for line, columns, grade in _lines(path, PLAIN, builder):
+    for line, columns, grade in _rows(path, PLAIN, builder):
         if columns[0] != query_bytes:
             query_bytes = columns[0]
             query_id = id_text(query_bytes)
@@ -133,7 +133,7 @@ def _judgments(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, str, 
 def _read_groups(path: Path, layout: Layout) -> TestSet:
     builder = TestSetBuilder(path, grouping=layout.grouping, hint=KEEP_EITHER)
     has_subgroup = layout is PREFERENCES
-    for line, columns, value in _lines(path, layout, builder):
+    for line, columns, value in _rows(path, layout, builder):
         query_id, group, *subgroup, document, _ = map(id_text, columns)
         if query_id not in builder.queries:
             builder.queries[query_id] = Query(query_id)
@@ -148,28 +148,41 @@ def _read_groups(path: Path, layout: Layout) -> TestSet:
     return builder.testset(expected=f"lines `{layout.columns}`")
 
 
-def _lines(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
-    """Number, columns and value of every line that has as many columns as it should, and a number in the last one."""
+def _rows(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
+    with opened(path, TestSetError) as stream:
+        yield from column_rows(bounded_lines(stream, path, TestSetError, MOST_LINE_BYTES), layout, builder)
+
+
+def column_rows(
+    lines: Iterable[bytes], layout: Layout, builder: TestSetBuilder, *, first: int = 1
+) -> Iterator[tuple[int, list[bytes], float]]:
+    """Number, columns and value of every line that has as many columns as it should, and a number in the last one.
+
+    Args:
+        lines: of the file, or of a part of it.
+        layout: of each line.
+        builder: what faults and notes go to.
+        first: number of the first of the lines.
+    """
     numbers: dict[bytes, float] = {}  # by their text: a file holds few different ones
     n_columns = layout.n_columns
-    with opened(path, TestSetError) as stream:
-        for number, line in enumerate(bounded_lines(stream, path, TestSetError, MOST_LINE_BYTES), start=1):
-            columns = line.split()
-            if not columns or line.startswith(b"#"):
+    for number, line in enumerate(lines, start=first):
+        columns = line.split()
+        if not columns or line.startswith(b"#"):
+            continue
+        value = numbers.get(columns[-1])
+        if value is None or len(columns) != n_columns:
+            if number == 1 and layout is PLAIN and is_header(columns):
+                names = shorten(" ".join(map(id_text, columns)))
+                builder.notes += info(f"line 1 is a header row and was skipped: {names}")
                 continue
-            value = numbers.get(columns[-1])
-            if value is None or len(columns) != n_columns:
-                if number == 1 and layout is PLAIN and is_header(columns):
-                    names = shorten(" ".join(map(id_text, columns)))
-                    builder.notes += info(f"line 1 is a header row and was skipped: {names}")
-                    continue
-                value = _checked(number, columns, layout, builder)
-                if builder.is_full:
-                    return
-                if value is None:
-                    continue
-                numbers[columns[-1]] = value
-            yield number, columns, value
+            value = _checked(number, columns, layout, builder)
+            if builder.is_full:
+                return
+            if value is None:
+                continue
+            numbers[columns[-1]] = value
+        yield number, columns, value
 
 
 def _checked(line: int, columns: Sequence[bytes], layout: Layout, builder: TestSetBuilder) -> float | None:

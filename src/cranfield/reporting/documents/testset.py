@@ -23,7 +23,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import Matrix, Spread, Statistics
-from cranfield.testsets.validate import Check, Finding, checks
+from cranfield.testsets.validate import Check, Finding, SetIdentity, checks
 from cranfield.words import n_of
 
 DIGEST_SHOWN = 19
@@ -34,6 +34,7 @@ FIELDS: Fields = {
     Check: "name level rule=sentence",
     Finding: "check level query=query_id message",
     Meta: "review scale made refresh_days commit previous history split",
+    SetIdentity: "name version digest n_queries review",
     Spread: "total min=least median=middle max=most",
 }
 SHOWN_OF_A_CHECK = 20
@@ -46,19 +47,19 @@ PLURALS = {
 
 
 def testset_document(
-    title: str, testset: TestSet, sections: Sequence[Section], tidy: Table, payload: Mapping[str, Any]
+    title: str, testset: TestSet | SetIdentity, sections: Sequence[Section], tidy: Table, payload: Mapping[str, Any]
 ) -> Document:
     """A Document about a test set: its name, version, digest and review stand first."""
-    about = testset.meta
-    name = f"{testset.name} {testset.version}".strip()
-    n = n_of(len(testset.queries), "queries")
-    facts = [f"{name}: {n}, {testset.digest[:DIGEST_SHOWN]}", *([f"review: {about.review}"] if about.review else [])]
+    about = SetIdentity.of(testset) if isinstance(testset, TestSet) else testset
+    name = f"{about.name} {about.version}".strip()
+    n = n_of(about.n_queries, "queries")
+    facts = [f"{name}: {n}, {about.digest[:DIGEST_SHOWN]}", *([f"review: {about.review}"] if about.review else [])]
     return Document(
         title=title,
         subtitle=tuple(facts),
         sections=tuple(sections),
         tidy=lambda: tidy,
-        payload=lambda: {"schema_version": 1, "testset": record_of(testset, {TestSet: IDENTITY}), **payload},
+        payload=lambda: {"schema_version": 1, "testset": plain(about, FIELDS), **payload},
     )
 
 
@@ -183,7 +184,7 @@ def _query_record(testset: TestSet, query: Query) -> dict[str, Any]:
     }
 
 
-def findings_document(testset: TestSet, findings: Sequence[Finding], *, with_runs: bool) -> Document:
+def findings_document(testset: TestSet | SetIdentity, findings: Sequence[Finding], *, with_runs: bool) -> Document:
     """Findings of the checks, errors first, and the checks that were run."""
     known = checks()
     by_check: dict[str, list[Finding]] = {}
