@@ -606,33 +606,6 @@ def rest_page() -> str:
     return "\n\n".join(["# REST API", intro, table(("request", "query", "what it does"), rows)])
 
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "calculator": calculator_page,
-    "measures": measures_page,
-    "conventions": conventions_page,
-    "tests": tests_page,
-    "evidence": evidence_page,
-    "errors": errors_page,
-    "testset": testset_page,
-    "golden": golden_page,
-    "golden_run": golden_run_page,
-    "benefit_result": benefit_result_page,
-    "config": config_page,
-    "workbench": workbench_page,
-    "presets": presets_page,
-    "gate": rules_page,
-    "metrics": metrics_page,
-    "rest": rest_page,
-    "pytest": pytest_page,
-    "formats": formats_page,
-    "classes": classes_page,
-    "raters": raters_page,
-    "cli": cli_page,
-    "library": library_page,
-    "security": security_page,
-}
-
-
 CALCULATOR = (
     ("queries", "Queries", 100_000, "1"),
     ("results", "Results of each query", 1000, "1"),
@@ -666,6 +639,33 @@ def calculator_page() -> str:
     form = f'<form class="calculator" data-constants="{data}">\n{fields}<dl>\n{found}</dl>\n</form>'
     script = (Path(__file__).with_name("calculator.js")).read_text(encoding="utf-8")
     return f"```{{raw}} html\n<style>{style}</style>\n{form}\n<script>\n{script}</script>\n```\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "calculator": calculator_page,
+    "measures": measures_page,
+    "conventions": conventions_page,
+    "tests": tests_page,
+    "evidence": evidence_page,
+    "errors": errors_page,
+    "testset": testset_page,
+    "golden": golden_page,
+    "golden_run": golden_run_page,
+    "benefit_result": benefit_result_page,
+    "config": config_page,
+    "workbench": workbench_page,
+    "presets": presets_page,
+    "gate": rules_page,
+    "metrics": metrics_page,
+    "rest": rest_page,
+    "pytest": pytest_page,
+    "formats": formats_page,
+    "classes": classes_page,
+    "raters": raters_page,
+    "cli": cli_page,
+    "library": library_page,
+    "security": security_page,
+}
 
 
 def write_pages(folder: Path) -> None:
