@@ -106,7 +106,7 @@ def test_a_folder_of_results_has_nothing_that_hadoop_left(spark: SparkSession, t
     for _ in range(2):  # earlier results are replaced
         evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
         first, *parts = sorted(path.name for path in (tmp_path / "out").iterdir())
-        assert first == "evaluation.json"
+        assert first == "_evaluation.json"
         assert all(name.startswith("part-") and name.endswith(".parquet") for name in parts)
     assert results_in(tmp_path / "out") == made.expected()
 

@@ -22,7 +22,7 @@ from cranfield.ranking.counting import Counting
 from cranfield.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
-NAME = "unfinished.npz"
+NAME = "_unfinished.npz"
 
 
 def signature(files: Sequence[Path], parts: Sequence[object]) -> str:

@@ -45,7 +45,7 @@ Look = Callable[[pa.RecordBatch, int, int | None], None]
 """What is done with rows: their number, and the system where it is one."""
 SAVED_EVERY_S = 20.0
 SHOWN_EVERY_S = 0.2
-RESULTS = "unfinished-{:04d}.arrow"
+RESULTS = "_unfinished-{:04d}.arrow"
 """Results of a part that is done."""
 
 

@@ -1,4 +1,4 @@
-"""The results of a large evaluation as a folder: `evaluation.json`, and Parquet files of a row a query and system.
+"""The results of a large evaluation as a folder: `_evaluation.json`, and Parquet files of a row a query and system.
 
 The JSON file is written last: a folder without it is incomplete. It holds no time and no path, so the same inputs give
 the same bytes. Files that an engine wrote may also hold rows without a query, which are left out here.
@@ -29,7 +29,7 @@ from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.scoring import Scoring
 from cranfield.version import __version__
 
-INFO_FILE = "evaluation.json"
+INFO_FILE = "_evaluation.json"
 FORMAT = 1
 """Of the folder; it grows where older code could not read a newer folder."""
 ROWS_AT_ONCE = 1 << 17
@@ -172,7 +172,7 @@ class ResultsWriter:
             self._flush()
 
     def finish(self, about: ResultsInfo) -> Results:
-        """Close the files and write `evaluation.json`."""
+        """Close the files and write `_evaluation.json`."""
         self._flush()
         self._close()
         finish_results(self.folder, about)
@@ -213,7 +213,7 @@ class ResultsWriter:
 
 
 def finish_results(folder: Path, about: ResultsInfo) -> None:
-    """Write `evaluation.json` beside the Parquet files of a folder, which an engine may have written."""
+    """Write `_evaluation.json` beside the Parquet files of a folder, which an engine may have written."""
     rows = sum(_query_rows(path) for path in _parquet(folder))
     record = {"format": FORMAT, "cranfield": __version__, **record_of(about, FIELDS), "result_rows": rows}
     write_text(folder / INFO_FILE, [json.dumps(record, indent=1, ensure_ascii=False), "\n"])

@@ -108,12 +108,12 @@ def test_an_interrupted_call_goes_on(monkeypatch, tmp_path, made):
     code, _, error = run(*command)
     assert code != 0
     assert "the same command goes on from here" in error
-    assert not (tmp_path / "out" / "evaluation.json").exists()
+    assert not (tmp_path / "out" / "_evaluation.json").exists()
     code, out, error = run(*command)
     assert (code, error) == (0, "")
     n_chunks = sum(pq.ParquetFile(path).num_row_groups for path in (made / "run").iterdir())
     assert len(calls) == 2 * n_chunks + 1, "a row group was read again"
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["evaluation.json", "queries-00000.parquet"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_evaluation.json", "queries-00000.parquet"]
     assert run("evaluate", "qrels.txt", "run", *MEASURES)[1] == out
 
 

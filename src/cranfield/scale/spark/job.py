@@ -192,7 +192,7 @@ def _evaluated(
 
 
 class Sizes(NamedTuple):
-    """What evaluation.json has of judgments."""
+    """What _evaluation.json has of judgments."""
 
     testset: str
     digest: str
