@@ -64,4 +64,5 @@ def is_among(keys: Keys, known: Keys) -> NDArray[np.bool_]:
         return np.zeros(len(keys), dtype=np.bool_)
     found = np.searchsorted(known, keys)
     found[found == len(known)] = 0
-    return known[found] == keys
+    among: NDArray[np.bool_] = known[found] == keys
+    return among
