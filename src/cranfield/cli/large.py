@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.large_runs import LargeOptions
     from cranfield.project.loading import TestSetOptions
+    from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import Pace
     from cranfield.scale.values import ScaleSummary
 
@@ -50,7 +51,6 @@ def evaluate_large_runs(
         compare: what was declared of the comparison.
     """
     from cranfield.project.large_runs import evaluate_large
-    from cranfield.scale.judgments import JudgmentTable
 
     given = [name for name, value in refused.items() if value]
     if given:
@@ -59,19 +59,12 @@ def evaluate_large_runs(
             [Problem(f"{name} has no meaning for runs that are read in parts", hint=hint) for name in given]
         )
 
-    def judgments() -> JudgmentTable:
-        from cranfield.project.loading import NO_OPTIONS, load
-        from cranfield.project.named_testset import named_testset
-        from cranfield.scale.judgment_files import read_judgments
-
-        if options == NO_OPTIONS and (table := read_judgments(named_testset(testset), format=testset_format)) is not None:
-            return table
-        return JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
-
     progress = RowProgress(typer.get_text_stream("stderr"))
     try:
         return evaluate_large(
-            *(judgments, runs, measures or None, scoring, large), compare=compare, on_progress=progress
+            *(lambda: judgments_of(testset, testset_format, options), runs, measures or None, scoring, large),
+            compare=compare,
+            on_progress=progress,
         )
     except KeyboardInterrupt:
         progress.finish()
@@ -80,6 +73,19 @@ def evaluate_large_runs(
         raise
     finally:
         progress.finish()
+
+
+def judgments_of(testset: Path, testset_format: str | None, options: TestSetOptions) -> JudgmentTable:
+    """The judgments of a test set, read in columns where its format allows that."""
+    from cranfield.project.loading import NO_OPTIONS, load
+    from cranfield.project.named_testset import named_testset
+    from cranfield.scale.judgment_files import read_judgments
+    from cranfield.scale.judgments import JudgmentTable
+
+    table = read_judgments(named_testset(testset), format=testset_format) if options == NO_OPTIONS else None
+    if table is None:
+        table = JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
+    return table
 
 
 class RowProgress:
@@ -97,7 +103,7 @@ class RowProgress:
             self._show(line_of(pace))
 
     def count(self, things: str, n: int) -> None:
-        """Show how many were read, where nobody knows of how many."""
+        """Show how many were read, where their number is not known."""
         if self._is_due():
             self._show(f"reading: {n:,} {things}")
 

@@ -107,7 +107,11 @@ def validate_large(
     if read is None:
         return None
     identity = SetIdentity(source.name, "", read.table.digest, read.table.n_queries, "")
-    found = [Finding(name, CHECKS[name].level, *complaint) for name, find in _CHECKS.items() for complaint in _some(find, read)]
+    found = [
+        Finding(name, CHECKS[name].level, *complaint)
+        for name, find in _CHECKS.items()
+        for complaint in _some(find, read)
+    ]
     found.sort(key=lambda finding: list(CHECKS).index(finding.check))
     return LargeValidation(identity, tuple(found), tuple(_notes(read)))
 
@@ -191,10 +195,12 @@ def _near_repeats(read: _LargeSet) -> Iterator[Complaint]:
         if n_cut:
             yield "", too_many_met(n_cut)
         return
-    for place, earlier in _same_words(read):
-        text, other = (read.texts[row].as_py() for row in (place, earlier)) if read.texts is not None else ("", "")
+    if read.texts is None:
+        return
+    for place, first in _same_words(read):
+        text, other = (read.texts[row].as_py() for row in (place, first))
         if words_of(text) == words_of(other):
-            yield ids[place].as_py(), f"it has the words of query {ids[earlier].as_py()}: {text!r}, {other!r}"
+            yield ids[place].as_py(), f"it has the words of query {ids[first].as_py()}: {text!r}, {other!r}"
 
 
 def _same_words(read: _LargeSet) -> list[tuple[int, int]]:

@@ -67,7 +67,7 @@ def _lines(
     before = pa.concat_arrays([heads, pa.array([","], pa.large_string())])
     behind = pa.array(["", "},[]]\n"], pa.large_string())
     starts = before.take(pa.array(np.where(is_first, own, len(queries))))
-    return memoryview(text_bytes(_joined(starts, items, behind.take(pa.array(is_last.astype(np.int8)))))[1])
+    return text_bytes(_joined(starts, items, behind.take(pa.array(is_last.astype(np.int8)))))[1].data
 
 
 def _graded(judgments: JudgmentTable, queries: NDArray[np.int64]) -> tuple[NDArray[np.int64], pa.LargeStringArray]:

@@ -7,7 +7,7 @@ keeps nothing but them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Protocol
 
 from cranfield.errors import Problem, RunFormatError, TestSetError
 from cranfield.formats.io.delimited import Sheet, read_sheet, sheet_of
-from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, meta_path, opened, shown, stem, unpacked_name
+from cranfield.formats.io.files import STDIN, meta_path, opened, stem, unpacked_name
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import HEADER, beir_files, is_trec
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.judgment_table import JSON_LINES, REQUIRED, SheetSource, judgment_rows
+from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
 from cranfield.formats.testsets.trec import KEEP_EITHER, PLAIN
 from cranfield.formats.testsets.trec import judgment_rows as qrels_rows
 from cranfield.scale.judgment_digest import digest_of
@@ -99,18 +99,24 @@ def find_source(path: Path, format: str | None = None) -> JudgmentSource | None:
     """
     if format in {None, "parquet-qrels"} and str(path) != STDIN and is_large_run(str(path)):
         return _parquet(path)
-    entry = detect_format(path, "testset", format, TestSetError)
-    if path.is_file() and meta_path(path).exists():
+    name = detect_format(path, "testset", format, TestSetError).name
+    if name not in _PLANS or meta_path(path).exists():
         return None
-    if entry.name == "qrels":
-        return JudgmentSource(stem(path), _Qrels(path))
-    if entry.name == "parquet-qrels" and path.is_file() and unpacked_name(path) == path.name:
-        return JudgmentSource(stem(path), ParquetJudgments(stem(path), (path,))) if is_plain([path]) else None
-    if entry.name == "beir" and not meta_path(path).exists():
-        return _beir(path)
-    if entry.name == "table" and _is_plain_table(path):
-        return JudgmentSource(stem(path), _Table(path))
-    return None
+    return _PLANS[name](path)
+
+
+def _qrels(path: Path) -> JudgmentSource:
+    return JudgmentSource(stem(path), _Qrels(path))
+
+
+def _table(path: Path) -> JudgmentSource | None:
+    return JudgmentSource(stem(path), _Table(path)) if _is_plain_table(path) else None
+
+
+def _parquet_file(path: Path) -> JudgmentSource | None:
+    if not path.is_file() or unpacked_name(path) != path.name or not is_plain([path]):
+        return None
+    return JudgmentSource(stem(path), ParquetJudgments(stem(path), (path,)))
 
 
 def _parquet(path: Path) -> JudgmentSource | None:
@@ -129,6 +135,15 @@ def _beir(path: Path) -> JudgmentSource | None:
     if sheet is None or sheet.names[:3] != HEADER or not _is_plain_table(files.qrels):
         return None
     return JudgmentSource(files.name, _Table(files.qrels), files.queries)
+
+
+_PLANS: Mapping[str, Callable[[Path], JudgmentSource | None]] = {
+    "qrels": _qrels,
+    "parquet-qrels": _parquet_file,
+    "beir": _beir,
+    "table": _table,
+}
+"""How a set in each format is read in parts."""
 
 
 def _is_plain_table(path: Path) -> bool:

@@ -105,8 +105,8 @@ def _slow_blocks(table: Table, first: int) -> Iterator[RowBlock]:
     """Rows of columns of less usual types, which `read_table` makes text and numbers of."""
     for start in range(first, table.n_rows, ROWS_AT_ONCE):
         end = min(start + ROWS_AT_ONCE, table.n_rows)
-        ids = (table.ids[role].text(start, end) for role in ("query_id", "doc_id"))
-        yield RowBlock.of(*ids, table.numbers["grade"][start:end].tolist())
+        queries, documents = (table.ids[role].text(start, end) for role in ("query_id", "doc_id"))
+        yield RowBlock.of(queries, documents, table.numbers["grade"][start:end].tolist())
 
 
 def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> RowBlock | None:
@@ -125,8 +125,8 @@ def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> RowBlock
 
 
 def _is_id(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))

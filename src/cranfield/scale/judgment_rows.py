@@ -129,8 +129,7 @@ class CollectedRows:
         self.query, self.grade = self.query[kept], self.grade[kept]
         ends = np.cumsum([len(part) for part in self.doc_ids]).tolist()
         self.doc_ids = [
-            part.filter(pa.array(kept[end - len(part) : end]))
-            for part, end in zip(self.doc_ids, ends, strict=True)
+            part.filter(pa.array(kept[end - len(part) : end])) for part, end in zip(self.doc_ids, ends, strict=True)
         ]
 
     def table(self, name: str, digest: str = "") -> JudgmentTable:
@@ -149,7 +148,7 @@ class CollectedRows:
         return JudgmentTable(name, digest, self.query_ids, start, _in_order(self.doc_ids, order), grade)
 
 
-def _in_order(parts: list[Any], order: NDArray[np.integer[Any]]) -> pa.LargeStringArray:
+def _in_order(parts: list[Any], order: NDArray[Any]) -> pa.LargeStringArray:
     """Texts in another order, as one array. Each part is dropped when all of its texts are taken, where few are needed at once."""
     n_bytes = sum(len(text_bytes(part)[1]) for part in parts)
     pieces = [order[first : first + PIECE] for first in range(0, len(order), PIECE)]
@@ -158,7 +157,9 @@ def _in_order(parts: list[Any], order: NDArray[np.integer[Any]]) -> pa.LargeStri
         parts[:] = [pa.concat_arrays([part.cast(kind) for part in parts], memory_pool=POOL)]
     ends = np.cumsum([len(part) for part in parts])
     offsets, data = np.zeros(len(order) + 1, dtype=np.int64), np.empty(n_bytes, dtype=np.uint8)
-    least = np.minimum.accumulate([piece.min() for piece in reversed(pieces)])[::-1] if pieces else []
+    least: NDArray[Any] | list[int] = (
+        np.minimum.accumulate([piece.min() for piece in reversed(pieces)])[::-1] if pieces else []
+    )
     empty = parts[0][:0] if parts else None
     done = used = 0
     for place, piece in enumerate(pieces):

@@ -1,7 +1,7 @@
 """Numbers that stand for texts: 64 bits each, made of whole Arrow columns at once.
 
-Equal texts have equal keys. Different texts may have equal ones too, so whoever compares keys compares the texts of those
-that agree. Memory is a few bytes a character of the column that is passed.
+Equal texts have equal keys. Different texts may have equal ones too, so the texts of
+equal keys have to be compared. Memory is a few bytes a character of the column that is passed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 
 PERIOD = 4096
-"""Bytes this far apart have one weight: a text that is longer is still told from most others."""
+"""Bytes this far apart have one weight: a longer text still has another key than most others."""
 _WEIGHTS = np.random.default_rng(20260101).integers(0, 2**64, PERIOD, dtype=np.uint64, endpoint=False) | np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -64,4 +64,5 @@ def is_among(keys: Keys, known: Keys) -> NDArray[np.bool_]:
         return np.zeros(len(keys), dtype=np.bool_)
     found = np.searchsorted(known, keys)
     found[found == len(known)] = 0
-    return known[found] == keys
+    among: NDArray[np.bool_] = known[found] == keys
+    return among

@@ -45,12 +45,14 @@ def as_usual(path: Path) -> None:
     try:
         expected = JudgmentTable.of_testset(read_testset(path))
     except CranfieldError as error:
-        with pytest.raises(type(error)) as found:
-            read(path)
-        assert str(found.value) == str(error)
-        assert found.value.problems == error.problems
+        refused: CranfieldError = error
     else:
         same(read(path), expected)
+        return
+    with pytest.raises(type(refused)) as found:
+        read(path)
+    assert str(found.value) == str(refused)
+    assert found.value.problems == refused.problems
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +67,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 BLANK = st.sampled_from([" ", " ", "\t", "  ", "\x0b", "\x0c ", " \r"])
 QUERY = st.sampled_from(["1", "2", "q3", "é", "\u00a0"])
-DOCUMENT = st.sampled_from(["a", "b", "d/3", '"x"', "\u2028", "𝒟"])
+DOCUMENT = st.sampled_from(["a", "b", "d/3", '"x"', "\u2028", "\U0001d49f"])
 GRADE = st.sampled_from(["0", "1", "1.0", "-1", "2e0", "+3", "0.25", "1e300", "-0.0"])
-ODD_GRADE = st.sampled_from(["x", "nan", "1_0", "inf", "١"])
+ODD_GRADE = st.sampled_from(["x", "nan", "1_0", "inf", "\u0661"])
 
 
 @st.composite
@@ -83,7 +85,7 @@ def qrels_lines(draw: st.DrawFn) -> str:
 
 @given(st.lists(qrels_lines(), max_size=25), st.booleans(), st.sampled_from(["", "qid iter docno rel\n"]))
 @settings(max_examples=300)
-def test_qrels_are_read_as_usual(folder: Path, lines: Sequence[str], ends: bool, header: str) -> None:  # noqa: FBT001
+def test_qrels_are_read_as_usual(folder: Path, lines: Sequence[str], ends: bool, header: str) -> None:
     text = "1 0 first 1\n" + "\n".join(lines)
     if header:
         text = header + text
@@ -116,9 +118,7 @@ def test_tables_are_read_as_usual(
 
 @given(st.lists(st.tuples(CELL, CELL, st.sampled_from([0, 1, 2, 2.5])), min_size=1, max_size=20), st.data())
 @settings(max_examples=100)
-def test_parquet_is_read_as_usual(
-    folder: Path, rows: Sequence[tuple[str, str, float]], data: st.DataObject
-) -> None:
+def test_parquet_is_read_as_usual(folder: Path, rows: Sequence[tuple[str, str, float]], data: st.DataObject) -> None:
     queries, documents, grades = map(list, zip(*rows, strict=True))
     kinds = data.draw(st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]))
     numbers = data.draw(st.sampled_from([grades, [None, *grades[1:]], [float("nan"), *grades[1:]]]))
@@ -219,7 +219,7 @@ def test_beir_folders_are_read_as_usual(tmp_path: Path, queries: Sequence[object
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_odd_files_are_read_as_usual(tmp_path: Path, content: bytes, packed: bool) -> None:  # noqa: FBT001
+def test_odd_files_are_read_as_usual(tmp_path: Path, content: bytes, packed: bool) -> None:
     path = tmp_path / ("some.txt.gz" if packed else "some.txt")
     path.write_bytes(gzip.compress(content) if packed else content)
     as_usual(path)
@@ -277,5 +277,3 @@ def test_equal_texts_have_equal_keys(texts: list[str]) -> None:
     assert len(set(keys.tolist())) == len(set(texts))
     repeated = {text for text in texts if texts.count(text) > 1}
     assert is_among(keys, repeated_keys(keys)).tolist() == [text in repeated for text in texts]
-
-
