@@ -64,7 +64,10 @@ def evaluate_large_runs(
         from cranfield.project.named_testset import named_testset
         from cranfield.scale.judgment_files import read_judgments
 
-        if options == NO_OPTIONS and (table := read_judgments(named_testset(testset), format=testset_format)) is not None:
+        if (
+            options == NO_OPTIONS
+            and (table := read_judgments(named_testset(testset), format=testset_format)) is not None
+        ):
             return table
         return JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
 

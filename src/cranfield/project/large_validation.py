@@ -107,7 +107,11 @@ def validate_large(
     if read is None:
         return None
     identity = SetIdentity(source.name, "", read.table.digest, read.table.n_queries, "")
-    found = [Finding(name, CHECKS[name].level, *complaint) for name, find in _CHECKS.items() for complaint in _some(find, read)]
+    found = [
+        Finding(name, CHECKS[name].level, *complaint)
+        for name, find in _CHECKS.items()
+        for complaint in _some(find, read)
+    ]
     found.sort(key=lambda finding: list(CHECKS).index(finding.check))
     return LargeValidation(identity, tuple(found), tuple(_notes(read)))
 

@@ -7,7 +7,7 @@ keeps nothing but them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Protocol
 
 from cranfield.errors import Problem, RunFormatError, TestSetError
 from cranfield.formats.io.delimited import Sheet, read_sheet, sheet_of
-from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, meta_path, opened, shown, stem, unpacked_name
+from cranfield.formats.io.files import STDIN, meta_path, opened, stem, unpacked_name
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import HEADER, beir_files, is_trec
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.judgment_table import JSON_LINES, REQUIRED, SheetSource, judgment_rows
+from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
 from cranfield.formats.testsets.trec import KEEP_EITHER, PLAIN
 from cranfield.formats.testsets.trec import judgment_rows as qrels_rows
 from cranfield.scale.judgment_digest import digest_of

@@ -129,8 +129,7 @@ class CollectedRows:
         self.query, self.grade = self.query[kept], self.grade[kept]
         ends = np.cumsum([len(part) for part in self.doc_ids]).tolist()
         self.doc_ids = [
-            part.filter(pa.array(kept[end - len(part) : end]))
-            for part, end in zip(self.doc_ids, ends, strict=True)
+            part.filter(pa.array(kept[end - len(part) : end])) for part, end in zip(self.doc_ids, ends, strict=True)
         ]
 
     def table(self, name: str, digest: str = "") -> JudgmentTable:

@@ -151,7 +151,9 @@ def read_beir_texts(path: Path, progress: Progress | None = None) -> QueryTexts:
     for line, (query_id, written) in without_text.items():
         if line not in again:
             got = shorten(written)
-            problems.add(f"query {query_id!r} has no text", path=shown(path), line=line, expected='a key "text"', got=got)
+            problems.add(
+                f"query {query_id!r} has no text", path=shown(path), line=line, expected='a key "text"', got=got
+            )
     _raise_first(problems)
     return QueryTexts(ids, texts, records)
 
@@ -202,6 +204,8 @@ def read_text_file(path: Path, progress: Progress | None = None) -> QueryTexts |
             decode(read_bytes(path, TestSetError), path, TestSetError)
     ids, texts, lines = builder.columns.all()
     for line, (query_id, first) in _again(ids, lines).items():
-        builder.problem(f"query id {shorten(query_id)} is used twice; it also stands {builder.where(first, line)}", line)
+        builder.problem(
+            f"query id {shorten(query_id)} is used twice; it also stands {builder.where(first, line)}", line
+        )
     _raise_first(builder.problems)
     return QueryTexts(ids, texts) if len(ids) else None

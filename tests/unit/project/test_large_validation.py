@@ -57,7 +57,10 @@ JUDGMENT = st.tuples(st.integers(0, 8), st.integers(0, 3), st.integers(0, 2))
 @given(st.lists(JUDGMENT, min_size=1, max_size=20), st.lists(st.tuples(TEXT, STRATA), max_size=9), st.booleans())
 @settings(max_examples=150)
 def test_beir_folders_have_the_usual_findings(
-    folder: Path, judgments: Sequence[tuple[int, int, int]], queries: Sequence[tuple[str, dict[str, str]]], nest: bool  # noqa: FBT001
+    folder: Path,
+    judgments: Sequence[tuple[int, int, int]],
+    queries: Sequence[tuple[str, dict[str, str]]],
+    nest: bool,  # noqa: FBT001
 ) -> None:
     path = folder / "beir"
     (path / "qrels").mkdir(parents=True, exist_ok=True)
@@ -115,7 +118,9 @@ def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeyp
     monkeypatch.setattr(large_validation, "MOST_NEAR", 3)
     texts = ["one two", "Two, one!", "one two three four five", "one two three four", " ", ""]
     (tmp_path / "a.qrels").write_text("".join(f"q{number} 0 d 1\n" for number in range(len(texts))))
-    lines = [json.dumps({"_id": f"q{number}", "text": text or "!"}) for number, text in enumerate(texts) if text.strip()]
+    lines = [
+        json.dumps({"_id": f"q{number}", "text": text or "!"}) for number, text in enumerate(texts) if text.strip()
+    ]
     (tmp_path / "queries.jsonl").write_text("\n".join(lines))
     large = validate_large(tmp_path / "a.qrels", options=TestSetOptions(queries=tmp_path / "queries.jsonl"))
     assert large is not None

@@ -116,9 +116,7 @@ def test_tables_are_read_as_usual(
 
 @given(st.lists(st.tuples(CELL, CELL, st.sampled_from([0, 1, 2, 2.5])), min_size=1, max_size=20), st.data())
 @settings(max_examples=100)
-def test_parquet_is_read_as_usual(
-    folder: Path, rows: Sequence[tuple[str, str, float]], data: st.DataObject
-) -> None:
+def test_parquet_is_read_as_usual(folder: Path, rows: Sequence[tuple[str, str, float]], data: st.DataObject) -> None:
     queries, documents, grades = map(list, zip(*rows, strict=True))
     kinds = data.draw(st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]))
     numbers = data.draw(st.sampled_from([grades, [None, *grades[1:]], [float("nan"), *grades[1:]]]))
@@ -277,5 +275,3 @@ def test_equal_texts_have_equal_keys(texts: list[str]) -> None:
     assert len(set(keys.tolist())) == len(set(texts))
     repeated = {text for text in texts if texts.count(text) > 1}
     assert is_among(keys, repeated_keys(keys)).tolist() == [text in repeated for text in texts]
-
-

@@ -152,7 +152,9 @@ class Sheet:
         start = self.body
         while start < len(self.text):
             end = self.text.find("\n", start + PIECE_CHARS) + 1 or len(self.text)
-            yield from io.StringIO(self.text[start:end], newline="")  # one of the whole text takes four bytes a character
+            yield from io.StringIO(
+                self.text[start:end], newline=""
+            )  # one of the whole text takes four bytes a character
             start = end
 
     def stripped_rows(self) -> Iterator[tuple[int, list[str]]]:
