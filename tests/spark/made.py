@@ -49,16 +49,13 @@ class Inputs:
 
 def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
     keys = [(name, "ascending") for name in ("query_id", "system")]
-    return table.sort_by(keys).to_pylist()
+    rows = table.filter(table["query_id"].is_valid())
+    return rows.select([name for name in table.column_names if name != "problem"]).sort_by(keys).to_pylist()
 
 
 def results_in(folder: Path) -> list[dict[str, Any]]:
-    """All rows of a folder of results; those without a query as one for each system."""
-    table = pa.concat_tables(pq.read_table(path) for path in sorted(folder.glob("*.parquet")))
-    rows = table.filter(table["query_id"].is_valid())
-    bare = table.filter(table["query_id"].is_null()).group_by("system").aggregate([("n_rows", "sum")])
-    notes = pa.table({"system": bare["system"], "n_rows": bare["n_rows_sum"]})
-    return sorted_rows(pa.concat_tables([rows, notes], promote_options="default").select(table.column_names))
+    """The rows of the queries in a folder of results."""
+    return sorted_rows(pa.concat_tables(pq.read_table(path) for path in sorted(folder.glob("*.parquet"))))
 
 
 def make_inputs(seed: int, *, n_queries: int = 40, whole_numbers: bool = False, skewed: int = 0) -> Inputs:

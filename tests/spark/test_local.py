@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +21,7 @@ import cranfield
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.scoring import Scoring
-from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
+from cranfield.scale.spark import evaluate, evaluate_files, job, score_frame, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +56,8 @@ def test_results_are_those_of_the_kernel_on_all_rows(made: Inputs, spark: SparkS
     frame = frame_of(spark, made.runs)
     results = evaluate(frame, made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
     assert results_in(tmp_path / "out") == made.expected()
-    assert results.about.n_rows == len(made.runs) == sum(row["n_rows"] for row in made.expected())
+    assert results.about.n_rows == len(made.runs)
+    assert results.about.n_rows_unjudged == len(made.runs) - sum(row["n_rows"] for row in made.expected()) > 0
     assert results.n_queries == made.judgments.n_queries
 
 
@@ -66,7 +70,7 @@ def test_values_are_those_of_evaluate_in_memory(spark: SparkSession, tmp_path: P
         if row["doc_id"] is not None:
             grades[row["query_id"]][row["doc_id"]] = int(row["grade"])
     evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
-    found = {(row["system"], row["query_id"]): row for row in results_in(tmp_path / "out") if row["query_id"]}
+    found = {(row["system"], row["query_id"]): row for row in results_in(tmp_path / "out")}
     for system in SYSTEMS:
         run = made.runs.filter(pc.equal(made.runs["system"], system)).drop_columns("system")
         inner = cranfield.evaluate({q: g for q, g in grades.items() if g}, run, measures=MEASURES, duplicates="first")
@@ -107,8 +111,24 @@ def test_a_folder_of_results_has_nothing_that_hadoop_left(spark: SparkSession, t
         evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / "out", systems=SYSTEMS)
         first, *parts = sorted(path.name for path in (tmp_path / "out").iterdir())
         assert first == "_evaluation.json"
-        assert all(name.startswith("part-") and name.endswith(".parquet") for name in parts)
+        assert parts == ["queries-00000.parquet"]
     assert results_in(tmp_path / "out") == made.expected()
+
+
+def test_results_are_in_the_order_of_the_test_set_while_they_are_few(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_inputs(6, n_queries=7)
+    in_order = [query for query in made.judgments.query_ids.to_pylist() for _ in SYSTEMS]
+    for number, few in enumerate((1 << 20, 0)):
+        monkeypatch.setattr(job, "FEW_ROWS", few)
+        results = evaluate(
+            frame_of(spark, made.runs), made.judgments, MEASURES, out=tmp_path / str(number), systems=SYSTEMS
+        )
+        found = pa.concat_tables(map(pq.read_table, results.files))["query_id"].drop_null().to_pylist()
+        assert (found == in_order) == bool(few)
+        assert results_in(tmp_path / str(number)) == made.expected()
+        assert sum(len(block) for block in results.blocks()) == made.judgments.n_queries
 
 
 def test_judgments_may_be_a_table_of_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
@@ -199,7 +219,7 @@ def test_a_measure_that_a_program_defined(spark: SparkSession, tmp_path: Path) -
         made = make_inputs(11, n_queries=7)
         evaluate(frame_of(spark, made.runs), made.judgments, ["HalfSeen"], out=tmp_path / "out", systems=SYSTEMS)
         for row in results_in(tmp_path / "out"):
-            assert row["query_id"] is None or row["outcome"] == "missing" or row["HalfSeen"] == row["n_returned"] / 2
+            assert row["outcome"] == "missing" or row["HalfSeen"] == row["n_returned"] / 2
     finally:
         forget("HalfSeen")
 
@@ -214,3 +234,37 @@ def test_a_worker_of_python_that_is_killed_costs_time_alone(spark: SparkSession,
         )
     assert results_in(tmp_path / "out") == made.expected()
     assert hold.tries().count(1) == 2
+
+
+def test_the_command_and_the_program_of_the_page(tmp_path: Path, checkout: Path) -> None:
+    """Each is a process with a session of its own; both give the values of the local path."""
+    made = make_inputs(13)
+    runs = made.write(tmp_path / "runs")
+    judged = made.judgments.rows()
+    pq.write_table(judged.filter(judged["doc_id"].is_valid()), tmp_path / "judgments.parquet")
+    measured = [*("-m", "nDCG@10", "-m", "AP", "--format", "csv")]
+    local = run("cranfield", "evaluate", tmp_path / "judgments.parquet", runs, *measured)
+    there = run(
+        *("cranfield", "evaluate", tmp_path / "judgments.parquet", runs, *measured),
+        *("--engine", "spark", "--master", "local[2]", "--out", tmp_path / "out"),
+    )
+    assert there == local
+    frame = made.runs.rename_columns(["query_id", "doc_id", "bm25", "system"])
+    (tmp_path / "lake").mkdir()
+    pq.write_table(frame.append_column("market", pa.array(["de"] * len(frame))), tmp_path / "lake" / "part-0.parquet")
+    page = (checkout / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
+    program = re.search(r"`evaluate\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)
+    assert program is not None
+    (tmp_path / "evaluate.py").write_text(program[1], encoding="utf-8")
+    arguments = (tmp_path / "judgments.parquet", tmp_path / "lake", tmp_path / "out 2")
+    printed = run(sys.executable, tmp_path / "evaluate.py", *arguments)
+    means = {line.split(",")[0]: float(line.split(",")[5]) for line in local.splitlines()[1:] if ",nDCG@10," in line}
+    assert dict(line.split() for line in printed.splitlines()) == {
+        name: f"{mean:.4f}".rstrip("0") for name, mean in means.items()
+    }
+
+
+def run(*words: str | Path) -> str:
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -92,7 +92,7 @@ def evaluate_large(
         scoring: convention, depth, missing and duplicate results.
         options: how the runs are read.
         compare: what was declared of the comparison.
-        on_progress: told how many rows were read.
+        on_progress: called with how many rows were read.
 
     Raises:
         RunFormatError: with the first problems of the files or their rows.
@@ -173,33 +173,33 @@ def evaluate_parquet(  # noqa: PLR0913 - each is a choice that changes the numbe
     """
     from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
-    from cranfield.model import TestSet
     from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import load
 
-    def judgments() -> JudgmentTable:
-        from cranfield.scale.judgments import JudgmentTable
-
-        return JudgmentTable.of_testset(testset if isinstance(testset, TestSet) else load(testset))
-
-    options = LargeOptions(
-        memory=memory,
-        out=None if out is None else Path(out),
-        columns=columns,
-        baseline_system=baseline_system,
-        query_table=None if query_table is None else Path(query_table),
-        cluster=cluster,
-        stratum=tuple(strata),
-        weight=weight,
-    )
+    table, columns = None if query_table is None else Path(query_table), dict(columns or {}) or None
     return evaluate_large(
-        judgments,
+        lambda: _judgments_of(testset),
         [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)],
         [measures] if isinstance(measures, str) else measures,
         ScoringOptions(convention, missing, duplicates, depth=depth),
-        options,
+        LargeOptions(
+            *(memory, None if out is None else Path(out)),
+            columns=columns,
+            baseline_system=baseline_system,
+            **{"query_table": table, "cluster": cluster, "stratum": tuple(strata), "weight": weight},
+        ),
         compare=CompareOptions(parse(primary) if primary else None, test, alpha, margin, seed),
     )
+
+
+def _judgments_of(testset: TestSetLike) -> JudgmentTable:
+    """The judgments of a test set, or of a file of them, which is read in columns where that is possible."""
+    from cranfield.model import TestSet
+    from cranfield.project.loading import load
+    from cranfield.scale.judgment_files import read_judgments
+    from cranfield.scale.judgments import JudgmentTable
+
+    table = read_judgments(Path(testset)) if isinstance(testset, str | Path) else None
+    return table or JudgmentTable.of_testset(testset if isinstance(testset, TestSet) else load(testset))
 
 
 def _check(scoring: ScoringOptions, options: LargeOptions) -> None:

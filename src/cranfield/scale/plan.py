@@ -58,11 +58,11 @@ class Size:
 
     def bytes_of(self, n_parts: int) -> int:
         """Memory that it takes when the queries are divided into so many parts, each of which reads all rows twice."""
-        held = PROGRAM_BYTES + self.n_threads * THREAD_BYTES + self.n_judgments * JUDGMENT_BYTES
+        base = PROGRAM_BYTES + self.n_threads * THREAD_BYTES + self.n_judgments * JUDGMENT_BYTES
         # A judged document is at most one row of each system.
         found = min(self.n_judgments * self.n_systems, self.n_rows) * FOUND_BYTES
         groups = self.n_queries * self.n_systems * GROUP_BYTES
-        return held + math.ceil((self.n_judgments * INDEX_BYTES + found + groups + self.n_rows * ROW_BYTES) / n_parts)
+        return base + math.ceil((self.n_judgments * INDEX_BYTES + found + groups + self.n_rows * ROW_BYTES) / n_parts)
 
     def seconds(self, n_parts: int) -> float:
         """How long it takes on this machine, about, where the files are read as fast as they are unpacked."""

@@ -70,10 +70,9 @@ class ResultFolder:
             files, root = self._hadoop()
             files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # noqa: SLF001
             return
-        for path in local_path(self.place).glob("*part-*"):  # with the checksum files that Hadoop puts beside them
-            path.unlink()
-        for name in ("_SUCCESS", "._SUCCESS.crc", INFO_FILE):
-            local_path(self.place).joinpath(name).unlink(missing_ok=True)
+        self.tidy()
+        for path in (*local_path(self.place).glob("*.parquet"), local_path(self.place) / INFO_FILE):
+            path.unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """Remove what Hadoop leaves beside the results: marks and checksums."""

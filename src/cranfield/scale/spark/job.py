@@ -21,6 +21,7 @@ from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.results import INFO_FILE, Results, ResultsInfo, finish_results, read_results
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.spark.folder import ResultFolder
+from cranfield.scale.spark.order import FEW_ROWS, finish_in_order
 from cranfield.scale.spark.partition import VALUE
 from cranfield.scale.spark.places import is_remote, local_path, places_of_runs
 from cranfield.scale.spark.session import send_package, spark_session
@@ -179,12 +180,16 @@ def _evaluated(
         if copy != local_path(out):
             undo.callback(shutil.rmtree, copy, ignore_errors=True)
         folder.fetch(copy)
-        counts = check_results(sorted(copy.glob("*.parquet")), scoring, size.n_queries, n_rows)
-        about = ResultsInfo(scoring, *size, engine="spark", **counts)
+        files = sorted(copy.glob("*.parquet"))
+        about = ResultsInfo(scoring, *size, engine="spark", **check_results(files, scoring, size.n_queries, n_rows))
         folder.tidy()
-        finish_results(copy, about)
+        if size.n_queries * len(scoring.systems) <= FEW_ROWS:
+            query_ids = judgments.query_ids if isinstance(judgments, JudgmentTable) else None
+            results = finish_in_order(files, query_ids, about)
+        else:
+            finish_results(copy, about)
+            results = read_results(copy)
         folder.put(copy / INFO_FILE)
-        results = read_results(copy)
         undo.pop_all()
     if is_remote(out):
         weakref.finalize(results, shutil.rmtree, copy, ignore_errors=True)
