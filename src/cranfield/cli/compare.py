@@ -177,19 +177,10 @@ def compare_command(
         from cranfield.cli.large import evaluate_large_runs
         from cranfield.reporting import scale_document
 
+        refused = {**of_many, "--sensitivity": sensitivity, "--contrast": contrast, "--means": means}
         summary = evaluate_large_runs(
-            *(testset, runs, _with_primary(measures, primary)),
-            testset_format=testset_format,
-            options=options,
-            scoring=scoring,
-            large=large,
-            refused={
-                **of_many,
-                "--sensitivity": sensitivity,
-                "--contrast": contrast,
-                "--means": means,
-                "--verdict-strata": verdict_strata,
-            },
+            *(testset, runs, _with_primary(measures, primary), testset_format, options, scoring, large),
+            refused=refused | {"--verdict-strata": verdict_strata},
             compare=declared,
         )
         deliver(scale_document(summary), output, html)

@@ -68,11 +68,7 @@ def evaluate_command(
 
         refused = {"--by-query": by_query, "--contrast": contrast, "--means": means, "--history": history}
         summary = evaluate_large_runs(
-            *(testset, runs, measures),
-            testset_format=testset_format,
-            options=options,
-            scoring=scoring,
-            large=large,
+            *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},
         )
         deliver(scale_document(summary), output, html)

@@ -29,11 +29,11 @@ def evaluate_large_runs(
     testset: Path,
     runs: Sequence[Path],
     measures: Sequence[str] | None,
-    *,
     testset_format: str | None,
     options: TestSetOptions,
     scoring: ScoringOptions,
     large: LargeOptions,
+    *,
     refused: Mapping[str, object],
     compare: CompareOptions | None = None,
 ) -> ScaleSummary:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.errors import MissingExtraError, Problem, UsageError, unknown_name
 from cranfield.model import DEFAULT_CONVENTION, Convention
 from cranfield.ranking.scan import Duplicates, Missing
 
@@ -119,7 +119,38 @@ def evaluate_large(
         )
 
 
-def evaluate_parquet(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
+class ParquetOptions(TypedDict, total=False):
+    """Options of `evaluate_parquet` that are about large runs, and about the comparison of their systems."""
+
+    columns: Mapping[str, str]
+    """What the columns are called, where the names are unusual: `{"score": "bm25", "system": "variant"}`."""
+    memory: str
+    """That may be taken, about: `800MB`, `4GB`; by default 1GB."""
+    out: str | Path
+    """A folder for the values of each query, as Parquet; an interrupted call goes on there."""
+    baseline_system: str
+    """The system that comes first; by default the first run, or the first name."""
+    query_table: str | Path
+    """Parquet or CSV file with a row a query."""
+    cluster: str
+    """Its column of the user or session, whose queries stay together in tests and intervals."""
+    strata: Sequence[str]
+    """Its columns of strata, such as the language."""
+    weight: str
+    """Its column of the weight of each query."""
+    primary: str
+    """Measure of the verdict; by default the first."""
+    test: str
+    """Of the verdict: `permutation` (the default), `t` or `bootstrap`."""
+    alpha: float
+    """Significance level; by default 0.05."""
+    margin: float
+    """Largest difference that does not matter."""
+    seed: int
+    """Of everything random."""
+
+
+def evaluate_parquet(
     testset: TestSetLike,
     runs: str | Path | Sequence[str | Path],
     *,
@@ -128,19 +159,7 @@ def evaluate_parquet(  # noqa: PLR0913 - each is a choice that changes the numbe
     missing: Missing | None = None,
     duplicates: Duplicates | None = None,
     depth: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    memory: str = "1GB",
-    out: str | Path | None = None,
-    baseline_system: str | None = None,
-    query_table: str | Path | None = None,
-    cluster: str | None = None,
-    strata: Sequence[str] = (),
-    weight: str | None = None,
-    primary: str | None = None,
-    test: str = "permutation",
-    alpha: float = 0.05,
-    margin: float | None = None,
-    seed: int = 0,
+    **options: Unpack[ParquetOptions],
 ) -> ScaleSummary:
     """Score Parquet runs of any size, in bounded memory, and compare every system with the first.
 
@@ -152,43 +171,52 @@ def evaluate_parquet(  # noqa: PLR0913 - each is a choice that changes the numbe
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
         duplicates: a document twice in a query is an error, or the better row counts ("first"); None: the convention's rule.
         depth: ranks kept per query before any measure looks; None keeps all.
-        columns: what the columns are called, where the names are unusual: `{"score": "bm25", "system": "variant"}`.
-        memory: that may be taken, about: `800MB`, `4GB`.
-        out: a folder for the values of each query, as Parquet; an interrupted call goes on there.
-        baseline_system: name of the first system; None: the first run, or the first name.
-        query_table: Parquet or CSV file with a row a query.
-        cluster: its column of the user or session, whose queries stay together in tests and intervals.
-        strata: its columns of strata, such as the language.
-        weight: its column of the weight of each query.
-        primary: measure of the verdict; None: the first.
-        test: of the verdict: `permutation`, `t` or `bootstrap`.
-        alpha: significance level.
-        margin: largest difference that does not matter.
-        seed: of everything random.
+        options: `columns`, `memory`, `out`, `baseline_system`; `query_table` with its columns `cluster`, `strata` and
+            `weight`; `primary`, `test`, `alpha`, `margin` and `seed` of the comparison. See `ParquetOptions`.
 
     Raises:
         InputError: files or rows that cannot be used, each named.
         UsageError: options that do not go together.
         MissingExtraError: without pyarrow.
     """
-    from cranfield.evaluation.verdict import CompareOptions
-    from cranfield.measures import parse
     from cranfield.project.inputs import ScoringOptions
 
-    table, columns = None if query_table is None else Path(query_table), dict(columns or {}) or None
+    large, compare = _split(options)
     return evaluate_large(
         lambda: _judgments_of(testset),
         [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)],
         [measures] if isinstance(measures, str) else measures,
         ScoringOptions(convention, missing, duplicates, depth=depth),
-        LargeOptions(
-            *(memory, None if out is None else Path(out)),
-            columns=columns,
-            baseline_system=baseline_system,
-            **{"query_table": table, "cluster": cluster, "stratum": tuple(strata), "weight": weight},
-        ),
-        compare=CompareOptions(parse(primary) if primary else None, test, alpha, margin, seed),
+        large,
+        compare=compare,
     )
+
+
+def _split(options: ParquetOptions) -> tuple[LargeOptions, CompareOptions]:
+    """What is about the runs, and what is about the comparison.
+
+    Raises:
+        UsageError: an option that there is not.
+    """
+    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import parse
+
+    unknown = [
+        unknown_name("option", name, sorted(ParquetOptions.__annotations__))
+        for name in options
+        if name not in ParquetOptions.__annotations__
+    ]
+    if unknown:
+        raise UsageError(unknown)
+    given: dict[str, Any] = {"memory": "1GB", **options}
+    declared = {name: given.pop(name) for name in ("primary", "test", "alpha", "margin", "seed") if name in given}
+    if "primary" in declared:
+        declared["primary"] = parse(declared["primary"])
+    places: dict[str, Any] = {
+        name: Path(given.pop(name)) for name in ("out", "query_table") if given.get(name) is not None
+    }
+    strata = tuple(given.pop("strata", ()))
+    return LargeOptions(**given, **places, stratum=strata), CompareOptions(**declared)
 
 
 def _judgments_of(testset: TestSetLike) -> JudgmentTable:
