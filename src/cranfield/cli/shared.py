@@ -224,6 +224,14 @@ def note_reader(runs: Sequence[Path]) -> None:
         why = why_in_python()
         if why is not None:
             typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
+    if any(run.suffix.lower() == ".parquet" for run in runs):
+        from cranfield.project.large_runs import LARGE_ROWS, rows_of
+
+        n_rows = rows_of(runs)
+        if n_rows >= LARGE_ROWS:
+            typer.echo(
+                f"note: {n_rows:,} rows are read into memory; --memory 1GB reads them in parts, and faster", err=True
+            )
 
 
 def load_and_evaluate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "spark")
 LARGE_ROWS = 5_000_000
-"""From so many rows on, a single Parquet file is evaluated in parts, too."""
+"""From so many rows on, a command says that a Parquet file can be read in parts."""
+ROW_BYTES = 200
+"""Of a row of a Parquet file that is read as a whole."""
 NOT_LARGE = {"failed", "run_format", "confusion", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
 
@@ -52,25 +55,31 @@ class LargeOptions:
 
 
 def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
-    """Whether runs are read in parts: folders, patterns and large files of Parquet, or where an option asks for it."""
+    """Whether runs are read in parts: folders and patterns of Parquet files, files that memory cannot hold, or an option says so."""
     if options.given:
         return True
     with_parquet = [run for run in runs if run.suffix.lower() == ".parquet" or run.is_dir() or not run.exists()]
     if not with_parquet:
         return False
     try:
+        from cranfield.scale.source import is_large_run
+    except ImportError:  # without pyarrow: a run of one file says what it needs
+        return False
+    return any(is_large_run(str(run)) for run in with_parquet) or rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
+
+
+def rows_of(runs: Sequence[Path]) -> int:
+    """Rows of the Parquet files among some runs; 0 where they cannot be read, which their reader will report."""
+    try:
         import pyarrow.parquet as pq
 
-        from cranfield.scale.source import is_large_run
-    except ImportError:
-        return False
-    if any(is_large_run(str(run)) for run in with_parquet):
-        return True
-    try:
-        n_rows = [int(pq.read_metadata(run).num_rows) for run in with_parquet if run.is_file()]
-    except (OSError, ValueError):
-        return False
-    return sum(n_rows) >= LARGE_ROWS
+        return sum(pq.read_metadata(run).num_rows for run in runs if run.suffix.lower() == ".parquet" and run.is_file())
+    except (ImportError, OSError, ValueError):
+        return 0
+
+
+def _memory_of_machine() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def evaluate_large(

@@ -141,7 +141,7 @@ def _check_plain(testset: TestSet) -> None:
         Problem(
             f"test set {testset.name!r} {what}, and a run that is read in parts is compared by document id alone",
             expected="graded document ids",
-            hint="evaluate runs that fit into memory: one Parquet file without --memory, or a TREC run file",
+            hint="evaluate a run that fits into memory: a file of its own, without the options of large runs",
         )
     )
 
