@@ -27,6 +27,7 @@ PRINTED = {
     "judgments": "Judgments, format by format",
     "startup": "Start-up",
     "judging_load": "Raters who judge at once",
+    "scale": "Runs larger than memory, by `make bench-scale`",
     "server_load": "Load on the server, by wrk on loopback",
 }
 """Programs whose output the page shows as they printed it, each with its heading."""
