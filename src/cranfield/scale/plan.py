@@ -40,9 +40,9 @@ ROWS_A_SECOND = 9_000_000
 """Rows that a thread reads in one pass."""
 ENGINE_START_S = 15.0
 """Start of a session of Spark on a cluster that runs."""
-ENGINE_ROWS_A_SECOND = 300_000
+ENGINE_ROWS_A_SECOND = 450_000
 """Rows that a core of Spark shuffles and scores."""
-ENGINE_CORE_BYTES = 1_500_000_000
+ENGINE_CORE_BYTES = 1_000_000_000
 """Memory of a core of Spark: its share of the executor, and its Python worker."""
 
 
