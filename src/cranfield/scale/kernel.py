@@ -105,6 +105,8 @@ class Passes:
     """How many rows there are, about."""
     everything: JudgmentTable | None = None
     """All judgments, where these are a part: its queries are no examples of queries without judgments."""
+    with_examples: bool = True
+    """Whether some queries without judgments are named."""
     seed: bytes = field(default_factory=new_seed)
     """Of the hashes of rows."""
     problems: list[RowProblem] = field(default_factory=list)
@@ -124,7 +126,13 @@ class Passes:
         judged = JudgedTexts(texts_of(self.judgments.query_ids), self.judgments.start, texts_of(self.judgments.doc_ids))
         self.counting = Counting(judged, len(self.scoring.systems), self.options, self.n_rows, self.seed)
         self.unjudged_rows_of = np.zeros(len(self.scoring.systems), dtype=np.int64)
-        self._examples: dict[str, None] = {}
+        self.examples: list[str] = []
+        """The first by name of the queries of the run that are not judged."""
+        self._every_query: Counting | None = None
+        if self.everything is not None and self.with_examples:
+            queries, nothing = texts_of(self.everything.query_ids), Texts(np.zeros(1, np.int64), b"")
+            no_documents = JudgedTexts(queries, np.zeros(self.everything.n_queries + 1, np.int64), nothing)
+            self._every_query = Counting(no_documents, 1, self.options, 0, self.seed)
         self._lock = Lock()
         self._system_places = {name: place for place, name in enumerate(self.scoring.systems)}
 
@@ -193,10 +201,6 @@ class Passes:
         """int64[S]: rows of each system whose query is judged here; after `finish`."""
         return np.array([self.counting.n_rows_of(system).sum() for system in range(len(self.scoring.systems))])
 
-    def unjudged_examples(self) -> list[str]:
-        """Some queries of the run that are not judged, each once."""
-        return sorted(self._examples)[:SHOWN_PROBLEMS]
-
     def _groups(self, batch: pa.RecordBatch, system: int | None) -> tuple[NDArray[np.int32], NDArray[np.int64] | int]:
         """The group of each row, negative where it has no judgments, and its system."""
         query = self._places(batch["query_id"])
@@ -233,16 +237,18 @@ class Passes:
         which = np.full(len(without), systems) if isinstance(systems, int) else systems[without]
         with self._lock:
             self.unjudged_rows_of += np.bincount(which, minlength=len(self.scoring.systems))
-            if len(self._examples) < SHOWN_PROBLEMS:
-                self._examples |= dict.fromkeys(self._unknown(batch["query_id"].take(pa.array(without))))
+            if self.with_examples:
+                unknown = self._unknown(batch["query_id"].take(pa.array(without)))
+                self.examples = sorted({*self.examples, *unknown})[:SHOWN_PROBLEMS]
 
     def _unknown(self, query_ids: pa.Array) -> list[str]:
-        """Those of some queries that no judgment is of."""
-        plain = query_ids.dictionary_decode() if pa.types.is_dictionary(query_ids.type) else query_ids
-        different = pc.cast(pc.unique(plain), pa.large_string())
-        if self.everything is not None:
-            different = different.filter(pc.invert(pc.is_in(different, self.everything.query_ids)))
-        return list(different[:SHOWN_PROBLEMS].to_pylist())
+        """The first by name of those of some queries that no judgment is of."""
+        different = query_ids.dictionary_decode() if pa.types.is_dictionary(query_ids.type) else query_ids
+        different = pc.cast(pc.unique(different), pa.large_string())
+        if self._every_query is not None:
+            different = different.filter(pa.array(self._every_query.places(texts_of(different)) < 0))
+        first = pc.select_k_unstable(different, SHOWN_PROBLEMS, sort_keys=[("", "ascending")])
+        return list(different.take(first).to_pylist())
 
     def _values(
         self,

@@ -111,7 +111,7 @@ class LocalEvaluation:
             self._digests = state["digests"].tolist()
             begin = int(state["part"][0])
             counted.unjudged[:], counted.n_duplicates = state["unjudged"], int(state["n_duplicates"][0])
-            counted.extra_queries = tuple(state["extra_queries"].tolist())
+            counted.extra_queries = tuple(state["extra_queries"].tolist()) if begin else ()
             self.pace.done = self.pace.resumed = begin * 2 * self.runs.n_rows
         for part in range(begin, self.n_parts):
             self._evaluate_part(part, counted, state if part == begin else None, write)
@@ -130,7 +130,14 @@ class LocalEvaluation:
         judgments = self.judgments if self.n_parts == 1 else self.judgments.part(*self._parts[part])
         everything = self.judgments if self.n_parts > 1 else None
         seed = new_seed() if state is None else state["seed"].tobytes()
-        passes = Passes(judgments, self.scoring, self.runs.n_rows // self.n_parts, everything=everything, seed=seed)
+        passes = Passes(
+            judgments,
+            self.scoring,
+            self.runs.n_rows // self.n_parts,
+            everything=everything,
+            with_examples=part == 0,
+            seed=seed,
+        )
         self._begin_pass(with_digests=part == 0)
         step = self._restore(passes, state)
         if step == "find":
@@ -154,7 +161,7 @@ class LocalEvaluation:
         if state is None or "found" not in state:
             return "find"
         restore_find(passes.counting, state)
-        passes.unjudged_rows_of[:] = state["part_unjudged"]
+        passes.unjudged_rows_of[:], passes.examples = state["part_unjudged"], state["extra_queries"].tolist()
         self._done[:] = state["done"]
         step: Step = "count" if "counts" in state else "find"
         self.pace.done += sum(self._n_rows(place) for place in np.flatnonzero(self._done).tolist())
@@ -168,7 +175,7 @@ class LocalEvaluation:
         state = {
             "unjudged": counted.unjudged,
             "n_duplicates": np.array([counted.n_duplicates]),
-            "extra_queries": np.array(counted.extra_queries or passes.unjudged_examples(), dtype=np.str_),
+            "extra_queries": np.array(counted.extra_queries or passes.examples, dtype=np.str_),
             "part": np.array([part]),
             "part_unjudged": passes.unjudged_rows_of,
             "seed": np.frombuffer(passes.counting.seed, np.uint8),
@@ -186,7 +193,7 @@ class LocalEvaluation:
         else:  # what the first part took for unjudged rows
             counted.unjudged -= passes.judged_rows_of()
         counted.n_duplicates += len(passes.counting.duplicates)
-        counted.extra_queries = counted.extra_queries or tuple(passes.unjudged_examples())
+        counted.extra_queries = counted.extra_queries or tuple(passes.examples)
         if self.n_parts == 1 or self._checkpoint is None:
             for batch in passes.results():
                 write(batch)

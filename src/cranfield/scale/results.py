@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cranfield.errors import CranfieldError, InputError, Problem, UsageError
+from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
 from cranfield.formats.io.files import read_bytes, refusal, write_text
 from cranfield.measures import parse_all
 from cranfield.model import Convention
@@ -175,7 +175,11 @@ class ResultsWriter:
         """Close the files and write `_evaluation.json`."""
         self._flush()
         self._close()
-        finish_results(self.folder, about)
+        try:
+            finish_results(self.folder, about)
+        except NoCommonQueryError:
+            clear_results(self.folder)
+            raise
         return read_results(self.folder)
 
     def __enter__(self) -> Self:
@@ -213,10 +217,30 @@ class ResultsWriter:
 
 
 def finish_results(folder: Path, about: ResultsInfo) -> None:
-    """Write `_evaluation.json` beside the Parquet files of a folder, which an engine may have written."""
+    """Write `_evaluation.json` beside the Parquet files of a folder, which an engine may have written.
+
+    Raises:
+        NoCommonQueryError: no row of the runs is of a query of the test set.
+    """
+    if about.n_rows and about.n_rows_unjudged == about.n_rows:
+        raise _no_common_query(folder, about)
     rows = sum(_query_rows(path) for path in _parquet(folder))
     record = {"format": FORMAT, "cranfield": __version__, **record_of(about, FIELDS), "result_rows": rows}
     write_text(folder / INFO_FILE, [json.dumps(record, indent=1, ensure_ascii=False), "\n"])
+
+
+def _no_common_query(folder: Path, about: ResultsInfo) -> NoCommonQueryError:
+    ids: list[str] = []
+    for path in _parquet(folder)[:1]:
+        ids = next(_tables(path, ["query_id"], 1))["query_id"].to_pylist()
+    return NoCommonQueryError(
+        Problem(
+            f"test set {about.testset!r} and the run share no query id",
+            expected=f"ids such as {', '.join(map(repr, ids))}",
+            got=", ".join(map(repr, about.extra_queries[:3])) or None,
+            hint="are these the queries the run was made for?",
+        )
+    )
 
 
 def read_results(folder: Path) -> Results:

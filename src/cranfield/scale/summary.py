@@ -107,6 +107,7 @@ def _check(
 def _void(tally: Tally, systems: Sequence[SystemSummary], primary: Measure, options: CompareOptions) -> Iterator[str]:
     """Limits that are broken."""
     limits = options.limits
+    yield from (f"{system.name} answers none of the queries" for system in systems if system.n_missing == tally.n)
     for system in systems:
         share = system.judged_share
         if limits.min_judged_share is not None and share is not None and share < limits.min_judged_share:
@@ -159,7 +160,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
         named = first_of(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
         yield f"queries that are not in {summary.table}: {format_count(summary.n_without_row)} of {total} ({named})"
     if about.n_rows_unjudged:
-        named = f" ({first_of(about.extra_queries)})" if about.extra_queries else ""
+        named = f" ({', '.join(about.extra_queries[:5])} …)" if about.extra_queries else ""
         yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
     yield from _identical(summary.systems)
     for system in summary.systems:

@@ -160,6 +160,23 @@ def test_identical_runs_are_pointed_out(made, tmp_path):
     assert "the runs of one and two are identical" in " ".join(out.split())
 
 
+def test_a_run_of_other_queries_is_no_bad_run(made, tmp_path):
+    (tmp_path / "other.txt").write_text("x1 0 d1 1\n")
+    code, out, error = run("evaluate", tmp_path / "other.txt", "run", "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert "share no query id; expected ids such as 'x1', got 'q0', 'q1', 'q10'" in error
+    assert list((tmp_path / "out").iterdir()) == []
+    rows = pq.read_table(made / "run" / "part-0.parquet", filters=[("system", "=", "old")])
+    rows = rows.set_column(0, "system", pa.array(["elsewhere"] * len(rows))).set_column(
+        1, "query_id", pa.array(["z"] * len(rows))
+    )
+    (tmp_path / "run").mkdir()
+    pq.write_table(pa.concat_tables([pq.read_table(made / "run"), rows.slice(0, 1)]), tmp_path / "run" / "run.parquet")
+    code, out, error = run("compare", "qrels.txt", tmp_path / "run", "--baseline-system", "old", "--fail-on", "worse")
+    assert code == 3
+    assert "elsewhere answers none of the queries" in " ".join(out.split())
+
+
 def test_run_files_are_no_parquet():
     code, _, error = run("evaluate", "qrels.txt", "old.run", "--memory", "1GB")
     assert code == 2
