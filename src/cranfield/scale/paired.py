@@ -49,7 +49,7 @@ class _Difference:
 
 
 def compare_systems(
-    tally: Tally, names: Sequence[str], primary: Measure, options: CompareOptions, void: Sequence[str]
+    tally: Tally, names: Sequence[str], primary: Measure, options: CompareOptions, void: Sequence[Sequence[str]]
 ) -> tuple[PairSummary, ...]:
     """Every system but the first against the first.
 
@@ -58,7 +58,7 @@ def compare_systems(
         names: of the systems.
         primary: the measure of the verdict.
         options: what was declared.
-        void: why no verdict counts, if it does not.
+        void: of each system but the first, why its verdict does not count, if it does not.
     """
     found = [
         _difference(tally, measure, system) for system in range(1, len(names)) for measure in tally.layout.compared
@@ -71,7 +71,10 @@ def compare_systems(
     adjusted = adjust(systems, primary, options.test)
     return tuple(
         PairSummary(
-            name, compared, _counts(tally, place), _verdict(compared[primary], compared, options, names, place, void)
+            name,
+            compared,
+            _counts(tally, place),
+            _verdict(compared[primary], compared, options, names, place, void[place - 1]),
         )
         for place, (name, compared) in enumerate(zip(names[1:], adjusted, strict=True), start=1)
     )

@@ -64,7 +64,8 @@ def summarise_results(
     systems = system_summaries(tally, results.about, level)
     pairs: tuple[PairSummary, ...] = ()
     if len(names) > 1 and primary in tally.layout.compared:
-        pairs = compare_systems(tally, names, primary, options, tuple(_void(tally, systems, primary, options)))
+        void = [tuple(_void(tally, systems, place, primary, options)) for place in range(1, len(names))]
+        pairs = compare_systems(tally, names, primary, options, void)
     summary = ScaleSummary(
         *(results.about, results.version, tally.n, options, primary, _units(tally), systems, pairs),
         *(tuple(stratum_means(tally, level)), tuple(stratified_means(tally, names, level))),
@@ -104,26 +105,27 @@ def _check(
     return primary
 
 
-def _void(tally: Tally, systems: Sequence[SystemSummary], primary: Measure, options: CompareOptions) -> Iterator[str]:
-    """Limits that are broken."""
-    limits = options.limits
-    yield from (f"{system.name} answers none of the queries" for system in systems if system.n_missing == tally.n)
-    for system in systems:
-        share = system.judged_share
+def _void(
+    tally: Tally, systems: Sequence[SystemSummary], place: int, primary: Measure, options: CompareOptions
+) -> Iterator[str]:
+    """Why the comparison of a system with the first does not count: limits that are broken."""
+    limits, sides = options.limits, (systems[0], systems[place])
+    yield from (f"{side.name} answers none of the queries" for side in sides if side.n_missing == tally.n)
+    for side in sides:
+        share = side.judged_share
         if limits.min_judged_share is not None and share is not None and share < limits.min_judged_share:
             yield (
-                f"{system.name}: {format_percent(share)} of its results are judged; "
+                f"{side.name}: {format_percent(share)} of its results are judged; "
                 f"the limit is {format_percent(limits.min_judged_share)} (limits.min_judged_share)"
             )
-    for place, system in enumerate(systems[1:], start=1):
-        paired = int(tally.moments.n[tally.layout.pair(primary, place)[2]])
-        lost = max(systems[0].means[primary].n, system.means[primary].n) - paired
-        if limits.max_failed_share is not None and tally.n and lost / tally.n > limits.max_failed_share:
-            yield (
-                f"{lost} of {tally.n} queries have a value of {primary} on one side only "
-                f"({format_percent(lost / tally.n)}); the limit is {format_percent(limits.max_failed_share)} "
-                "(limits.max_failed_share)"
-            )
+    paired = int(tally.moments.n[tally.layout.pair(primary, place)[2]])
+    lost = max(side.means[primary].n for side in sides) - paired
+    if limits.max_failed_share is not None and tally.n and lost / tally.n > limits.max_failed_share:
+        yield (
+            f"{lost} of {tally.n} queries have a value of {primary} on one side only "
+            f"({format_percent(lost / tally.n)}); the limit is {format_percent(limits.max_failed_share)} "
+            "(limits.max_failed_share)"
+        )
 
 
 def _units(tally: Tally) -> Units:

@@ -39,7 +39,7 @@ BUILDERS = (comparisons, caveats, means, strata, provenance)
 
 def scale_document(summary: ScaleSummary) -> Document:
     """The report of `summarise_results`, verdict first where systems are compared."""
-    is_void = any(pair.verdict.code is VerdictCode.INVALID for pair in summary.pairs)
+    is_void = bool(summary.pairs) and all(pair.verdict.code is VerdictCode.INVALID for pair in summary.pairs)
     sections = tuple(section for build in BUILDERS if (section := build(summary)) is not None)
     if is_void:
         sections = tuple(Part(each.name, each.title, without_tones(each.blocks)) for each in sections)

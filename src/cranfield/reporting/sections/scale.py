@@ -64,8 +64,10 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
     sentence = f"Of {len(pairs)} systems against {summary.baseline}, on {summary.primary}: {_listed(found)}."
     tone = only.tone if only is not None else "open"
     disagreements = tuple(f"{pair.name}: {each}" for pair in pairs for each in pair.verdict.disagreements)
+    invalid = [pair for pair in pairs if pair.verdict.code is VerdictCode.INVALID]
+    reasons = tuple(f"{pair.name}: {each}" for pair in invalid for each in pair.verdict.reasons)
     return VerdictBlock(
-        *(only.text if only is not None else counts, sentence, tone, (), ()),
+        *(only.text if only is not None else counts, sentence, tone, (), reasons),
         disagreements=disagreements,
         caveats=summary.caveats,
     )
