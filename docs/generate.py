@@ -606,6 +606,8 @@ def rest_page() -> str:
     return "\n\n".join(["# REST API", intro, table(("request", "query", "what it does"), rows)])
 
 
+INCLUDED = frozenset({"calculator"})
+"""Pages that stand within others, and not in the table of contents."""
 CALCULATOR = (
     ("queries", "Queries", 100_000, "1"),
     ("results", "Results of each query", 1000, "1"),

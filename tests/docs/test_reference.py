@@ -73,7 +73,7 @@ def test_the_glossary_holds_the_table_of_verdicts_and_terms_in_order() -> None:
 
 def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
     listed = re.findall(r"^reference/generated/(\w+)$", (CHECKOUT / "docs/index.md").read_text(), re.MULTILINE)
-    assert sorted(listed) == sorted(generate.PAGES)
+    assert sorted(listed) == sorted(generate.PAGES.keys() - generate.INCLUDED)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ static void *fuzz_realloc(void *data, size_t size) {
     return realloc(data, size);
 }
 
-enum { HEAD = 8, ROW = 4, MOST_ROWS = 300, N_QUERIES = 3, N_SYSTEMS = 2, N_GROUPS = N_QUERIES * N_SYSTEMS, N_NAMES = 12 };
+enum { HEAD = 8, ROW = 4, MOST_ROWS = 128, N_QUERIES = 3, N_SYSTEMS = 2, N_GROUPS = N_QUERIES * N_SYSTEMS, N_NAMES = 12 };
 static const char *const NAMES[N_NAMES] = {"",  "a",  "b",  "bb", "doc-1", "doc-2", "doc-10", "0123456789abcdef",
                                            "é", "a-document-of-more-than-sixteen-bytes", "zz", "0123456789abcdefg"};
 
