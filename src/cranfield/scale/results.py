@@ -36,7 +36,9 @@ ROWS_AT_ONCE = 1 << 17
 """Rows of a row group, and of a block."""
 ROWS_PER_FILE = 1 << 23
 COUNTS = ("n_rows", "n_returned", "n_judged", "n_duplicates")
-OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+COLUMNS = {"system", "query_id", "outcome", *COUNTS}
+"""What each file of results has."""
+OWN_FILE = re.compile(r"queries-\d{5}\.parquet")
 MISSING = "missing"
 """Outcome of a judged query that a run does not answer."""
 
@@ -306,21 +308,27 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
 
 
 def clear_results(folder: Path) -> None:
-    """Remove earlier results, and refuse a folder that holds other Parquet files."""
-    own = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name)]
-    has_info = (folder / INFO_FILE).is_file()
-    others = [path.name for path in _parquet(folder) if path not in own]
-    if others and not has_info:
+    """Remove earlier results, and refuse a folder that holds other Parquet files, which may be somebody's data."""
+    found = _parquet(folder)
+    if others := [path for path in found if not _is_result(path)]:
         raise UsageError(
             "this folder holds other Parquet files",
             path=str(folder),
             expected="an empty folder, or earlier results",
-            got=others[0],
+            got=others[0].name,
             hint="name another folder for the results",
         )
     (folder / INFO_FILE).unlink(missing_ok=True)
-    for path in (*own, *(_parquet(folder) if has_info else ())):
+    for path in (*found, *folder.glob("queries-*.parquet.part")):
         path.unlink(missing_ok=True)
+
+
+def _is_result(path: Path) -> bool:
+    """Whether a Parquet file holds results: by its columns, since a name alone may be that of other data."""
+    try:
+        return COLUMNS.issubset(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return OWN_FILE.fullmatch(path.name) is not None  # one that was not written to its end
 
 
 def _parquet(folder: Path) -> list[Path]:
