@@ -29,6 +29,7 @@ from cranfield.scale.checkpoint import (
     Checkpoint,
     arrays_of_count,
     arrays_of_find,
+    order_of,
     restore_count,
     restore_find,
     signature,
@@ -94,7 +95,7 @@ class LocalEvaluation:
         self._places = [self.scoring.systems.index(name) for name in names]
         self._checkpoint: Checkpoint | None = None
         if self.folder is not None and kernel_requested():  # the stand-in of the kernel keeps what cannot be saved
-            parts = (judgments.digest, self.scoring, self.n_parts)
+            parts = (judgments.digest, order_of(judgments), self.scoring, self.n_parts, *self.runs.reading)
             self._checkpoint = Checkpoint(self.folder, signature(self.runs.files, parts))
 
     def run(self, write: Callable[[pa.RecordBatch], None]) -> Counted:

@@ -156,6 +156,11 @@ class ParquetRuns:
         if not self.n_rows:
             raise RunFormatError("no row in these runs", path=str(self.files[0]), expected="a row per result")
 
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """Which files are of which run, and the columns that are read of each."""
+        return [(run.name, len(run.files)) for run in self.runs], self._columns
+
     def systems(self) -> tuple[str, ...]:
         """Names of the systems: of the runs, or sorted, of their column, which is read for that."""
         if not self.has_systems:

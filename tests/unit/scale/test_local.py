@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,11 @@ from tests.scale_contract import CASES, Case, check
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.scale import local
 from cranfield.scale.checkpoint import NAME
+from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.local import LocalEvaluation
 from cranfield.scale.plan import Size, human, memory_bytes
 from cranfield.scale.scoring import Scoring
-from cranfield.scale.source import ParquetRuns, find_runs, is_large_run
+from cranfield.scale.source import ParquetRuns, RunFiles, find_runs, is_large_run
 
 GB = 10**9
 
@@ -120,6 +122,37 @@ def test_what_was_saved_of_other_files_is_not_used(tmp_path):
     again = evaluation(case, ParquetRuns(find_runs([str(folder)]), "score"), tmp_path)
     assert again._checkpoint.load() is None
     check(case, _renamed(results_of(again)[0], case), drops_rows_without_query=True)
+
+
+@pytest.mark.parametrize("change", ["order of the judgments", "column", "runs", "damage"])
+def test_what_was_saved_of_another_reading_is_not_used(change, tmp_path):
+    case = CASES[0]
+    table = case.table(systems=False)
+    folder = striped(table.append_column("bm25", table["score"]), tmp_path / "runs")
+    names = [str(tmp_path / "runs" / f"part-0{number}.parquet") for number in range(4)]
+    groups = [[(0, 4)], [(0, 2), (2, 4)]]
+
+    def made(columns=None, judgments=case.judgments, split=0):
+        found = [RunFiles(f"run{begin}", tuple(map(Path, names[begin:end]))) for begin, end in groups[split]]
+        runs = ParquetRuns(found, "score", columns)
+        return LocalEvaluation(runs, judgments, Scoring.of(["run0", "run2"][: split + 1], ["AP"]), GB, folder)
+
+    first = made()
+    first._checkpoint.save({"part": np.array([7])})
+    assert made()._checkpoint.load() is not None
+    rows = case.judgments.rows()
+    turned = JudgmentTable.from_rows(
+        *(rows[name][::-1] for name in ("query_id", "doc_id", "grade")), name="", digest=case.judgments.digest
+    )
+    if change == "damage":
+        first._checkpoint.path.write_bytes(first._checkpoint.path.read_bytes()[:-30])
+    other = {
+        "order of the judgments": lambda: made(judgments=turned),
+        "column": lambda: made({"score": "bm25"}),
+        "runs": lambda: made(split=1),
+        "damage": made,
+    }[change]()
+    assert other._checkpoint.load() is None
 
 
 def _renamed(results, case):
