@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 from tests.scale_contract import CASES, Case, check
 
 from cranfield.errors import RunFormatError, UsageError
-from cranfield.scale import local
+from cranfield.ranking.counting import FILTER_BITS, Counting
+from cranfield.scale import local, source
 from cranfield.scale.checkpoint import NAME
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.local import LocalEvaluation
@@ -257,6 +260,29 @@ def test_columns_by_other_names(tmp_path):
         ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score", named | {"docs": "url"})
 
 
+def test_repetitions_in_the_first_pass_are_not_held_without_end(tmp_path, monkeypatch):
+    run_of(tmp_path, [("q", f"d{number % 400}", 1.0) for number in range(800)])
+    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    monkeypatch.setattr(local, "LOOKED_FOR", 5)
+    held = []
+    turn = Counting.turn
+    monkeypatch.setattr(Counting, "turn", lambda self: (held.append(sum(map(len, self.repeated))), turn(self)))
+    monkeypatch.setattr(source, "ROWS_AT_ONCE", 50)
+    assert re.search(r"lists document 'd\d+' twice", problems(tmp_path, "run.parquet")[0])
+    assert "lower --memory" in str(problems(tmp_path, "run.parquet", duplicates="first"))
+    assert max(held) < 100
+
+
+def test_many_rows_that_repeat_nothing_are_not_taken_for_repetitions(tmp_path, monkeypatch):
+    n = 60_000
+    run_of(tmp_path, [("q", f"d{number}", 1.0) for number in range(n)])
+    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    case = Case("", (), {"q": {"d1": 1}})
+    runs = ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score")
+    results, counted = results_of(evaluation(case, runs))
+    assert (results["n_rows"].to_pylist(), counted.n_duplicates) == ([n], 0)
+
+
 def test_a_file_that_changes_is_noticed(tmp_path):
     case = CASES[0]
     folder = striped(case.table(), tmp_path / "run", n_files=1)
@@ -275,6 +301,19 @@ def test_parts_keep_within_the_memory():
         assert size.bytes_of(n) <= memory < size.bytes_of(n - 1)
     with pytest.raises(UsageError, match="alone need more"):
         size.n_parts(200_000_000)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        Size(n_rows=10**9, n_queries=50_000_000, n_judgments=10**8, n_systems=90, n_threads=2),
+        Size(n_rows=40 * 10**9, n_queries=10**6, n_judgments=10**7, n_systems=1, n_threads=2),
+    ],
+)
+def test_parts_keep_within_what_their_numbers_hold(size):
+    n = size.n_parts(10**15)
+    assert math.ceil(size.n_queries / n) * size.n_systems < 2**31
+    assert size.n_rows / n * FILTER_BITS / 64 < 2**32
 
 
 @pytest.mark.parametrize(
