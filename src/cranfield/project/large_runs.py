@@ -16,6 +16,7 @@ from cranfield.ranking.scan import Duplicates, Missing
 
 if TYPE_CHECKING:
     from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import Measure
     from cranfield.project.inputs import ScoringOptions, TestSetLike
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import OnProgress
@@ -116,8 +117,9 @@ def evaluate_large(
     from cranfield.scale.summary import summarise_results
 
     temporary = tempfile.TemporaryDirectory(prefix="cranfield-") if options.out is None else nullcontext(options.out)
+    primary = None if compare is None else compare.primary
     with temporary as folder:
-        results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress)
+        results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress, primary)
         return summarise_results(
             results,
             compare,
@@ -267,6 +269,7 @@ def _results(
     scoring: ScoringOptions,
     options: LargeOptions,
     on_progress: OnProgress | None,
+    primary: Measure | None,
 ) -> Results:
     """Evaluate the runs into a folder."""
     from cranfield.scale.source import ParquetRuns, find_runs
@@ -277,13 +280,13 @@ def _results(
 
         check_order(rules)
         return evaluate_files(
-            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options), folder),
+            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options, primary), folder),
             master=options.master,
             conf=options.spark_conf,
             columns=options.columns,
         )
     files = ParquetRuns(find_runs([str(run) for run in runs]), rules.file_order, options.columns)
-    declared = _declared(files.systems(), measures, given, options)
+    declared = _declared(files.systems(), measures, given, options, primary)
     table = judgments()
     from cranfield.scale.local import LocalEvaluation
     from cranfield.scale.plan import DEFAULT_MEMORY, memory_bytes
@@ -308,7 +311,11 @@ def _results(
 
 
 def _declared(
-    systems: Sequence[str], measures: Sequence[str] | None, given: ScoringOptions, options: LargeOptions
+    systems: Sequence[str],
+    measures: Sequence[str] | None,
+    given: ScoringOptions,
+    options: LargeOptions,
+    primary: Measure | None,
 ) -> Scoring:
     from cranfield.scale.scoring import Scoring
 
@@ -327,4 +334,5 @@ def _declared(
         missing=given.missing,
         duplicates=given.duplicates,
         depth=given.depth,
+        primary=primary,
     )

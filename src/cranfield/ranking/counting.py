@@ -113,7 +113,7 @@ class Counting:
         self.found: list[NDArray[Any]] = []
         self.repeated: list[NDArray[np.uint64]] = []
         self.suspects: list[tuple[NDArray[Any], list[bytes]]] = []
-        self.n_held = {"repeated": 0, "suspects": 0}
+        self.n_kept = {"repeated": 0, "suspects": 0}
         """Rows in each of both."""
         self._lock = Lock()
         queries, documents = self.judged.queries, self.judged.documents
@@ -162,8 +162,8 @@ class Counting:
 
     def _hold(self, what: str, n: int) -> None:
         with self._lock:
-            self.n_held[what] += n
-        if self.n_held[what] > self.most_suspects:
+            self.n_kept[what] += n
+        if self.n_kept[what] > self.most_suspects:
             raise TooManySuspectsError
 
     def turn(self) -> None:

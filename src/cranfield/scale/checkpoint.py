@@ -90,7 +90,7 @@ def restore_find(counting: Counting, arrays: Arrays) -> None:
     if len(arrays["filter"]):
         counting.filter[:] = arrays["filter"]
     counting.found, counting.repeated = [arrays["found"]], [arrays["repeated"]]
-    counting.n_held["repeated"] = len(arrays["repeated"])
+    counting.n_kept["repeated"] = len(arrays["repeated"])
 
 
 def arrays_of_count(counting: Counting) -> Arrays:
@@ -113,4 +113,4 @@ def restore_count(counting: Counting, arrays: Arrays) -> None:
         blob[end - length : end] for end, length in zip(ends.tolist(), arrays["suspect_lengths"].tolist(), strict=True)
     ]
     counting.suspects = [(arrays["suspects"], texts)]
-    counting.n_held["suspects"] = len(texts)
+    counting.n_kept["suspects"] = len(texts)

@@ -85,6 +85,33 @@ def test_a_comparison_of_two_systems_of_a_table():
         assert found[part] == pytest.approx(theirs[part], abs=1e-12)
 
 
+@pytest.mark.parametrize("limit", [0.1, 0.3, 0.6])
+def test_the_judged_share_is_that_of_run_files(limit):
+    options = ("-m", "nDCG@10", "-m", "P@3", "--primary", "nDCG@10", "--min-judged", limit, "--format", "json")
+    _, out, _ = run("compare", "qrels.txt", "old.run", "new.run", *options)
+    expected = json.loads(out)
+    _, out, error = run("compare", "qrels.txt", "run", "--baseline-system", "old", *options)
+    found = json.loads(out)
+    assert found["against_baseline"][0]["verdict"] == expected["verdict"], error
+    theirs = {each["name"]: each for each in expected["systems"]}
+    for system in found["systems"]:
+        assert system["judged_share"] == pytest.approx(theirs[system["name"]]["judged"]["mean"], abs=1e-12)
+
+
+def test_ids_of_another_form_have_no_verdict(tmp_path):
+    for name in ("old", "new"):
+        rows = [(f"q{number}", f"/docs/d{doc}.html", 1.0 / (doc + 1)) for number in range(60) for doc in range(5)]
+        columns = zip(*rows, strict=True)
+        table = pa.table(dict(zip(("query_id", "doc_id", "score"), columns, strict=True)))
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    runs = [tmp_path / f"{name}.parquet" for name in ("old", "new")]
+    code, out, _ = run("compare", "qrels.txt", *runs, "--memory", "1GB", *MEASURES)
+    assert (code, "VERDICT: invalid" in out) == (3, True)
+    assert "no result of 60 queries is judged for its query" in out
+    code, out, _ = run("evaluate", "qrels.txt", runs[0], "--memory", "1GB", *MEASURES)
+    assert (code, "no result of 60 queries is judged" in out) == (0, True)
+
+
 def test_clusters_and_strata_of_a_table_of_queries():
     options = ("--query-table", "queries.csv", "--cluster", "user", "--stratum", "language")
     code, out, error = run("evaluate", "qrels.txt", "run", *MEASURES, *options)
