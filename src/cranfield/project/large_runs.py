@@ -56,17 +56,19 @@ class LargeOptions:
 
 
 def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
-    """Whether runs are read in parts: folders and patterns of Parquet files, files that memory cannot hold, or an option says so."""
+    """Whether runs are read in parts: folders and patterns of Parquet files, files of several systems or that memory cannot hold, or an option says so."""
     if options.given:
         return True
     with_parquet = [run for run in runs if run.suffix.lower() == ".parquet" or run.is_dir() or not run.exists()]
     if not with_parquet:
         return False
     try:
-        from cranfield.scale.source import is_large_run
+        from cranfield.scale.source import has_several_systems, is_large_run
     except ImportError:  # without pyarrow: a run of one file says what it needs
         return False
-    return any(is_large_run(str(run)) for run in with_parquet) or rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
+    if any(run.is_dir() or is_large_run(str(run)) or has_several_systems(run) for run in with_parquet):
+        return True
+    return rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
 
 
 def rows_of(runs: Sequence[Path]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,6 +97,34 @@ def test_the_judged_share_is_that_of_run_files(limit):
     theirs = {each["name"]: each for each in expected["systems"]}
     for system in found["systems"]:
         assert system["judged_share"] == pytest.approx(theirs[system["name"]]["judged"]["mean"], abs=1e-12)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_one_file_of_several_systems_is_read_by_system(command, tmp_path):
+    rows = pa.concat_tables([pq.read_table(path) for path in sorted(Path("run").iterdir())])
+    pq.write_table(rows, tmp_path / "all.parquet")
+    code, out, error = run(command, "qrels.txt", tmp_path / "all.parquet", *MEASURES, "--format", "json")
+    assert (code, error) == (0, "")
+    _, expected, _ = run("evaluate", "qrels.txt", "run", *MEASURES, "--format", "json")
+    means = [
+        [(s["name"], s["measures"]["AP"]["mean"]) for s in json.loads(text)["systems"]] for text in (out, expected)
+    ]
+    assert means[0] == means[1]
+    one = rows.filter(pa.array([name == "old" for name in rows["system"].to_pylist()]))
+    pq.write_table(one, tmp_path / "one.parquet")
+    code, out, _ = run("evaluate", "qrels.txt", tmp_path / "one.parquet", *MEASURES)
+    assert (code, "median" in out) == (0, True)  # one name: read as a whole
+
+
+def test_a_folder_without_parquet_files_says_so(tmp_path):
+    (tmp_path / "run.txt").write_text("q1 Q0 d1 1 1.0 old\n")
+    code, _, error = run("evaluate", "qrels.txt", tmp_path, *MEASURES)
+    assert (code, "no Parquet file here; expected a file, a folder or a pattern" in error) == (2, True)
+
+
+def test_a_run_of_text_is_no_parquet_file():
+    code, _, error = run("evaluate", "qrels.txt", "old.run", "--memory", "1GB", *MEASURES)
+    assert (code, "old.run: this is no Parquet file" in error, "without the options" in error) == (2, True, True)
 
 
 def test_ids_of_another_form_have_no_verdict(tmp_path):

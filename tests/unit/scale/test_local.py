@@ -283,6 +283,23 @@ def test_many_rows_that_repeat_nothing_are_not_taken_for_repetitions(tmp_path, m
     assert (results["n_rows"].to_pylist(), counted.n_duplicates) == ([n], 0)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("logs/day-*/*.parquet", "logs"),
+        ("logs/bm25/*.parquet", "bm25"),
+        ("*/*/*.parquet", "run"),
+        ("logs/bm25", "bm25"),
+    ],
+)
+def test_a_pattern_has_a_name_without_its_signs(pattern, name, tmp_path, monkeypatch):
+    for folder in ("logs/day-1", "logs/day-2", "logs/bm25"):
+        (tmp_path / folder).mkdir(parents=True)
+        run_of(tmp_path / folder, [("q", "a", 1.0)])
+    monkeypatch.chdir(tmp_path)
+    assert [run.name for run in find_runs([pattern])] == [name]
+
+
 def test_a_file_that_changes_is_noticed(tmp_path):
     case = CASES[0]
     folder = striped(case.table(), tmp_path / "run", n_files=1)
