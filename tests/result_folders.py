@@ -34,11 +34,12 @@ def batch_of(
         "n_returned": np.where(there, 10, 0).ravel(),
         "n_judged": np.where(there, 4, 0).ravel().astype(np.int32),
         "n_duplicates": np.zeros(n * n_systems, dtype=np.int64),
+        "judged_share": np.where(there, 0.4, np.nan).ravel(),
         "problem": [None] * (n * n_systems),
     }
     measured = [pa.array(table.ravel(), mask=np.isnan(table.ravel())) for table in values.values()]
     arrays = [pa.array(column) for column in columns.values()]
-    arrays[7] = pa.nulls(n * n_systems, pa.string())
+    arrays[8] = pa.nulls(n * n_systems, pa.string())
     return pa.RecordBatch.from_arrays([*arrays, *measured], schema=result_schema(scoring))
 
 

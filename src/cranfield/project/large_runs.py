@@ -16,6 +16,7 @@ from cranfield.ranking.scan import Duplicates, Missing
 
 if TYPE_CHECKING:
     from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.measures import Measure
     from cranfield.project.inputs import ScoringOptions, TestSetLike
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import OnProgress
@@ -55,17 +56,19 @@ class LargeOptions:
 
 
 def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
-    """Whether runs are read in parts: folders and patterns of Parquet files, files that memory cannot hold, or an option says so."""
+    """Whether runs are read in parts: folders and patterns of Parquet files, files of several systems or that memory cannot hold, or an option says so."""
     if options.given:
         return True
     with_parquet = [run for run in runs if run.suffix.lower() == ".parquet" or run.is_dir() or not run.exists()]
     if not with_parquet:
         return False
     try:
-        from cranfield.scale.source import is_large_run
+        from cranfield.scale.source import has_several_systems, is_large_run
     except ImportError:  # without pyarrow: a run of one file says what it needs
         return False
-    return any(is_large_run(str(run)) for run in with_parquet) or rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
+    if any(run.is_dir() or is_large_run(str(run)) or has_several_systems(run) for run in with_parquet):
+        return True
+    return rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
 
 
 def rows_of(runs: Sequence[Path]) -> int:
@@ -116,8 +119,9 @@ def evaluate_large(
     from cranfield.scale.summary import summarise_results
 
     temporary = tempfile.TemporaryDirectory(prefix="cranfield-") if options.out is None else nullcontext(options.out)
+    primary = None if compare is None else compare.primary
     with temporary as folder:
-        results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress)
+        results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress, primary)
         return summarise_results(
             results,
             compare,
@@ -267,6 +271,7 @@ def _results(
     scoring: ScoringOptions,
     options: LargeOptions,
     on_progress: OnProgress | None,
+    primary: Measure | None,
 ) -> Results:
     """Evaluate the runs into a folder."""
     from cranfield.scale.source import ParquetRuns, find_runs
@@ -277,13 +282,13 @@ def _results(
 
         check_order(rules)
         return evaluate_files(
-            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options), folder),
+            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options, primary), folder),
             master=options.master,
             conf=options.spark_conf,
             columns=options.columns,
         )
     files = ParquetRuns(find_runs([str(run) for run in runs]), rules.file_order, options.columns)
-    declared = _declared(files.systems(), measures, given, options)
+    declared = _declared(files.systems(), measures, given, options, primary)
     table = judgments()
     from cranfield.scale.local import LocalEvaluation
     from cranfield.scale.plan import DEFAULT_MEMORY, memory_bytes
@@ -308,7 +313,11 @@ def _results(
 
 
 def _declared(
-    systems: Sequence[str], measures: Sequence[str] | None, given: ScoringOptions, options: LargeOptions
+    systems: Sequence[str],
+    measures: Sequence[str] | None,
+    given: ScoringOptions,
+    options: LargeOptions,
+    primary: Measure | None,
 ) -> Scoring:
     from cranfield.scale.scoring import Scoring
 
@@ -327,4 +336,5 @@ def _declared(
         missing=given.missing,
         duplicates=given.duplicates,
         depth=given.depth,
+        primary=primary,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,10 +22,11 @@ from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.scan import Hit, JudgedRanks, ScanOptions
 
 FILTER_BITS = 16
-"""Bits of the filter for each row: about one row in a thousand is looked at again though nothing repeats it."""
+"""Bits of the filter for each row: about one row in four hundred is looked at again though nothing repeats it."""
 LEAST_WORDS = 1 << 10
 MOST_SUSPECTS = 4_000_000
-"""Rows that may be repetitions and are held, about 100 bytes each."""
+"""Rows that may be repetitions and are held, about 100 bytes each; of very many rows, one in `SUSPECT_SHARE`."""
+SUSPECT_SHARE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def new_seed() -> bytes:
 
 
 class TooManySuspectsError(Exception):
-    """More rows may be repetitions than are held; see `MOST_SUSPECTS`."""
+    """More rows may be repetitions than are held: many more than the filter takes for some; see `MOST_SUSPECTS`."""
 
 
 @dataclass
@@ -111,6 +113,9 @@ class Counting:
         self.found: list[NDArray[Any]] = []
         self.repeated: list[NDArray[np.uint64]] = []
         self.suspects: list[tuple[NDArray[Any], list[bytes]]] = []
+        self.n_kept = {"repeated": 0, "suspects": 0}
+        """Rows in each of both."""
+        self._lock = Lock()
         queries, documents = self.judged.queries, self.judged.documents
         kind: Any = PythonCounter
         if kernel_requested():
@@ -128,6 +133,11 @@ class Counting:
         )
 
     @property
+    def most_suspects(self) -> int:
+        """Rows that may be repetitions and are held."""
+        return max(MOST_SUSPECTS, self.n_rows // SUSPECT_SHARE)
+
+    @property
     def n_queries(self) -> int:
         """Q."""
         return len(self.judged.start) - 1
@@ -137,13 +147,24 @@ class Counting:
         return np.frombuffer(self._counter.queries(query_ids.offsets, query_ids.data), dtype=np.int32)
 
     def find(self, rows: RowBlock) -> None:
-        """The first pass."""
+        """The first pass.
+
+        Raises:
+            TooManySuspectsError: too many rows may be repetitions.
+        """
         found, repeated = self._counter.find(
             rows.groups, rows.documents.offsets, rows.documents.data, rows.keys, rows.ordinal
         )
         self.found.append(np.frombuffer(found, dtype=FOUND))
         if repeated:
             self.repeated.append(np.frombuffer(repeated, dtype=np.uint64))
+            self._hold("repeated", len(self.repeated[-1]))
+
+    def _hold(self, what: str, n: int) -> None:
+        with self._lock:
+            self.n_kept[what] += n
+        if self.n_kept[what] > self.most_suspects:
+            raise TooManySuspectsError
 
     def turn(self) -> None:
         """End the first pass: sort the judged rows, and prepare to count."""
@@ -182,8 +203,7 @@ class Counting:
             return
         suspects = np.frombuffer(data, dtype=SUSPECT)
         self.suspects.append((suspects, [documents[row] for row in suspects["row"].tolist()]))
-        if sum(len(texts) for _, texts in self.suspects) > MOST_SUSPECTS:
-            raise TooManySuspectsError
+        self._hold("suspects", len(suspects))
 
     def finish(self) -> None:
         """End the second pass: rows that repeat a document are found, and not counted."""

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.ranking.counter_python import FOUND, SUSPECT
 from cranfield.ranking.counting import Counting
+from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.kernel import texts_of
 from cranfield.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
@@ -29,6 +32,15 @@ def signature(files: Sequence[Path], parts: Sequence[object]) -> str:
     """SHA-256 of what an evaluation depends on: the files by name, size and time, and all else by its text."""
     about = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return sha256(json.dumps([__version__, about, *map(repr, parts)]).encode()).hexdigest()
+
+
+def order_of(judgments: JudgmentTable) -> str:
+    """SHA-256 of judgments in their order, which places that were saved go by; their own digest is the same in any order."""
+    hasher = sha256(judgments.start.tobytes())
+    for texts in map(texts_of, (judgments.query_ids, judgments.doc_ids)):
+        hasher.update(np.diff(texts.offsets).tobytes())
+        hasher.update(memoryview(texts.data)[int(texts.offsets[0]) : int(texts.offsets[-1])])
+    return hasher.hexdigest()
 
 
 class Checkpoint:
@@ -43,7 +55,7 @@ class Checkpoint:
         try:
             with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
         return arrays if bytes(arrays.pop("signature", np.zeros(0, np.uint8))).decode() == self._signed else None
 
@@ -78,6 +90,7 @@ def restore_find(counting: Counting, arrays: Arrays) -> None:
     if len(arrays["filter"]):
         counting.filter[:] = arrays["filter"]
     counting.found, counting.repeated = [arrays["found"]], [arrays["repeated"]]
+    counting.n_kept["repeated"] = len(arrays["repeated"])
 
 
 def arrays_of_count(counting: Counting) -> Arrays:
@@ -100,3 +113,4 @@ def restore_count(counting: Counting, arrays: Arrays) -> None:
         blob[end - length : end] for end, length in zip(ends.tolist(), arrays["suspect_lengths"].tolist(), strict=True)
     ]
     counting.suspects = [(arrays["suspects"], texts)]
+    counting.n_kept["suspects"] = len(texts)

@@ -34,6 +34,7 @@ COUNTED = (
     ("n_returned", pa.int64()),
     ("n_judged", pa.int32()),
     ("n_duplicates", pa.int64()),
+    ("judged_share", pa.float64()),
     ("problem", pa.string()),
 )
 """Columns of the results before those of the measures."""
@@ -270,11 +271,11 @@ class Passes:
             pa.array(ranks.n_returned.astype(np.int64)),
             pa.array(np.bincount(ranks.query, minlength=n).astype(np.int32)),
             pa.array(ranks.n_duplicates.astype(np.int64)),
-            pa.nulls(n, pa.string()),
         ]
-        for measure in self.scoring.measures:
+        for measure in (self.scoring.judged, *self.scoring.measures):
             values, scored, _ = compute(measure, ranking)
             columns.append(pa.array(values, mask=~(scored & kept)))
+        columns.insert(len(COUNTED) - 1, pa.nulls(n, pa.string()))
         return [pa.RecordBatch.from_arrays(columns, schema=result_schema(self.scoring))]
 
 

@@ -7,6 +7,7 @@ evaluation goes on where it was last saved.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ from cranfield.scale.checkpoint import (
     Checkpoint,
     arrays_of_count,
     arrays_of_find,
+    order_of,
     restore_count,
     restore_find,
     signature,
@@ -45,6 +47,8 @@ Look = Callable[[pa.RecordBatch, int, int | None], None]
 """What is done with rows: their number, and the system where it is one."""
 SAVED_EVERY_S = 20.0
 SHOWN_EVERY_S = 0.2
+LOOKED_FOR = 1000
+"""Repeated rows of which both places are looked for, where there are too many to hold."""
 RESULTS = "_unfinished-{:04d}.arrow"
 """Results of a part that is done."""
 
@@ -94,7 +98,7 @@ class LocalEvaluation:
         self._places = [self.scoring.systems.index(name) for name in names]
         self._checkpoint: Checkpoint | None = None
         if self.folder is not None and kernel_requested():  # the stand-in of the kernel keeps what cannot be saved
-            parts = (judgments.digest, self.scoring, self.n_parts)
+            parts = (judgments.digest, order_of(judgments), self.scoring, self.n_parts, *self.runs.reading)
             self._checkpoint = Checkpoint(self.folder, signature(self.runs.files, parts))
 
     def run(self, write: Callable[[pa.RecordBatch], None]) -> Counted:
@@ -141,7 +145,10 @@ class LocalEvaluation:
         self._begin_pass(with_digests=part == 0)
         step = self._restore(passes, state)
         if step == "find":
-            self._read_all(passes.find, step, lambda: self._save(part, passes, counted, arrays_of_find), passes)
+            try:
+                self._read_all(passes.find, step, lambda: self._save(part, passes, counted, arrays_of_find), passes)
+            except TooManySuspectsError:
+                raise self._too_many_found(passes) from None
             self._refuse(passes.problems)
             self._begin_pass()
         found = {} if self._checkpoint is None else arrays_of_find(passes.counting) | {"filter": np.zeros(0, np.uint64)}
@@ -304,6 +311,17 @@ class LocalEvaluation:
             problems.add(f"{where}: {problem.text}", path=str(path), **fields)
         problems.raise_if_any()
 
+    def _too_many_found(self, passes: Passes) -> RunFormatError:
+        """The error where the first pass found that many: some are looked for, to name both places of each."""
+        some = np.concatenate(passes.counting.repeated)[-LOOKED_FOR:]
+        passes.counting.repeated = [some if self.scoring.duplicates == "error" else some[:0]]
+        passes.turn()
+        if self.scoring.duplicates == "error":
+            self._begin_pass()
+            with contextlib.suppress(TooManySuspectsError):
+                self._read_all(passes.count, "count", lambda: None, passes)
+        return self._too_many_duplicates(passes)
+
     def _too_many_duplicates(self, passes: Passes) -> RunFormatError:
         """The error where so many rows may be repetitions that they are not held: the first that are."""
         passes.counting.finish()
@@ -316,5 +334,5 @@ class LocalEvaluation:
             "millions of rows repeat a document of their query",
             path=str(self.runs.files[0].parent),
             expected="each document once a query",
-            hint="is a file there twice? Drop the repeated rows first, or raise --memory",
+            hint="is a file there twice? Drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
         )

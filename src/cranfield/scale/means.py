@@ -35,14 +35,14 @@ def system_summaries(tally: Tally, about: ResultsInfo, level: float) -> tuple[Sy
 
 
 def _system(tally: Tally, name: str, place: int, level: float, digest: str) -> SystemSummary:
-    with_results = int(tally.n_with_results[place])
+    with_share = int(tally.n_with_share[place])
     means = ByMeasure({measure: _mean(tally, measure, place, level) for measure in tally.layout.measures})
     return SystemSummary(
         name=name,
         n_queries=tally.n,
         n_missing=int(tally.n_missing[place]),
         **{count: int(total[place]) for count, total in tally.counts.items()},
-        judged_share=float(tally.judged_shares[place]) / with_results if with_results else None,
+        judged_share=float(tally.judged_shares[place]) / with_share if with_share else None,
         means=means,
         n_without_value=ByMeasure({measure: tally.n - summary.n for measure, summary in means.items()}),
         digest=digest,

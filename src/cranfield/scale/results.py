@@ -7,7 +7,6 @@ the same bytes. Files that an engine wrote may also hold rows without a query, w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from cranfield.measures import parse_all
 from cranfield.model import Convention
 from cranfield.record import Fields, record_of
 from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.result_files import batches_of, is_result
 from cranfield.scale.scoring import Scoring
 from cranfield.version import __version__
 
@@ -36,7 +36,7 @@ ROWS_AT_ONCE = 1 << 17
 """Rows of a row group, and of a block."""
 ROWS_PER_FILE = 1 << 23
 COUNTS = ("n_rows", "n_returned", "n_judged", "n_duplicates")
-OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+SHARE = "judged_share"
 MISSING = "missing"
 """Outcome of a judged query that a run does not answer."""
 
@@ -78,7 +78,7 @@ FIELDS: Fields = {
     ResultsInfo: (
         "testset.name=testset testset.digest=digest testset.n_queries=n_queries testset.n_judgments=n_judgments "
         "systems=scoring.systems measures=scoring.measures convention=scoring.convention missing=scoring.missing "
-        "duplicates=scoring.duplicates depth=scoring.depth engine rows.read=n_rows rows.without_judgments=n_rows_unjudged "
+        "duplicates=scoring.duplicates depth=scoring.depth judged_depth=scoring.judged_depth engine rows.read=n_rows rows.without_judgments=n_rows_unjudged "
         "rows.duplicates=n_duplicates extra_queries runs"
     ),
 }
@@ -95,6 +95,8 @@ class Block:
     """bool[n, S]."""
     counts: Mapping[str, Counts]
     """Name of `COUNTS` to int64[n, S]."""
+    judged: FloatNS
+    """float64[n, S]: share of the first results that is judged."""
 
     def __len__(self) -> int:
         """N."""
@@ -122,7 +124,7 @@ class Results:
         names = [str(measure) for measure in self.about.scoring.measures]
         for path in self.files:
             rest: pa.Table | None = None
-            for table in _tables(path, ["system", "query_id", "outcome", *COUNTS, *names], rows):
+            for table in _tables(path, ["system", "query_id", "outcome", *COUNTS, SHARE, *names], rows):
                 whole = table if rest is None else pa.concat_tables([rest, table])
                 cut = len(whole) - len(whole) % len(self.about.scoring.systems)
                 rest = whole.slice(cut)
@@ -140,10 +142,11 @@ class Results:
         ends = np.arange(1, len(ids)) % len(systems) == 0
         if (order.reshape(shape) != np.arange(len(systems))).any() or (same == ends).any():
             raise InputError(_not_whole(path, len(systems)))
-        numbers = {name: _floats(table[name]).reshape(shape) for name in names}
+        numbers = {name: _floats(table[name]).reshape(shape) for name in [SHARE, *names]}
         counts = {name: np.asarray(table[name]).astype(np.int64).reshape(shape) for name in COUNTS}
         answered = np.asarray(pc.not_equal(table["outcome"], MISSING)).reshape(shape)
-        return Block(ids.take(pa.array(np.arange(n) * len(systems))), numbers, answered, counts)
+        judged = numbers.pop(SHARE)
+        return Block(ids.take(pa.array(np.arange(n) * len(systems))), numbers, answered, counts, judged)
 
 
 class ResultsWriter:
@@ -289,6 +292,7 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
             missing=record["missing"],
             duplicates=record["duplicates"],
             depth=record["depth"],
+            judged_depth=record["judged_depth"],
         )
         about = ResultsInfo(
             *(scoring, testset["name"], testset["digest"], testset["n_queries"], testset["n_judgments"]),
@@ -307,19 +311,17 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
 
 def clear_results(folder: Path) -> None:
     """Remove earlier results, and refuse a folder that holds other Parquet files."""
-    own = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name)]
-    has_info = (folder / INFO_FILE).is_file()
-    others = [path.name for path in _parquet(folder) if path not in own]
-    if others and not has_info:
+    found = _parquet(folder)
+    if others := [path for path in found if not is_result(path)]:
         raise UsageError(
             "this folder holds other Parquet files",
             path=str(folder),
             expected="an empty folder, or earlier results",
-            got=others[0],
+            got=others[0].name,
             hint="name another folder for the results",
         )
     (folder / INFO_FILE).unlink(missing_ok=True)
-    for path in (*own, *(_parquet(folder) if has_info else ())):
+    for path in (*found, *folder.glob("queries-*.parquet.part")):
         path.unlink(missing_ok=True)
 
 
@@ -344,12 +346,6 @@ def _tables(path: Path, columns: list[str], rows: int) -> Iterator[pa.Table]:
         for batch in batches_of(file, rows, columns):
             table = pa.Table.from_batches([batch]).select(columns)
             yield table.filter(pc.is_valid(table["query_id"])) if table["query_id"].null_count else table
-
-
-def batches_of(file: pq.ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file; an iterator over all of its row groups would keep the packed bytes of those that it has left."""
-    for group in range(file.num_row_groups):
-        yield from file.iter_batches(rows, row_groups=[group], columns=columns)
 
 
 class _opened:  # noqa: N801 - used like a function

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cranfield.errors import MeasureError, Problem, UsageError
+from cranfield.evaluation.judged import JUDGED_DEPTH
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.ranking.scan import Duplicates, Missing
@@ -22,6 +23,13 @@ class Scoring:
     missing: Missing = "zero"
     duplicates: Duplicates = "error"
     depth: int | None = None
+    judged_depth: int = JUDGED_DEPTH
+    """Of the judged share: the first k results."""
+
+    @property
+    def judged(self) -> Measure:
+        """The share of the first results that is judged."""
+        return Measure("Judged", (), self.judged_depth)
 
     @classmethod
     def of(
@@ -33,8 +41,11 @@ class Scoring:
         missing: Missing | None = None,
         duplicates: Duplicates | None = None,
         depth: int | None = None,
+        primary: Measure | None = None,
     ) -> Scoring:
         """The same from names, with the defaults of the convention.
+
+        The judged share is of the depth of the primary measure, by default the first one that can be.
 
         Raises:
             MeasureError: a measure is unknown, or needs more than ranks and grades.
@@ -49,7 +60,20 @@ class Scoring:
         _check_measures(chosen)
         if depth is not None and depth < 1:
             raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
-        return cls(chosen, rules, tuple(systems), missing or rules.missing, duplicates or rules.duplicates, depth)
+        names, rest = tuple(systems), (missing or rules.missing, duplicates or rules.duplicates, depth)
+        return cls(chosen, rules, names, *rest, _primary_depth(chosen, primary))
+
+
+def _primary_depth(measures: Sequence[Measure], primary: Measure | None) -> int:
+    if primary is None:
+        primary = next(iter(quality_measures(measures) or measures), None)
+    return (primary.depth if primary is not None else None) or JUDGED_DEPTH
+
+
+def quality_measures(measures: Sequence[Measure]) -> list[Measure]:
+    """Those that can decide a verdict."""
+    rows = [(measure, CATALOGUE[measure.name]) for measure in measures]
+    return [measure for measure, row in rows if row.aggregate == "mean" and not row.diagnostic]
 
 
 def _check_systems(systems: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from cranfield.errors import Problem, ProblemList, RunFormatError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.table import PARQUET_MAGIC
 from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, FileOrder, scan_digest
 
 SYSTEM_COLUMNS = ("system", "system_id", "run_id", "run")
@@ -65,6 +66,21 @@ def is_large_run(text: str) -> bool:
     return not path.exists() and any(sign in text for sign in MAGIC) and text.lower().endswith((".parquet", "*"))
 
 
+def has_several_systems(path: Path) -> bool:
+    """Whether a Parquet file has a column of systems with more than one name; False where it cannot be read."""
+    try:
+        with pq.ParquetFile(path) as file:
+            name = next((name for name in SYSTEM_COLUMNS if name in file.schema_arrow.names), None)
+            names: set[Any] = set()
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=[name]) if name is not None else ():
+                names.update(pc.unique(batch.column(0)).to_pylist())
+                if len(names) > 1:
+                    return True
+    except (OSError, pa.ArrowException):
+        return False
+    return False
+
+
 def find_runs(texts: Sequence[str]) -> list[RunFiles]:
     """The files of each run, which is a file, a folder or a pattern.
 
@@ -80,13 +96,18 @@ def find_runs(texts: Sequence[str]) -> list[RunFiles]:
         files = _in_folder(path) if path.is_dir() else [path] if path.exists() else _matching(text)
         if not files:
             problems.add("no Parquet file here", path=text, expected="a file, a folder or a pattern of Parquet files")
-        name = path.name if path.is_dir() or not any(sign in text for sign in MAGIC) else path.parent.name
-        found.append(RunFiles(re.sub(r"\.parquet$", "", name) or "run", tuple(files)))
+        found.append(RunFiles(_name_of(path) or "run", tuple(files)))
     problems.raise_if_any()
     names = [run.name for run in found]
     if len(set(names)) == len(names):
         return found
     return [RunFiles(f"{run.name}-{number}", run.files) for number, run in enumerate(found, start=1)]
+
+
+def _name_of(path: Path) -> str:
+    """The name of a run: of its file or folder, or of the last folder of a pattern that is not one itself."""
+    parts = [path] if path.exists() else [part for part in path.parents if not any(sign in part.name for sign in MAGIC)]
+    return re.sub(r"\.parquet$", "", next((part.name for part in parts if part.name not in {"", ".", ".."}), ""))
 
 
 def _refuse_parts(texts: Sequence[str]) -> None:
@@ -155,6 +176,11 @@ class ParquetRuns:
         self.n_rows = sum(about.num_rows for about in self._metadata)
         if not self.n_rows:
             raise RunFormatError("no row in these runs", path=str(self.files[0]), expected="a row per result")
+
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """Which files are of which run, and the columns that are read of each."""
+        return [(run.name, len(run.files)) for run in self.runs], self._columns
 
     def systems(self) -> tuple[str, ...]:
         """Names of the systems: of the runs, or sorted, of their column, which is read for that."""
@@ -274,8 +300,17 @@ def opened_parquet(path: Path, **options: Any) -> Iterator[pq.ParquetFile]:
     except (OSError, pa.ArrowException) as cause:
         if isinstance(cause, OSError) and cause.errno is not None:
             raise RunFormatError(refusal(path, cause)) from cause
+        if not _begins_as_parquet(path):
+            hint = "run files of text are evaluated without the options of large runs, such as --memory and --out"
+            problem = Problem("this is no Parquet file", path=str(path), expected="a Parquet file", hint=hint)
+            raise RunFormatError(problem) from cause
         message = "this Parquet file is damaged, cut short or changed while it was read"
         raise RunFormatError(Problem(message, path=str(path), got=shorten(str(cause)))) from cause
+
+
+def _begins_as_parquet(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
 
 
 def _number(column: pa.Array) -> pa.Array:

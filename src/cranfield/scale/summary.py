@@ -15,6 +15,7 @@ from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, re
 from cranfield.scale.means import system_summaries
 from cranfield.scale.paired import KNOWN_TESTS, compare_systems
 from cranfield.scale.results import Results, ResultsInfo
+from cranfield.scale.scoring import quality_measures
 from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
 from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
@@ -22,6 +23,8 @@ from cranfield.stats.clustered import FEW_CLUSTERS
 from cranfield.words import first_of, n_of
 
 FEW_UNITS = 2
+FEW_ANSWERED = 10
+"""Under so many answered queries, none with a judged result may be chance."""
 
 
 def summarise_results(
@@ -62,10 +65,7 @@ def summarise_results(
     tally = tally_results(results, attributes, n_units=n_units, seed=options.seed, progress=progress)
     names, level = results.about.scoring.systems, 1 - options.alpha
     systems = system_summaries(tally, results.about, level)
-    pairs: tuple[PairSummary, ...] = ()
-    if len(names) > 1 and primary in tally.layout.compared:
-        void = [tuple(_void(tally, systems, place, primary, options)) for place in range(1, len(names))]
-        pairs = compare_systems(tally, names, primary, options, void)
+    pairs = _pairs(tally, systems, results.about, primary, options)
     summary = ScaleSummary(
         *(results.about, results.version, tally.n, options, primary, _units(tally), systems, pairs),
         *(tuple(stratum_means(tally, level)), tuple(stratified_means(tally, names, level))),
@@ -75,6 +75,15 @@ def summarise_results(
         without_row=tuple(tally.without_row),
     )
     return replace(summary, caveats=tuple(_caveats(summary, tally)))
+
+
+def _pairs(
+    tally: Tally, systems: Sequence[SystemSummary], about: ResultsInfo, primary: Measure, options: CompareOptions
+) -> tuple[PairSummary, ...]:
+    if len(systems) < 2 or primary not in tally.layout.compared:
+        return ()
+    void = [tuple(_void(tally, (systems[0], each), about, primary, options)) for each in systems[1:]]
+    return compare_systems(tally, about.scoring.systems, primary, options, void)
 
 
 def _check(
@@ -93,7 +102,7 @@ def _check(
         expected = f"one of {', '.join(KNOWN_TESTS)}"
         raise UsageError(f"test {options.test} needs the difference of every query at once", expected=expected)
     measures = about.scoring.measures
-    quality = [m for m in measures if CATALOGUE[m.name].aggregate == "mean" and not CATALOGUE[m.name].diagnostic]
+    quality = quality_measures(measures)
     if options.primary is None:
         return (quality or list(measures))[0]
     primary = among(options.primary, measures)
@@ -106,26 +115,35 @@ def _check(
 
 
 def _void(
-    tally: Tally, systems: Sequence[SystemSummary], place: int, primary: Measure, options: CompareOptions
+    tally: Tally, sides: Sequence[SystemSummary], about: ResultsInfo, primary: Measure, options: CompareOptions
 ) -> Iterator[str]:
-    """Why the comparison of a system with the first does not count: limits that are broken."""
-    limits, sides = options.limits, (systems[0], systems[place])
+    """Why the comparison of a system with the first does not count: limits that are broken, and runs that cannot be right."""
+    limits, judged = options.limits, about.scoring.judged
     yield from (f"{side.name} answers none of the queries" for side in sides if side.n_missing == tally.n)
+    yield from filter(None, map(_nothing_judged, sides))
     for side in sides:
         share = side.judged_share
-        if limits.min_judged_share is not None and share is not None and share < limits.min_judged_share:
-            yield (
-                f"{side.name}: {format_percent(share)} of its results are judged; "
-                f"the limit is {format_percent(limits.min_judged_share)} (limits.min_judged_share)"
-            )
+        if limits.min_judged_share is not None and share is not None and round(share, 12) < limits.min_judged_share:
+            limit = f"the limit is {format_percent(limits.min_judged_share)} (limits.min_judged_share)"
+            yield f"{side.name}: {judged} is {format_percent(share)}; {limit}"
+    place = about.scoring.systems.index(sides[1].name)
     paired = int(tally.moments.n[tally.layout.pair(primary, place)[2]])
-    lost = max(side.means[primary].n for side in sides) - paired
+    lost = sum(side.means[primary].n - paired for side in sides)
     if limits.max_failed_share is not None and tally.n and lost / tally.n > limits.max_failed_share:
         yield (
             f"{lost} of {tally.n} queries have a value of {primary} on one side only "
             f"({format_percent(lost / tally.n)}); the limit is {format_percent(limits.max_failed_share)} "
             "(limits.max_failed_share)"
         )
+
+
+def _nothing_judged(system: SystemSummary) -> str:
+    """What is wrong where a system returns documents, and none of them is judged."""
+    n_answered = system.n_queries - system.n_missing
+    if system.n_judged or n_answered < FEW_ANSWERED:
+        return ""
+    queries = n_of(n_answered, "queries", format_count)
+    return f"{system.name}: no result of {queries} is judged for its query: have the document ids another form?"
 
 
 def _units(tally: Tally) -> Units:
@@ -165,6 +183,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
         named = f" ({', '.join(about.extra_queries[:5])} …)" if about.extra_queries else ""
         yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
     yield from _identical(summary.systems)
+    yield from filter(None, map(_nothing_judged, () if summary.pairs else summary.systems))
     for system in summary.systems:
         if system.n_missing:
             count_as = "count as the convention says" if about.scoring.missing == "zero" else "are left out"

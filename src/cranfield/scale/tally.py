@@ -108,7 +108,7 @@ class Tally:
     n: int = 0
     n_missing: NDArray[np.int64] = field(init=False)
     judged_shares: FloatN = field(init=False)
-    n_with_results: NDArray[np.int64] = field(init=False)
+    n_with_share: NDArray[np.int64] = field(init=False)
     n_without_row: int = 0
     without_row: list[str] = field(default_factory=list)
     n_without_cluster: int = 0
@@ -117,7 +117,7 @@ class Tally:
     def __post_init__(self) -> None:
         layout, n_systems = self.layout, self.layout.n_systems
         self.counts = {name: np.zeros(n_systems, dtype=np.int64) for name in COUNTS}
-        self.n_missing, self.n_with_results = (np.zeros(n_systems, dtype=np.int64) for _ in range(2))
+        self.n_missing, self.n_with_share = (np.zeros(n_systems, dtype=np.int64) for _ in range(2))
         self.judged_shares = np.zeros(n_systems)
         self.moments, self.logs = Moments(layout.n_columns), Moments(layout.n_values)
         self.weights = WeightedSums(layout.n_values)
@@ -177,10 +177,8 @@ class Tally:
         for name in COUNTS:
             self.counts[name] += block.counts[name].sum(axis=0)
         self.n_missing += (~block.answered).sum(axis=0)
-        returned = block.counts["n_returned"]
-        self.n_with_results += (returned > 0).sum(axis=0)
-        shares = block.counts["n_judged"] / np.maximum(returned, 1)
-        self.judged_shares += np.ascontiguousarray(shares.T).sum(axis=1)  # pairwise
+        self.n_with_share += (~np.isnan(block.judged)).sum(axis=0)
+        self.judged_shares += np.nansum(np.ascontiguousarray(block.judged.T), axis=1)  # pairwise
 
     def _units(self, query_ids: pa.LargeStringArray, rows: NDArray[np.int32] | None) -> Units:
         """The unit of each query."""

@@ -66,7 +66,7 @@ class SystemSummary:
     n_judged: int
     n_duplicates: int
     judged_share: float | None
-    """Mean over the answered queries of the share of their results that is judged; None where none is answered."""
+    """Mean share of the first results of a query that is judged, to `scoring.judged_depth`; None where no query has one."""
     means: ByMeasure[Summary]
     """Without a median; the interval is of clusters where there are any."""
     n_without_value: ByMeasure[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,6 +84,61 @@ def test_a_comparison_of_two_systems_of_a_table():
     found, theirs = pair["comparisons"]["nDCG@10"], expected["comparisons"]["nDCG@10"]
     for part in ("delta", "ci_low", "ci_high"):
         assert found[part] == pytest.approx(theirs[part], abs=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.3, 0.6])
+def test_the_judged_share_is_that_of_run_files(limit):
+    options = ("-m", "nDCG@10", "-m", "P@3", "--primary", "nDCG@10", "--min-judged", limit, "--format", "json")
+    _, out, _ = run("compare", "qrels.txt", "old.run", "new.run", *options)
+    expected = json.loads(out)
+    _, out, error = run("compare", "qrels.txt", "run", "--baseline-system", "old", *options)
+    found = json.loads(out)
+    assert found["against_baseline"][0]["verdict"] == expected["verdict"], error
+    theirs = {each["name"]: each for each in expected["systems"]}
+    for system in found["systems"]:
+        assert system["judged_share"] == pytest.approx(theirs[system["name"]]["judged"]["mean"], abs=1e-12)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_one_file_of_several_systems_is_read_by_system(command, tmp_path):
+    rows = pa.concat_tables([pq.read_table(path) for path in sorted(Path("run").iterdir())])
+    pq.write_table(rows, tmp_path / "all.parquet")
+    code, out, error = run(command, "qrels.txt", tmp_path / "all.parquet", *MEASURES, "--format", "json")
+    assert (code, error) == (0, "")
+    _, expected, _ = run("evaluate", "qrels.txt", "run", *MEASURES, "--format", "json")
+    means = [
+        [(s["name"], s["measures"]["AP"]["mean"]) for s in json.loads(text)["systems"]] for text in (out, expected)
+    ]
+    assert means[0] == means[1]
+    one = rows.filter(pa.array([name == "old" for name in rows["system"].to_pylist()]))
+    pq.write_table(one, tmp_path / "one.parquet")
+    code, out, _ = run("evaluate", "qrels.txt", tmp_path / "one.parquet", *MEASURES)
+    assert (code, "median" in out) == (0, True)  # one name: read as a whole
+
+
+def test_a_folder_without_parquet_files_says_so(tmp_path):
+    (tmp_path / "run.txt").write_text("q1 Q0 d1 1 1.0 old\n")
+    code, _, error = run("evaluate", "qrels.txt", tmp_path, *MEASURES)
+    assert (code, "no Parquet file here; expected a file, a folder or a pattern" in error) == (2, True)
+
+
+def test_a_run_of_text_is_no_parquet_file():
+    code, _, error = run("evaluate", "qrels.txt", "old.run", "--memory", "1GB", *MEASURES)
+    assert (code, "old.run: this is no Parquet file" in error, "without the options" in error) == (2, True, True)
+
+
+def test_ids_of_another_form_have_no_verdict(tmp_path):
+    for name in ("old", "new"):
+        rows = [(f"q{number}", f"/docs/d{doc}.html", 1.0 / (doc + 1)) for number in range(60) for doc in range(5)]
+        columns = zip(*rows, strict=True)
+        table = pa.table(dict(zip(("query_id", "doc_id", "score"), columns, strict=True)))
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    runs = [tmp_path / f"{name}.parquet" for name in ("old", "new")]
+    code, out, _ = run("compare", "qrels.txt", *runs, "--memory", "1GB", *MEASURES)
+    assert (code, "VERDICT: invalid" in out) == (3, True)
+    assert "no result of 60 queries is judged for its query" in out
+    code, out, _ = run("evaluate", "qrels.txt", runs[0], "--memory", "1GB", *MEASURES)
+    assert (code, "no result of 60 queries is judged" in out) == (0, True)
 
 
 def test_clusters_and_strata_of_a_table_of_queries():

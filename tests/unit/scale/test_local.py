@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +14,14 @@ import pytest
 from tests.scale_contract import CASES, Case, check
 
 from cranfield.errors import RunFormatError, UsageError
-from cranfield.scale import local
+from cranfield.ranking.counting import FILTER_BITS, Counting
+from cranfield.scale import local, source
 from cranfield.scale.checkpoint import NAME
+from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.local import LocalEvaluation
 from cranfield.scale.plan import Size, human, memory_bytes
 from cranfield.scale.scoring import Scoring
-from cranfield.scale.source import ParquetRuns, find_runs, is_large_run
+from cranfield.scale.source import ParquetRuns, RunFiles, find_runs, is_large_run
 
 GB = 10**9
 
@@ -122,6 +127,37 @@ def test_what_was_saved_of_other_files_is_not_used(tmp_path):
     check(case, _renamed(results_of(again)[0], case), drops_rows_without_query=True)
 
 
+@pytest.mark.parametrize("change", ["order of the judgments", "column", "runs", "damage"])
+def test_what_was_saved_of_another_reading_is_not_used(change, tmp_path):
+    case = CASES[0]
+    table = case.table(systems=False)
+    folder = striped(table.append_column("bm25", table["score"]), tmp_path / "runs")
+    names = [str(tmp_path / "runs" / f"part-0{number}.parquet") for number in range(4)]
+    groups = [[(0, 4)], [(0, 2), (2, 4)]]
+
+    def made(columns=None, judgments=case.judgments, split=0):
+        found = [RunFiles(f"run{begin}", tuple(map(Path, names[begin:end]))) for begin, end in groups[split]]
+        runs = ParquetRuns(found, "score", columns)
+        return LocalEvaluation(runs, judgments, Scoring.of(["run0", "run2"][: split + 1], ["AP"]), GB, folder)
+
+    first = made()
+    first._checkpoint.save({"part": np.array([7])})
+    assert made()._checkpoint.load() is not None
+    rows = case.judgments.rows()
+    turned = JudgmentTable.from_rows(
+        *(rows[name][::-1] for name in ("query_id", "doc_id", "grade")), name="", digest=case.judgments.digest
+    )
+    if change == "damage":
+        first._checkpoint.path.write_bytes(first._checkpoint.path.read_bytes()[:-30])
+    other = {
+        "order of the judgments": lambda: made(judgments=turned),
+        "column": lambda: made({"score": "bm25"}),
+        "runs": lambda: made(split=1),
+        "damage": made,
+    }[change]()
+    assert other._checkpoint.load() is None
+
+
 def _renamed(results, case):
     """The same with the system's name of the case."""
     names = pa.array([case.systems[0]] * len(results))
@@ -224,6 +260,46 @@ def test_columns_by_other_names(tmp_path):
         ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score", named | {"docs": "url"})
 
 
+def test_repetitions_in_the_first_pass_are_not_held_without_end(tmp_path, monkeypatch):
+    run_of(tmp_path, [("q", f"d{number % 400}", 1.0) for number in range(800)])
+    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    monkeypatch.setattr(local, "LOOKED_FOR", 5)
+    held = []
+    turn = Counting.turn
+    monkeypatch.setattr(Counting, "turn", lambda self: (held.append(sum(map(len, self.repeated))), turn(self)))
+    monkeypatch.setattr(source, "ROWS_AT_ONCE", 50)
+    assert re.search(r"lists document 'd\d+' twice", problems(tmp_path, "run.parquet")[0])
+    assert "lower --memory" in str(problems(tmp_path, "run.parquet", duplicates="first"))
+    assert max(held) < 100
+
+
+def test_many_rows_that_repeat_nothing_are_not_taken_for_repetitions(tmp_path, monkeypatch):
+    n = 60_000
+    run_of(tmp_path, [("q", f"d{number}", 1.0) for number in range(n)])
+    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    case = Case("", (), {"q": {"d1": 1}})
+    runs = ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score")
+    results, counted = results_of(evaluation(case, runs))
+    assert (results["n_rows"].to_pylist(), counted.n_duplicates) == ([n], 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("logs/day-*/*.parquet", "logs"),
+        ("logs/bm25/*.parquet", "bm25"),
+        ("*/*/*.parquet", "run"),
+        ("logs/bm25", "bm25"),
+    ],
+)
+def test_a_pattern_has_a_name_without_its_signs(pattern, name, tmp_path, monkeypatch):
+    for folder in ("logs/day-1", "logs/day-2", "logs/bm25"):
+        (tmp_path / folder).mkdir(parents=True)
+        run_of(tmp_path / folder, [("q", "a", 1.0)])
+    monkeypatch.chdir(tmp_path)
+    assert [run.name for run in find_runs([pattern])] == [name]
+
+
 def test_a_file_that_changes_is_noticed(tmp_path):
     case = CASES[0]
     folder = striped(case.table(), tmp_path / "run", n_files=1)
@@ -242,6 +318,19 @@ def test_parts_keep_within_the_memory():
         assert size.bytes_of(n) <= memory < size.bytes_of(n - 1)
     with pytest.raises(UsageError, match="alone need more"):
         size.n_parts(200_000_000)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        Size(n_rows=10**9, n_queries=50_000_000, n_judgments=10**8, n_systems=90, n_threads=2),
+        Size(n_rows=40 * 10**9, n_queries=10**6, n_judgments=10**7, n_systems=1, n_threads=2),
+    ],
+)
+def test_parts_keep_within_what_their_numbers_hold(size):
+    n = size.n_parts(10**15)
+    assert math.ceil(size.n_queries / n) * size.n_systems < 2**31
+    assert size.n_rows / n * FILTER_BITS / 64 < 2**32
 
 
 @pytest.mark.parametrize(

@@ -152,3 +152,21 @@ def test_large_results_are_in_several_files(tmp_path, monkeypatch):
     results = results_of(tmp_path, {"AP": noisy(230)}, step=10)
     assert [path.name for path in results.files] == [f"queries-0000{number}.parquet" for number in range(4)]
     assert all_of(results)[0] == [f"q{number}" for number in range(230)]
+
+
+@pytest.mark.parametrize("name", ["queries-00000.parquet", "run.parquet"])
+def test_a_run_in_a_folder_of_results_is_not_removed(tmp_path, name):
+    results_of(tmp_path, {"AP": noisy(20)})
+    run = pa.table({"query_id": ["q1"], "doc_id": ["d1"], "score": [1.0]})
+    pq.write_table(run, tmp_path / name)
+    with pytest.raises(UsageError, match="other Parquet files"):
+        ResultsWriter(tmp_path, Scoring.of(["a"], ["AP"]))
+    assert pq.read_table(tmp_path / name).equals(run)
+    assert (tmp_path / INFO_FILE).is_file()
+
+
+def test_what_was_written_in_part_is_removed(tmp_path):
+    (tmp_path / "queries-00001.parquet.part").write_bytes(b"PAR1")
+    (tmp_path / "queries-00000.parquet").write_bytes(b"PAR1")
+    results_of(tmp_path, {"AP": noisy(20)})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [INFO_FILE, "queries-00000.parquet"]

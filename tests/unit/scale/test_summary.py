@@ -179,11 +179,15 @@ def test_a_margin_and_limits_are_those_of_a_comparison(tmp_path):
     assert summarise_results(results, replace(QUICK, margin=0.05)).pairs[0].verdict.code is VerdictCode.EQUIVALENT
     strict = replace(QUICK, limits=Limits(min_judged_share=0.5))
     verdict = summarise_results(results, strict).pairs[0].verdict
-    assert (verdict.code, verdict.reasons[0][:33]) == (VerdictCode.INVALID, "old: 40.0 % of its results are ju")
+    assert (verdict.code, verdict.reasons[0][:24]) == (VerdictCode.INVALID, "old: Judged@10 is 40.0 %")
     values = noisy(100)
     values[:30, 1] = np.nan
     lost = summarise_results(results_of(tmp_path / "b", {"AP": values}), QUICK).pairs[0].verdict
     assert (lost.code, "30 of 100 queries" in lost.reasons[0]) == (VerdictCode.INVALID, True)
+    values = noisy(100)
+    values[:6, 0], values[6:12, 1] = np.nan, np.nan
+    both = summarise_results(results_of(tmp_path / "c", {"AP": values}), QUICK).pairs[0].verdict
+    assert (both.code, "12 of 100 queries" in both.reasons[0]) == (VerdictCode.INVALID, True)
 
 
 def test_strata_have_means_and_differences_and_the_stratified_mean_is_that_of_stats(tmp_path):

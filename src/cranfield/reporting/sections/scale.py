@@ -218,7 +218,7 @@ def means(summary: ScaleSummary) -> Section:
     )
     rows = [row for measure in measures for row in _mean_rows(systems, measure, with_weight=weighted)]
     of = f" of {summary.units.text}" if summary.units.is_clustered else ""
-    blocks: list[Block] = [Table(columns, rows, f"Means, {level} t intervals{of}", shown=None), _answers(systems)]
+    blocks: list[Block] = [Table(columns, rows, f"Means, {level} t intervals{of}", shown=None), _answers(summary)]
     if measures:
         others = [
             (str(measure), *((system.name,) if several else ()), about.geometric_mean, about.total)
@@ -245,15 +245,17 @@ def _mean_rows(systems: Sequence[SystemSummary], measure: Measure, *, with_weigh
         )
 
 
-def _answers(systems: Sequence[SystemSummary]) -> Table:
+def _answers(summary: ScaleSummary) -> Table:
+    judged = summary.about.scoring.judged
     columns = (
         *(Column("system"), Column("queries", "count"), Column("missing", "count"), Column("rows", "count")),
-        *(Column("results", "count"), Column("judged", "percent"), Column("duplicates", "count")),
+        *(Column("results", "count"), Column(str(judged), "percent"), Column("duplicates", "count")),
     )
     rows: list[tuple[Cell, ...]] = [
-        (s.name, s.n_queries, s.n_missing, s.n_rows, s.n_returned, s.judged_share, s.n_duplicates) for s in systems
+        (s.name, s.n_queries, s.n_missing, s.n_rows, s.n_returned, s.judged_share, s.n_duplicates)
+        for s in summary.systems
     ]
-    caption = "What each system answered. Judged: mean share of the results of a query that are judged"
+    caption = f"What each system answered. {judged}: mean share of the first {judged.depth} results that are judged"
     return Table(columns, rows, caption, shown=None)
 
 

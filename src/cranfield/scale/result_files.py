@@ -1,0 +1,30 @@
+"""Parquet files of results: which they are, and their rows in pieces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cranfield.scale.kernel import COUNTED
+
+COLUMNS = {name for name, _ in COUNTED if name != "problem"}
+"""What each file of results has."""
+OWN_FILE = re.compile(r"queries-\d{5}\.parquet")
+
+
+def is_result(path: Path) -> bool:
+    """Whether a Parquet file holds results: by its columns, since a name alone may be that of other data."""
+    try:
+        return COLUMNS.issubset(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return OWN_FILE.fullmatch(path.name) is not None  # one that was not written to its end
+
+
+def batches_of(file: pq.ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; an iterator over all of its row groups would keep the packed bytes of those that it has left."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(rows, row_groups=[group], columns=columns)
