@@ -37,6 +37,8 @@ ROWS_AT_ONCE = 1 << 17
 ROWS_PER_FILE = 1 << 23
 COUNTS = ("n_rows", "n_returned", "n_judged", "n_duplicates")
 OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+ENGINE_FILE = re.compile(r"part-\d.*\.parquet")
+"""What Spark calls its files, those of a table of the user too."""
 MISSING = "missing"
 """Outcome of a judged query that a run does not answer."""
 
@@ -307,10 +309,10 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
 
 def clear_results(folder: Path) -> None:
     """Remove earlier results, and refuse a folder that holds other Parquet files."""
-    own = [path for path in folder.iterdir() if OWN_FILE.fullmatch(path.name)]
     has_info = (folder / INFO_FILE).is_file()
+    own = [path for path in folder.iterdir() if is_result_file(path.name, finished=has_info)]
     others = [path.name for path in _parquet(folder) if path not in own]
-    if others and not has_info:
+    if others:
         raise UsageError(
             "this folder holds other Parquet files",
             path=str(folder),
@@ -319,8 +321,13 @@ def clear_results(folder: Path) -> None:
             hint="name another folder for the results",
         )
     (folder / INFO_FILE).unlink(missing_ok=True)
-    for path in (*own, *(_parquet(folder) if has_info else ())):
+    for path in own:
         path.unlink(missing_ok=True)
+
+
+def is_result_file(name: str, *, finished: bool) -> bool:
+    """Whether a file is one of results by its name: an engine gives its files names of its own, where the folder was finished."""
+    return bool(OWN_FILE.fullmatch(name) or (finished and ENGINE_FILE.fullmatch(name)))
 
 
 def _parquet(folder: Path) -> list[Path]:
