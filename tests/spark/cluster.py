@@ -57,7 +57,7 @@ def _daemon(name: str, folder: Path, memory: str, *arguments: str) -> Iterator[P
 
 def _found_in(log: Path, pattern: str) -> str:
     """What a daemon logged."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while (found := re.search(pattern, log.read_text(encoding="utf-8"))) is None:
         assert time.monotonic() < until, log.read_text(encoding="utf-8")
         time.sleep(0.05)

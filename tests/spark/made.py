@@ -90,6 +90,7 @@ def executor_of(worker: int) -> int:
     parent = worker
     for _ in range(2):
         parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{parent}/cmdline").read_bytes()
     return parent
 
 
@@ -124,13 +125,13 @@ class Hold:
                     with open(f"{folder}/new", "w") as file:  # noqa: PTH123
                         json.dump({"worker": os.getpid()}, file)
                     os.replace(f"{folder}/new", f"{folder}/held.json")  # noqa: PTH105
-                    time.sleep(60)
-                    raise RuntimeError("held for a minute, and not killed")
+                    time.sleep(180)
+                    raise RuntimeError("held for minutes, and not killed")
                 yield batch
 
         return through
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = 180) -> int:
         """The process of the held task's worker, once there is one."""
         path, until = self.folder / "held.json", time.monotonic() + seconds
         while not path.exists():

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.scale_contract import CASES, Case, check
 from tests.spark.cluster import standalone_cluster
 from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
 from cranfield.errors import UsageError
-from cranfield.scale.spark import evaluate_files, score_frame, spark_session
-from cranfield.scale.spark.session import send_package
+from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
+from cranfield.scale.spark.session import quiet, send_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,6 +99,28 @@ def test_the_package_travels_to_executors_that_lack_it(
     assert results.n_queries == made.judgments.n_queries
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_contract_of_executors(case: Case, spark: SparkSession, tmp_path: Path) -> None:
+    send_package(spark)
+    with quiet():
+        frame = spark.createDataFrame(case.table()).repartition(3)
+    score_frame(frame, case.judgments, case.scoring, partitions=3).write.parquet(f"file://{tmp_path / 'out'}")
+    check(case, pa.concat_tables(map(pq.read_table, sorted((tmp_path / "out").glob("*.parquet")))))
+
+
+def test_an_executor_without_numpy_is_named(
+    spark: SparkSession, made: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "empty", symlinks=True)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "empty" / "bin" / "python"))
+    with quiet():
+        frame = spark.createDataFrame(made.runs)
+    with pytest.raises(UsageError, match=r"the job on Spark failed; got .*(numpy|pyarrow)") as caught:
+        evaluate(frame, made.judgments, ["AP"], out=tmp_path / "out")
+    assert "PYSPARK_PYTHON" in str(caught.value)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_the_compiled_part_travels_too(spark: SparkSession) -> None:
     from cranfield.ranking import c_reader
 
@@ -127,7 +152,7 @@ def test_a_session_that_runs_is_not_another_cluster(spark: SparkSession, conf: P
 
 def await_executors(spark: SparkSession, count: int) -> None:
     """The worker of one that was killed starts another."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() != count + 1:  # and the driver
         assert time.monotonic() < until, "no executor in place of that which was killed"
         time.sleep(0.05)
@@ -151,4 +176,5 @@ def test_an_executor_that_is_killed_costs_time_alone(
         scored.write.parquet(f"file://{tmp_path / 'out'}")
     assert results_in(tmp_path / "out") == made.expected()
     assert hold.tries().count(hold.partition) >= 2
-    assert len(mapped.tries()) > len(set(mapped.tries())), "nothing that was computed was lost"
+    again = {partition for partition in mapped.tries() if mapped.tries().count(partition) > 1}
+    assert again - ({hold.partition} if stage == "map" else set()), "nothing that was computed was lost"

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.scale_contract import CASES, Case, check
+from tests.scale_contract import MEASURES as MEASURE_NAMES
 from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 import cranfield
@@ -45,6 +47,17 @@ def test_local_mode_tries_a_task_again_shows_no_page_and_listens_to_this_machine
     assert context.master == "local[2,4]"
     assert context.uiWebUrl is None
     assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_contract_of_executors(case: Case, spark: SparkSession, tmp_path: Path) -> None:
+    rows = frame_of(spark, case.table())
+    for number in range(3):
+        folder = tmp_path / str(number)
+        score_frame(rows, case.judgments, case.scoring, partitions=1 + 3 * number).write.parquet(f"file://{folder}")
+        check(case, pa.concat_tables(map(pq.read_table, sorted(folder.glob("*.parquet")))))
+    results = evaluate(rows, case.judgments, list(MEASURE_NAMES), out=tmp_path / "out", systems=case.systems)
+    check(case, pa.concat_tables(map(pq.read_table, results.files)), drops_rows_without_query=True)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +207,84 @@ def test_judgments_that_come_twice_are_an_error(spark: SparkSession, tmp_path: P
         evaluate(rows, judged, ["AP"], out=tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        ([("q1", "d1", None)], "document 'd1' of query 'q1' has no grade"),
+        (
+            [("q1", "d1", math.nan), ("q1", "d2", 1.0)],
+            "document 'd1' of query 'q1' has the grade nan, which is no finite",
+        ),
+        ([("q1", "d1", math.inf)], "has the grade inf"),
+        ([("q1", "d1", 1.0), (None, "d1", 1.0)], "a judgment has no query_id"),
+    ],
+)
+def test_judgments_that_are_none_are_an_error(spark: SparkSession, tmp_path: Path, judged: list, said: str) -> None:
+    rows = spark.createDataFrame([("q1", "d1", 1.0)], "query_id string, doc_id string, score double")
+    table = spark.createDataFrame(judged, "query_id string, doc_id string, grade double")
+    with pytest.raises(RunFormatError, match=said):
+        evaluate(rows, table, ["AP", "nDCG"], out=tmp_path / "out")
+
+
+def test_files_whose_columns_have_other_names_and_types(spark: SparkSession, tmp_path: Path) -> None:
+    """As on this machine: each file is read by its own columns."""
+    judgments = JudgmentTable.from_rows(pa.array(["1", "2", "3"]), pa.array(["7"] * 3), [1] * 3, name="", digest="")
+    tables = (
+        {"query_id": ["1", "1"], "doc_id": ["7", "8"], "score": [0.5, 1.0]},
+        {"query_id": [2], "doc_id": [7], "score": pa.array([3], pa.int32())},
+        {"qid": ["3"], "docno": ["7"], "score": pa.array([2.5], pa.float32())},
+    )
+    (tmp_path / "run").mkdir()
+    for number, columns in enumerate(tables):
+        pq.write_table(pa.table(columns), tmp_path / "run" / f"part-{number} {{}}.parquet")
+    evaluate_files([tmp_path / "run"], judgments, lambda names: Scoring.of(names, ["AP"]), tmp_path / "out")
+    assert [row["AP"] for row in results_in(tmp_path / "out")] == [0.5, 1.0, 1.0]
+    assert {row["system"] for row in results_in(tmp_path / "out")} == {"run"}
+
+
+def test_a_job_that_fails_says_why_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    judgments = JudgmentTable.from_rows(pa.array(["q1"]), pa.array(["d1"]), [1], name="", digest="")
+    rows = spark.sql("select 'q1' query_id, 'd1' doc_id, raise_error('out of tea') + 1D score")
+    with pytest.raises(UsageError, match=r"the job on Spark failed; got .*out of tea"):
+        evaluate(rows, judgments, ["AP"], out=tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(b"PAR1 and no more PAR1")
+    with pytest.raises(RunFormatError, match=r"cut\.parquet: this Parquet file is damaged"):
+        evaluate_files([cut], judgments, lambda names: Scoring.of(names, ["AP"]), tmp_path / "out")
+    with pytest.raises(RunFormatError, match=r"s3a://b/x: Spark cannot read this run.*S3AFileSystem not found"):
+        evaluate_files(["s3a://b/x"], judgments, lambda names: Scoring.of(names, ["AP"]), tmp_path / "out")
+
+
+def test_arguments_that_are_none(spark: SparkSession, tmp_path: Path) -> None:
+    made = make_inputs(8, n_queries=7)
+    rows = frame_of(spark, made.runs)
+    with pytest.raises(UsageError, match="unknown column role 'topic'"):
+        evaluate(rows, made.judgments, ["AP"], out=tmp_path / "out", columns={"topic": "query_id"})
+    with pytest.raises(UsageError, match="partitions is 0"):
+        evaluate(rows, made.judgments, ["AP"], out=tmp_path / "out", partitions=0)
+
+
+def test_a_folder_at_a_uri(spark: SparkSession, tmp_path: Path) -> None:
+    """Through viewfs, whose folder lies on this machine."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    (tmp_path / "lake" / "values").mkdir(parents=True)
+    settings.set("fs.viewfs.mounttable.made.link./lake", f"file://{tmp_path / 'lake'}")
+    made, there, out = make_inputs(14, n_queries=9), tmp_path / "lake" / "values", "viewfs://made/lake/values"
+    (there / "_temporary").mkdir()  # of a job that was killed
+    for _ in range(2):  # earlier results are replaced
+        results = evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=out, systems=SYSTEMS)
+        assert results_in(there) == results_in(results.folder) == made.expected()
+        assert (there / "_evaluation.json").read_bytes() == (results.folder / "_evaluation.json").read_bytes()
+        assert not (there / "_temporary").exists()
+    for name in ("mine.parquet", "_delta_log"):
+        (there / name).touch()
+        with pytest.raises(UsageError, match=f"other files.*{name}"):
+            evaluate(frame_of(spark, made.runs), made.judgments, MEASURES, out=out, systems=SYSTEMS)
+        (there / name).unlink()
+    assert results_in(there) == made.expected()
+
+
 def test_a_folder_of_other_files_is_not_touched(spark: SparkSession, tmp_path: Path) -> None:
     made = make_inputs(10, n_queries=7)
     pq.write_table(made.runs, tmp_path / "mine.parquet")
@@ -265,6 +356,6 @@ def test_the_command_and_the_program_of_the_page(tmp_path: Path, checkout: Path)
 
 
 def run(*words: str | Path) -> str:
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -69,6 +69,8 @@ def evaluate_large_runs(
     except KeyboardInterrupt:
         progress.finish()
         again = "the same command goes on from here" if large.out else "with --out DIR it could be continued"
+        if large.engine == "spark":
+            again = "the same command begins anew"
         typer.echo(f"interrupted: {again}", err=True)
         raise
     finally:

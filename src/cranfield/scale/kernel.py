@@ -6,6 +6,7 @@ a worker of a cluster call it, and the measures are those of the catalogue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
@@ -19,7 +20,15 @@ from numpy.typing import NDArray
 from cranfield.errors import SHOWN_PROBLEMS
 from cranfield.measures import compute
 from cranfield.model import Outcome
-from cranfield.ranking.counting import Counting, Duplicate, JudgedTexts, RowBlock, Texts, new_seed
+from cranfield.ranking.counting import (
+    Counting,
+    Duplicate,
+    JudgedTexts,
+    RowBlock,
+    Texts,
+    TooManySuspectsError,
+    new_seed,
+)
 from cranfield.ranking.join import ranking_by_id
 from cranfield.ranking.prepared import ExpectedItems
 from cranfield.ranking.scan import JudgedRanks, ScanOptions
@@ -40,6 +49,11 @@ COUNTED = (
 """Columns of the results before those of the measures."""
 QUERIES_AT_ONCE = 1 << 15
 """Queries whose values are computed at a time."""
+
+
+DUPLICATES_HINT = "--duplicates first keeps the best-ranked one and goes on"
+REPEATED = re.compile(r"lists document .* twice$", re.DOTALL)
+"""A problem that the hint is for."""
 
 
 def result_schema(scoring: Scoring) -> pa.Schema:
@@ -72,14 +86,21 @@ def score_queries(
         judgments, and name problems, each in a row of its own; where there is one, there are no others.
     """
     passes = Passes(judgments, scoring, sum(batch.num_rows for batch in rows()))
-    for look in (passes.find, passes.count):
-        ordinal = 0
-        for batch in rows():
-            look(batch, ordinal)
-            ordinal += batch.num_rows
-        if look == passes.find:
-            passes.turn()
-    if problems := passes.finish():
+    too_many = False
+    try:
+        for look in (passes.find, passes.count):
+            ordinal = 0
+            for batch in rows():
+                look(batch, ordinal)
+                ordinal += batch.num_rows
+            if look == passes.find:
+                passes.turn()
+    except TooManySuspectsError:
+        too_many = True
+    problems = passes.finish()
+    if too_many and not problems:
+        problems = [RowProblem(0, "millions of rows repeat a document of their query")]
+    if problems:
         yield problem_rows(scoring, problems)
         return
     yield from passes.results()
@@ -249,7 +270,8 @@ class Passes:
         if self._every_query is not None:
             different = different.filter(pa.array(self._every_query.places(texts_of(different)) < 0))
         first = pc.select_k_unstable(different, SHOWN_PROBLEMS, sort_keys=[("", "ascending")])
-        return list(different.take(first).to_pylist())
+        names = different.take(first).cast(pa.large_binary()).to_pylist()
+        return [name.decode("utf-8", "backslashreplace") for name in names]
 
     def _values(
         self,

@@ -36,7 +36,7 @@ from cranfield.scale.checkpoint import (
     signature,
 )
 from cranfield.scale.judgments import JudgmentTable
-from cranfield.scale.kernel import Passes, RowProblem
+from cranfield.scale.kernel import DUPLICATES_HINT, Passes, RowProblem
 from cranfield.scale.plan import Size
 from cranfield.scale.progress import OnProgress, Pace, silent
 from cranfield.scale.scoring import Scoring
@@ -306,8 +306,7 @@ class LocalEvaluation:
                     if first == path
                     else f"row {row}, and row {first_row} of {first.name}"
                 )
-                hint = "--duplicates first keeps the best-ranked one and goes on"
-                fields = {"expected": "each document once a query", "hint": hint}
+                fields = {"expected": "each document once a query", "hint": DUPLICATES_HINT}
             problems.add(f"{where}: {problem.text}", path=str(path), **fields)
         problems.raise_if_any()
 

@@ -13,7 +13,9 @@ from cranfield.scale.kernel import COUNTED
 
 COLUMNS = {name for name, _ in COUNTED if name != "problem"}
 """What each file of results has."""
-OWN_FILE = re.compile(r"queries-\d{5}\.parquet")
+OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+ENGINE_FILE = re.compile(r"part-\d.*\.parquet")
+"""What Spark calls its files, those of a table of the user too."""
 
 
 def is_result(path: Path) -> bool:
@@ -22,6 +24,11 @@ def is_result(path: Path) -> bool:
         return COLUMNS.issubset(pq.read_schema(path).names)
     except (OSError, pa.ArrowException):
         return OWN_FILE.fullmatch(path.name) is not None  # one that was not written to its end
+
+
+def is_result_file(name: str, *, finished: bool) -> bool:
+    """Whether a file is one of results by its name: an engine gives its files names of its own, where the folder was finished."""
+    return bool(OWN_FILE.fullmatch(name) or (finished and ENGINE_FILE.fullmatch(name)))
 
 
 def batches_of(file: pq.ParquetFile, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

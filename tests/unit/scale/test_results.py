@@ -146,6 +146,18 @@ def test_a_folder_of_other_parquet_files_is_left_alone(tmp_path):
     assert (tmp_path / "run.parquet").is_file()
 
 
+def test_a_file_that_was_put_beside_results_is_left_alone(tmp_path):
+    results = results_of(tmp_path, {"AP": noisy(3)})
+    own = results.files[0].rename(tmp_path / "part-00000-1b2c-c000.zstd.parquet")  # as an engine names it
+    pq.write_table(pa.table({"query_id": ["q1"]}), tmp_path / "joined.parquet")
+    with pytest.raises(UsageError, match=r"other Parquet files.*joined\.parquet"):
+        ResultsWriter(tmp_path, results.about.scoring)
+    (tmp_path / "joined.parquet").unlink()
+    assert len(read_results(tmp_path).files) == 1
+    ResultsWriter(tmp_path, results.about.scoring)
+    assert not own.exists()
+
+
 def test_large_results_are_in_several_files(tmp_path, monkeypatch):
     monkeypatch.setattr("cranfield.scale.results.ROWS_AT_ONCE", 40)
     monkeypatch.setattr("cranfield.scale.results.ROWS_PER_FILE", 100)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.ranking import counting
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import result_schema, score_queries
 from cranfield.scale.scoring import Scoring
@@ -97,3 +98,38 @@ def test_rows_without_a_judgment_in_their_partition_are_counted() -> None:
 def test_what_is_judged_twice_is_a_problem() -> None:
     found = results(score_partition(partition([("q", "d1", 1.0)], [("q", "d1", 1.0), ("q", "d1", 2.0)]), SCORING))
     assert [row["problem"] for row in found] == ["document 'd1' of query 'q' is judged twice"]
+
+
+@pytest.mark.parametrize(
+    ("judged", "problem"),
+    [
+        (("q", "d1", None), "document 'd1' of query 'q' has no grade"),
+        (("q", "d1", float("nan")), "document 'd1' of query 'q' has the grade nan, which is no finite number"),
+        ((None, "d1", 1.0), "a judgment has no query_id"),
+    ],
+)
+def test_a_judgment_that_is_none_is_a_problem(judged, problem: str) -> None:
+    found = results(score_partition(partition([("q", "d1", 1.0)], [("q", "d2", 1.0), judged]), SCORING))
+    assert [row["problem"] for row in found] == [problem]
+
+
+def test_rows_in_a_file_are_not_memory_of_the_process() -> None:
+    """Mapped pages would count as that, and a cluster ends what has more than it was given."""
+    spool = RowSpool(0)
+    spool.add(pa.RecordBatch.from_pydict({"score": np.arange(100.0)}))
+    spool.finish()
+    assert [batch.num_rows for batch in spool.read()] == [100]
+    assert "cranfield-" not in Path("/proc/self/maps").read_text()
+    spool.close()
+
+
+@pytest.mark.parametrize("duplicates", ["error", "first"])
+def test_very_many_repeated_rows_are_a_problem(monkeypatch, duplicates) -> None:
+    monkeypatch.setattr(counting, "MOST_SUSPECTS", 5)
+    scoring = Scoring.of(["run"], ["nDCG@5", "AP"], duplicates=duplicates)
+    rows = [("q", f"d{n % 10}", float(n)) for n in range(40)]
+    found = [
+        row for batch in score_partition(partition(rows, [("q", "d1", 1.0)]), scoring) for row in batch.to_pylist()
+    ]
+    assert {"twice" in row["problem"] for row in found} == {duplicates == "error"}
+    assert {"millions of rows" in row["problem"] for row in found} == {duplicates == "first"}

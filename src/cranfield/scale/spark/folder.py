@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import UsageError
+from cranfield.scale.result_files import is_result_file
 from cranfield.scale.results import INFO_FILE, clear_results
 from cranfield.scale.spark.places import is_remote, local_path, uri_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+MARKS = (INFO_FILE, "_SUCCESS", "_temporary")
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,14 @@ class ResultFolder:
             folder.mkdir(parents=True, exist_ok=True)
             clear_results(folder)
             return
-        names = [name for name in self._names() if name != "_SUCCESS"]
-        if names and INFO_FILE not in names:
+        names = self._names()
+        others = [name for name in names if not self._is_own(name, finished=INFO_FILE in names)]
+        if others:
             raise UsageError(
                 "this folder holds other files",
                 path=str(self.place),
                 expected="an empty folder, or earlier results",
-                got=names[0],
+                got=others[0],
                 hint="name another folder for the results",
             )
         self.remove()
@@ -68,7 +72,9 @@ class ResultFolder:
         """Remove the results."""
         if is_remote(self.place):
             files, root = self._hadoop()
-            files.delete(self.spark._jvm.org.apache.hadoop.fs.Path(root), True)  # noqa: SLF001
+            for name in self._names():
+                if self._is_own(name, finished=True):
+                    files.delete(self._path(root, name), True)
             return
         self.tidy()
         for path in (*local_path(self.place).glob("*.parquet"), local_path(self.place) / INFO_FILE):
@@ -79,6 +85,11 @@ class ResultFolder:
         if not is_remote(self.place):
             for path in (*local_path(self.place).glob(".*.crc"), local_path(self.place) / "_SUCCESS"):
                 path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _is_own(name: str, *, finished: bool) -> bool:
+        """Whether it is of results, or of Hadoop, which leaves marks and what a job that was killed had not finished."""
+        return name in MARKS or name.endswith(".crc") or is_result_file(name, finished=finished)
 
     def _names(self) -> Sequence[str]:
         files, root = self._hadoop()

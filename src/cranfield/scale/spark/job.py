@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
@@ -18,15 +18,18 @@ from cranfield.errors import InputError, Problem, RunFormatError, UsageError
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet
 from cranfield.ranking.scan import Duplicates, Missing
 from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.kernel import DUPLICATES_HINT, REPEATED
 from cranfield.scale.results import INFO_FILE, Results, ResultsInfo, finish_results, read_results
 from cranfield.scale.scoring import Scoring
+from cranfield.scale.spark.failures import cause_of, job_errors
 from cranfield.scale.spark.folder import ResultFolder
 from cranfield.scale.spark.order import FEW_ROWS, finish_in_order
 from cranfield.scale.spark.partition import VALUE
-from cranfield.scale.spark.places import is_remote, local_path, places_of_runs
+from cranfield.scale.spark.places import groups_of, is_remote, local_path, places_of_runs
 from cranfield.scale.spark.session import send_package, spark_session
 from cranfield.scale.spark.table import (
     Columns,
+    check_columns,
     check_order,
     judgment_rows,
     partition_count,
@@ -79,11 +82,14 @@ def evaluate(  # noqa: PLR0913 - keyword options that change the numbers
         RunFormatError: columns that are missing, or the first rows that are wrong; `out` then holds no results.
         UsageError: the convention goes by the order of rows, or `out` holds other files.
     """
-    names = systems if systems is not None else systems_of({"run": frame}, columns)
+    _check(columns, partitions)
+    with job_errors():
+        names = systems if systems is not None else systems_of([("run", frame)], columns)
     scoring = Scoring.of(names, measures, convention=convention, missing=missing, duplicates=duplicates, depth=depth)
     check_order(scoring.convention)
     table = JudgmentTable.of_testset(judgments) if isinstance(judgments, TestSet) else judgments
-    return _evaluated(run_rows(frame, scoring, columns), table, scoring, out, partitions)
+    with job_errors():
+        return _evaluated(run_rows(frame, scoring, columns), table, scoring, out, partitions)
 
 
 def evaluate_files(
@@ -114,49 +120,56 @@ def evaluate_files(
         UsageError: Java is missing, the cluster does not answer, the convention goes by the order of rows.
         RunFormatError: as `evaluate`.
     """
+    _check(columns, partitions)
     places = places_of_runs(runs)
-    with spark_session(master, conf) as spark:
-        frames = {name: _read(spark, of_run) for name, of_run in places.items()}
+    with spark_session(master, conf) as spark, job_errors():
+        frames = [(name, _read(spark, group)) for name, of_run in places.items() for group in groups_of(of_run)]
         names = systems_of(frames, columns)
         scoring = declare(names)
         check_order(scoring.convention)
-        by_name = not any(system_column(frame, columns) for frame in frames.values())
+        by_name = not any(system_column(frame, columns) for _, frame in frames)
         rows = [
             run_rows(frame, scoring, columns, system=name if by_name else None)
-            for name, frame in frames.items()
+            for name, frame in frames
             if not by_name or name in scoring.systems
         ]
         return _evaluated(reduce(lambda a, b: a.unionByName(b), rows), judgments, scoring, out, partitions)
+
+
+def _check(columns: Columns | None, partitions: int | None) -> None:
+    check_columns(columns)
+    if partitions is not None and partitions < 1:
+        raise UsageError(f"partitions is {partitions}", expected="a whole number of 1 or more")
 
 
 def _read(spark: SparkSession, uris: Sequence[str]) -> DataFrame:
     try:
         return spark.read.parquet(*uris)
     except Exception as error:
-        problem = Problem("Spark cannot read this run", uris[0], expected="Parquet files", got=first_line(error))
+        problem = Problem("Spark cannot read this run", uris[0], expected="Parquet files", got=cause_of(error))
         raise RunFormatError(problem) from error
 
 
-def systems_of(frames: Mapping[str, DataFrame], columns: Columns | None) -> tuple[str, ...]:
-    """Names of the systems: of the runs, or sorted, of their column, which is read for that.
+def systems_of(frames: Sequence[tuple[str, DataFrame]], columns: Columns | None) -> tuple[str, ...]:
+    """Names of the systems: of the runs, each of one table or more, or sorted, of their column, which is read for that.
 
     Raises:
         RunFormatError: some runs have a column of systems, others none.
         UsageError: the column has very many names.
     """
-    found = {name: system_column(frame, columns) for name, frame in frames.items()}
-    if not any(found.values()):
-        return tuple(frames)
-    bare = [name for name, column in found.items() if column is None]
+    found = [(name, frame, system_column(frame, columns)) for name, frame in frames]
+    if not any(column for _, _, column in found):
+        return tuple(dict.fromkeys(name for name, _ in frames))
+    bare = [name for name, _, column in found if column is None]
     if bare:
         raise RunFormatError("no column system, which other runs have", path=bare[0], expected="one in all runs")
-    parts = [frame.select(frame[found[name]].cast("string").alias("system")) for name, frame in frames.items()]
+    parts = [frame.select(frame[column].cast("string").alias("system")) for _, frame, column in found]
     together = reduce(lambda a, b: a.unionByName(b), parts).distinct().limit(MOST_SYSTEMS + 1).collect()
     names = sorted(row["system"] for row in together if row["system"] is not None)
     if len(together) > MOST_SYSTEMS:
         got = f"{names[0]!r}, {names[1]!r}, …"
         raise UsageError(f"more than {MOST_SYSTEMS} systems in a column", got=got, hint="name those to evaluate")
-    return tuple(names) or tuple(frames)
+    return tuple(names) or tuple(dict.fromkeys(name for name, _ in frames))
 
 
 def _evaluated(
@@ -237,7 +250,9 @@ def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_row
         duplicates += pc.sum(table["n_duplicates"]).as_py() or 0
         results += len(table) - len(without)
     if problems:
-        raise RunFormatError([Problem(text) for text in sorted(problems)])
+        raise RunFormatError(
+            [Problem(text, hint=DUPLICATES_HINT if REPEATED.search(text) else None) for text in sorted(problems)]
+        )
     expected = n_queries * len(scoring.systems)
     if (results, seen) != (expected, n_rows):
         raise InputError(
@@ -247,8 +262,3 @@ def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_row
             hint="write to a folder that all executors and this machine share; and is the table changed meanwhile?",
         )
     return {"n_rows": n_rows, "n_rows_unjudged": unjudged, "n_duplicates": duplicates}
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error of Spark, which has many."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

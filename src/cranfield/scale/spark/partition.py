@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -63,10 +64,11 @@ def score_partition(
         for batch in batches:
             _split(batch, rows, judged)
         rows.finish()
-        judgments, repeated = _judgments(judged)
-        if repeated:
-            yield pa.RecordBatch.from_pylist([{"problem": repeated}], schema=result_schema(scoring))
+        table = _sorted(judged)
+        if wrong := _wrong_judgment(table):
+            yield pa.RecordBatch.from_pylist([{"problem": wrong}], schema=result_schema(scoring))
             return
+        judgments = JudgmentTable.from_rows(table["query_id"], table["doc_id"], table["grade"], name="", digest="")
         if not rows.n_rows and not judgments.n_queries:
             return
         for batch in score_queries(rows.read, judgments, scoring):
@@ -82,12 +84,12 @@ class RowSpool:
         self._kept: list[pa.RecordBatch] = []
         self._path: Path | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
-        self._map: pa.MemoryMappedFile | None = None
+        self._file: pa.OSFile | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether the rows lie in a file."""
-        return self._map is not None or self._writer is not None
+        return self._file is not None or self._writer is not None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Keep a batch."""
@@ -104,25 +106,25 @@ class RowSpool:
         """No more batches come."""
         if self._writer is not None and self._path is not None:
             self._writer.close()
-            self._map = pa.memory_map(str(self._path))
+            self._file = pa.OSFile(str(self._path))  # not mapped: mapped pages count as memory of the process
             self._writer = None
             self._path.unlink()  # the file lives as long as it is open, also where this process is killed
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """All batches, in the order they came."""
-        if self._map is None:
+        if self._file is None:
             yield from self._kept
             return
-        self._map.seek(0)
-        yield from pa.ipc.open_stream(self._map)
+        self._file.seek(0)
+        yield from pa.ipc.open_stream(self._file)
 
     def close(self) -> None:
         """Give memory and file back."""
         self._kept = []
         if self._writer is not None:
             self._writer.close()
-        if self._map is not None:
-            self._map.close()
+        if self._file is not None:
+            self._file.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -157,18 +159,24 @@ def _split(batch: pa.RecordBatch, rows: RowSpool, judged: list[pa.RecordBatch]) 
         rows.add(pa.RecordBatch.from_arrays([part[VALUE if name == "score" else name] for name in names], names=names))
 
 
-def _judgments(batches: list[pa.RecordBatch]) -> tuple[JudgmentTable, str | None]:
-    """The judgments of a partition in an order that does not depend on how they came, and what is wrong with them."""
+def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
+    """The judgments of a partition in an order that does not depend on how they came."""
     empty = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.float64())]).empty_table()
     table = pa.Table.from_batches(batches) if batches else empty
-    table = table.sort_by([("query_id", "ascending"), ("doc_id", "ascending")])
-    table = table.combine_chunks()
-    made = JudgmentTable.from_rows(table["query_id"], table["doc_id"], table["grade"], name="", digest="")
-    return made, _repeated(table)
+    return table.sort_by([("query_id", "ascending"), ("doc_id", "ascending")]).combine_chunks()
 
 
-def _repeated(table: pa.Table) -> str | None:
-    """A query and document that are judged twice, or a judgment without a grade, in a message."""
+def _wrong_judgment(table: pa.Table) -> str | None:
+    """A judgment without a query, without a finite grade, or of a document that is judged twice, in a message."""
+    if table["query_id"].null_count:
+        return "a judgment has no query_id"
+    grade = np.asarray(pc.fill_null(table["grade"], np.nan))
+    wrong = np.flatnonzero(~np.isfinite(grade) & np.asarray(table["doc_id"].is_valid()))
+    if len(wrong):
+        query, document = (table[name][int(wrong[0])].as_py() for name in ("query_id", "doc_id"))
+        number = table["grade"][int(wrong[0])].as_py()
+        what = "has no grade" if number is None else f"has the grade {number:g}, which is no finite number"
+        return f"document {document!r} of query {query!r} {what}"
     if len(table) < 2:
         return None
     same = pc.and_(*(pc.equal(table[name][1:], table[name][:-1]) for name in ("query_id", "doc_id")))

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cranfield.scale.source import find_runs
+from cranfield.errors import ProblemList, RunFormatError
+from cranfield.scale.source import find_runs, opened_parquet
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 STORES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cos", "cosn", "obs")
@@ -57,6 +58,31 @@ def places_of_runs(runs: Sequence[str | Path]) -> dict[str, list[str]]:
             of_run = next(local)
             found.append((of_run.name, [uri_to_read(path) for path in of_run.files]))
     return dict(zip(_different([name for name, _ in found]), (places for _, places in found), strict=True))
+
+
+def groups_of(uris: Sequence[str]) -> list[list[str]]:
+    """The files of a run in groups whose columns are of one kind, which Spark reads as a table each.
+
+    Args:
+        uris: of `places_of_runs`; what is no file of this machine is one group.
+
+    Raises:
+        RunFormatError: with each file that cannot be read.
+    """
+    groups: dict[object, list[str]] = {}
+    problems = ProblemList(RunFormatError)
+    for uri in uris:
+        path = Path(re.sub(r"\\(.)", r"\1", local_path(uri).as_posix()))
+        kind = None
+        if not is_remote(uri) and path.is_file():
+            try:
+                with opened_parquet(path) as file:
+                    kind = tuple(zip(file.schema_arrow.names, map(str, file.schema_arrow.types), strict=True))
+            except RunFormatError as error:
+                problems.problems += error.problems
+        groups.setdefault(kind, []).append(uri)
+    problems.raise_if_any()
+    return list(groups.values())
 
 
 def _name_of(uri: str) -> str:

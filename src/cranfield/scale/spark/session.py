@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from cranfield import errors
 from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.scale.spark.failures import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,10 +83,18 @@ def spark_session(master: str | None = None, conf: Path | None = None) -> Iterat
         _check_java()
     with quiet():
         spark = _started(session_settings(master, is_submitted=is_submitted, has_conf=conf is not None), conf)
+    root = logging.getLogger()
+    root.addFilter(_is_no_interrupt)
     try:
         yield spark
     finally:
         spark.stop()
+        root.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a record is not what py4j logs, with its traceback, of a call that Ctrl-C interrupts."""
+    return not str(record.msg).endswith("while sending command.")
 
 
 def session_settings(master: str | None, *, is_submitted: bool = False, has_conf: bool = False) -> dict[str, str]:
@@ -189,9 +199,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _not_started(settings: Mapping[str, str], error: Exception, log: str) -> Problem:
     lines = [line for line in log.splitlines() if re.search("exception|error", line, re.IGNORECASE)]
+    lines = [line for line in lines if not line.startswith(("Setting Spark log level", "WARNING:"))]
     return Problem(
         f"Spark does not start with master {settings.get('spark.master', 'of its settings')}",
-        got=(lines or str(error).strip().splitlines() or [type(error).__name__])[0],
+        got=lines[0] if lines else cause_of(error),
         hint="is the address of the master right, and does it run the same version of Spark?",
     )
 

@@ -51,6 +51,7 @@ def score_frame(
         TestSetError: the same of judgments.
         UsageError: the convention goes by the order of rows, which a distributed table does not have.
     """
+    check_columns(columns)
     check_order(scoring.convention)
     rows = run_rows(frame, scoring, columns)
     judged = judgment_rows(judgments, rows.sparkSession)
@@ -79,6 +80,18 @@ def partition_count(n_rows: int, spark: SparkSession) -> int:
     except (AttributeError, NotImplementedError, RuntimeError):  # a remote session does not tell
         cores = int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // PARTITIONS_A_CORE
     return max(-(-n_rows // ROWS_A_PARTITION), PARTITIONS_A_CORE * cores, 1)
+
+
+def check_columns(columns: Columns | None) -> None:
+    """Refuse names of columns that hold nothing that is read.
+
+    Raises:
+        UsageError: naming each.
+    """
+    roles = ("query_id", "doc_id", "score", "system")
+    unknown = [unknown_name("column role", role, roles) for role in columns or {} if role not in roles]
+    if unknown:
+        raise UsageError(unknown)
 
 
 def check_order(rules: Convention) -> None:
