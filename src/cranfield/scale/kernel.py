@@ -87,16 +87,16 @@ def score_queries(
     """
     passes = Passes(judgments, scoring, sum(batch.num_rows for batch in rows()))
     too_many = False
-    try:
-        for look in (passes.find, passes.count):
-            ordinal = 0
+    for look in (passes.find, passes.count):
+        ordinal = 0
+        try:
             for batch in rows():
                 look(batch, ordinal)
                 ordinal += batch.num_rows
-            if look == passes.find:
-                passes.turn()
-    except TooManySuspectsError:
-        too_many = True
+        except TooManySuspectsError:  # the second pass names the first of those that are held
+            too_many = True
+        if look == passes.find:
+            passes.turn()
     problems = passes.finish()
     if too_many and not problems:
         problems = [RowProblem(0, "millions of rows repeat a document of their query")]
