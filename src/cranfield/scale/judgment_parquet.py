@@ -90,6 +90,8 @@ def _blocks(path: Path) -> Iterator[RowBlock]:
                 yield block
                 n_done += len(block.grade)
             else:
+                if not n_done:  # no value has shown yet that a column cannot be used
+                    _table(path)
                 return
     except (OSError, pa.ArrowException) as cause:
         _table(path)
@@ -115,7 +117,7 @@ def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> RowBlock
         return None
     if not (_is_id(query_ids.type) and _is_id(doc_ids.type) and _is_number(grades.type)):
         return None
-    numbers = np.asarray(grades.to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0
+    numbers = np.asarray(grades.to_numpy(zero_copy_only=False), dtype=np.float64)
     if not np.isfinite(numbers).all():
         return None
     queries, documents = (pc.cast(ids, pa.string()) for ids in (query_ids, doc_ids))

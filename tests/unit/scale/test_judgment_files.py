@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -130,11 +131,16 @@ def test_parquet_is_read_as_usual(folder: Path, rows: Sequence[tuple[str, str, f
 
 @pytest.mark.parametrize(
     ("ids", "grades"),
-    [([1, 2], [0, 1]), ([1.5, 2.0], [0, 1]), ([1, None], [0, 1]), ([1, 2], ["0", "1"]), ([], [])],
+    [
+        *(([1, 2], [0, 1]), ([1.5, 2.0], [0, 1]), ([1, None], [0, 1]), ([1, 2], ["0", "1"]), ([], [])),
+        ([1, 2], [-0.0, 1.0]),
+        (pa.array([], pa.float64()), pa.array([], pa.int8())),
+    ],
 )
-def test_parquet_of_other_types_is_read_as_usual(tmp_path: Path, ids: list[object], grades: list[object]) -> None:
+def test_parquet_of_other_types_is_read_as_usual(tmp_path: Path, ids: Any, grades: Any) -> None:
     path = tmp_path / "some.parquet"
-    pq.write_table(pa.table({"query_id": ids, "doc_id": [str(grade) for grade in grades], "grade": grades}), path)
+    doc_ids = pa.array([f"d{number}" for number in range(len(grades))], pa.string())
+    pq.write_table(pa.table({"query_id": ids, "doc_id": doc_ids, "grade": grades}), path)
     as_usual(path)
 
 
