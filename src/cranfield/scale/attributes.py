@@ -248,7 +248,10 @@ class _Parts:
 
 
 def _texts(column: pa.Array) -> pa.LargeStringArray:
-    return pc.cast(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column, pa.large_string())
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_floating(plain.type):  # NaN is no value
+        plain = pc.if_else(pc.is_nan(plain), None, plain)
+    return pc.cast(plain, pa.large_string())
 
 
 def _batches(path: Path, columns: AttributeColumns) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,6 @@ A file of numpy arrays without Python objects, replaced as a whole. It belongs t
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -53,7 +52,7 @@ class Checkpoint:
     def load(self) -> Arrays | None:
         """What was saved last; None where nothing was, or of something else."""
         try:
-            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as stored:
+            with self.path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None

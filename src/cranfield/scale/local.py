@@ -155,6 +155,8 @@ class LocalEvaluation:
         passes.turn()
         if state is not None and "counts" in state:
             restore_count(passes.counting, state)
+        if state is not None:
+            state.clear()  # what was saved is as large as what it became
         try:
             save = partial(self._save, part, passes, counted, lambda counting: found | arrays_of_count(counting))
             self._read_all(passes.count, "count", save, passes)

@@ -9,10 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cranfield.scale.kernel import COUNTED
-
-COLUMNS = {name for name, _ in COUNTED if name != "problem"}
-"""What each file of results has."""
+COLUMNS = {"system", "query_id", "outcome", "n_rows", "n_returned", "n_judged", "n_duplicates"}
+"""What each file of results has, of this version or another."""
 OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
 ENGINE_FILE = re.compile(r"part-\d.*\.parquet")
 """What Spark calls its files, those of a table of the user too."""

@@ -190,6 +190,16 @@ def test_a_margin_and_limits_are_those_of_a_comparison(tmp_path):
     assert (both.code, "12 of 100 queries" in both.reasons[0]) == (VerdictCode.INVALID, True)
 
 
+def test_nan_is_no_cluster_and_no_stratum(tmp_path):
+    n = 120
+    user = np.where(np.arange(n) % 4, np.arange(n) % 30, np.nan)
+    table = table_of(tmp_path / "t.parquet", {"user": user}, n)
+    results = results_of(tmp_path / "r", {"AP": noisy(n)})
+    summary = summarise_results(results, QUICK, table=table, cluster="user", strata=["user"])
+    assert (summary.units.n_without, summary.units.largest) == (30, 4)
+    assert {row.value: row.n for row in summary.strata}["(no value)"] == 30
+
+
 def test_strata_have_means_and_differences_and_the_stratified_mean_is_that_of_stats(tmp_path):
     n = 300
     language = np.array(["de", "en", "fr"])[np.random.default_rng(0).integers(0, 3, n)]
