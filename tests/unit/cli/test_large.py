@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,6 +84,26 @@ def test_a_comparison_of_two_systems_of_a_table():
     found, theirs = pair["comparisons"]["nDCG@10"], expected["comparisons"]["nDCG@10"]
     for part in ("delta", "ci_low", "ci_high"):
         assert found[part] == pytest.approx(theirs[part], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [
+        ((), "parquet"),
+        (("--out", "values"), "parquet"),
+        (("--memory", "1GB"), "parquet"),
+        (("--engine", "spark"), "spark"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_without_pyarrow_the_extra_is_named(made, monkeypatch, command, options, extra):
+    for name in ("pyarrow", "cranfield.scale.source"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, error = run(command, "qrels.txt", "run", *MEASURES, *options)
+    assert (code, out) == (2, "")
+    assert f"pip install 'cranfield[{extra}]'" in error
+    assert not (made / "values").exists()
+    assert run("evaluate", "qrels.txt", "old.run", *MEASURES)[0] == 0
 
 
 def test_clusters_and_strata_of_a_table_of_queries():
