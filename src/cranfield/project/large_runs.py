@@ -56,19 +56,39 @@ class LargeOptions:
 
 
 def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
-    """Whether runs are read in parts: folders and patterns of Parquet files, files of several systems or that memory cannot hold, or an option says so."""
+    """Whether runs are read in parts: folders and patterns of Parquet files, files of several systems or that memory cannot hold, or an option says so.
+
+    Raises:
+        MissingExtraError: they are, and there is no pyarrow.
+    """
     if options.given:
+        _require_pyarrow(options)
         return True
     with_parquet = [run for run in runs if run.suffix.lower() == ".parquet" or run.is_dir() or not run.exists()]
     if not with_parquet:
         return False
     try:
         from cranfield.scale.source import has_several_systems, is_large_run
-    except ImportError:  # without pyarrow: a run of one file says what it needs
+    except ImportError:  # a run of one file says what it needs
+        if any(run.is_dir() and next(run.rglob("*.parquet"), None) for run in with_parquet):
+            _require_pyarrow(options)
         return False
     if any(run.is_dir() or is_large_run(str(run)) or has_several_systems(run) for run in with_parquet):
         return True
     return rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2
+
+
+def _require_pyarrow(options: LargeOptions) -> None:
+    """See that it is there, before anything is read.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    try:
+        import pyarrow as pa  # noqa: F401 - asked for alone
+    except ImportError:
+        extra = "spark" if options.engine == "spark" else "parquet"
+        raise MissingExtraError.for_extra("reading Parquet files in parts", extra) from None
 
 
 def rows_of(runs: Sequence[Path]) -> int:
@@ -111,10 +131,7 @@ def evaluate_large(
         UsageError: options that do not go together.
         MissingExtraError: without pyarrow.
     """
-    try:
-        import pyarrow as pa  # noqa: F401 - asked for before anything is read
-    except ImportError:
-        raise MissingExtraError.for_extra("reading Parquet files in parts", "parquet") from None
+    _require_pyarrow(options)
     _check(scoring, options)
     from cranfield.scale.summary import summarise_results
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -139,6 +140,26 @@ def test_ids_of_another_form_have_no_verdict(tmp_path):
     assert "no result of 60 queries is judged for its query" in out
     code, out, _ = run("evaluate", "qrels.txt", runs[0], "--memory", "1GB", *MEASURES)
     assert (code, "no result of 60 queries is judged" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "extra"),
+    [
+        ((), "parquet"),
+        (("--out", "values"), "parquet"),
+        (("--memory", "1GB"), "parquet"),
+        (("--engine", "spark"), "spark"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_without_pyarrow_the_extra_is_named(made, monkeypatch, command, options, extra):
+    for name in ("pyarrow", "cranfield.scale.source"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, error = run(command, "qrels.txt", "run", *MEASURES, *options)
+    assert (code, out) == (2, "")
+    assert f"pip install 'cranfield[{extra}]'" in error
+    assert not (made / "values").exists()
+    assert run("evaluate", "qrels.txt", "old.run", *MEASURES)[0] == 0
 
 
 def test_clusters_and_strata_of_a_table_of_queries():
