@@ -257,12 +257,12 @@ class LocalEvaluation:
                     if now > shown + SHOWN_EVERY_S:
                         shown = now
                         self.on_progress(self.pace)
+                self.on_progress(self.pace)
             except KeyboardInterrupt:
                 self._stopped.set()
                 self._collect(running, wait(running).done)
                 save()
                 raise
-        self.on_progress(self.pace)
 
     def _work(self, place: int, look: Look) -> None:
         """Read a row group, or take the digest of a file."""

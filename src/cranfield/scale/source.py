@@ -69,14 +69,14 @@ def is_large_run(text: str) -> bool:
 def has_several_systems(path: Path) -> bool:
     """Whether a Parquet file has a column of systems with more than one name; False where it cannot be read."""
     try:
-        with pq.ParquetFile(path) as file:
+        with path.open("rb") as stream, pq.ParquetFile(stream) as file:
             name = next((name for name in SYSTEM_COLUMNS if name in file.schema_arrow.names), None)
             names: set[Any] = set()
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=[name]) if name is not None else ():
                 names.update(pc.unique(batch.column(0)).to_pylist())
                 if len(names) > 1:
                     return True
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return False
     return False
 
