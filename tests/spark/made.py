@@ -126,6 +126,7 @@ class Hold:
                         json.dump({"worker": os.getpid()}, file)
                     os.replace(f"{folder}/new", f"{folder}/held.json")  # noqa: PTH105
                     time.sleep(180)
+                    os.mkdir(f"{folder}/missed")  # noqa: PTH102
                     raise RuntimeError("held for minutes, and not killed")
                 yield batch
 
@@ -151,3 +152,4 @@ def killed(hold: Hold, of_worker: Callable[[int], int] = int) -> Iterator[None]:
         done = thread.submit(lambda: os.kill(of_worker(hold.wait()), signal.SIGKILL))
         yield
         done.result()
+    assert not (hold.folder / "missed").exists(), "the task failed by itself, and was not killed"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -353,6 +357,53 @@ def test_the_command_and_the_program_of_the_page(tmp_path: Path, checkout: Path)
     assert dict(line.split() for line in printed.splitlines()) == {
         name: f"{mean:.4f}".rstrip("0") for name, mean in means.items()
     }
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_a_command_that_is_ended_leaves_no_process_and_no_results(tmp_path: Path, ended_by: signal.Signals) -> None:
+    made, mark, out = make_inputs(15), f"CRANFIELD_MARK={tmp_path.name}-{ended_by}", tmp_path / "out"
+    runs = made.write(tmp_path / "runs")
+    judged = made.judgments.rows()
+    pq.write_table(judged.filter(judged["doc_id"].is_valid()), tmp_path / "judgments.parquet")
+    program = Path(sys.executable).with_name("cranfield")  # not the one that the tests put on the path
+    words = (
+        program,
+        "evaluate",
+        tmp_path / "judgments.parquet",
+        runs,
+        *("-m", "AP", "--engine", "spark", "--out", out),
+    )
+    environment = os.environ | dict([mark.split("=")])
+    with subprocess.Popen(
+        list(map(str, words)), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(out.exists)  # made just before the job that writes begins
+        assert len(marked(mark)) >= 2
+        process.send_signal(ended_by)
+        _, error = process.communicate(timeout=180)
+    wait_until(lambda: not marked(mark))
+    assert "Traceback" not in error
+    assert not (out / "_evaluation.json").exists()
+    if ended_by == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted: the same command begins anew" in error
+        assert list(out.iterdir()) == []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 180
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def marked(mark: str) -> list[int]:
+    """Processes with a variable of the environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            found += [int(path.parent.name)] * (mark.encode() in path.read_bytes().split(b"\0"))
+    return found
 
 
 def run(*words: str | Path) -> str:
