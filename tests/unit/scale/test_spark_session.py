@@ -40,7 +40,7 @@ def test_a_local_master_tries_again(master: str, expected: str) -> None:
 
 
 def test_local_mode_shows_no_page_and_listens_to_this_machine() -> None:
-    for master in (None, "local[2]"):
+    for master in (None, "local[2]", "spark://127.0.0.1:7077"):
         settings = session_settings(master)
         assert (settings["spark.ui.enabled"], settings["spark.driver.bindAddress"]) == ("false", "127.0.0.1")
     assert session_settings("spark://127.0.0.1:7077")["spark.driver.host"] == "127.0.0.1"

@@ -106,12 +106,14 @@ def session_settings(master: str | None, *, is_submitted: bool = False, has_conf
         return settings
     settings["spark.master"] = with_tries(master)
     if is_local(master):
+        settings["spark.sql.catalogImplementation"] = "in-memory"
+    if is_local(master) or re.match(r"spark://(localhost|127\.)", master):
+        # The page would be at all addresses of this machine.
         settings |= {
             "spark.ui.enabled": "false",
-            "spark.sql.catalogImplementation": "in-memory",
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
         }
-    if is_local(master) or re.match(r"spark://(localhost|127\.)", master):
-        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return settings
 
 
