@@ -9,14 +9,17 @@ function estimate(size, c) {
   const held = c.PROGRAM_BYTES + size.threads * c.THREAD_BYTES + judgments * c.JUDGMENT_BYTES;
   const divided = judgments * c.INDEX_BYTES + found + groups + rows * c.ROW_BYTES;
   const bytesOf = (parts) => held + Math.ceil(divided / parts);
-  const fits = size.memory >= bytesOf(Math.min(c.MOST_PARTS, Math.max(size.queries, 1)));
-  const parts = fits ? Math.max(1, Math.ceil(divided / (size.memory - held))) : NaN;
+  const most = Math.min(c.MOST_PARTS, Math.max(size.queries, 1));
+  const fewest = Math.max(size.queries / Math.floor(c.MOST_GROUPS / size.systems), rows / c.MOST_ROWS);
+  const fits = size.memory >= bytesOf(most);
+  const least = Math.max(1, Math.ceil(divided / (size.memory - held)));
+  const parts = fits ? Math.max(least, Math.min(Math.ceil(fewest), most)) : NaN;
   const reading = (2 * parts * rows) / (c.ROWS_A_SECOND * size.threads);
   return {
     rows,
     judgments,
     parts,
-    bytes: fits ? bytesOf(parts) : bytesOf(c.MOST_PARTS),
+    bytes: bytesOf(fits ? parts : most),
     seconds: c.START_S + judgments / c.JUDGMENTS_A_SECOND + reading,
     engineSeconds: c.ENGINE_START_S + (rows + judgments) / (c.ENGINE_ROWS_A_SECOND * size.cores),
     engineBytes: c.ENGINE_CORE_BYTES * size.cores,
@@ -33,7 +36,8 @@ function duration(seconds) {
 const bytes = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} GB` : `${Math.ceil(n / 1e6)} MB`);
 
 function show(form, constants) {
-  const size = Object.fromEntries([...form.elements].filter((e) => e.name).map((e) => [e.name, Number(e.value)]));
+  const inputs = [...form.querySelectorAll("input")]; // an output has a name of its own, and may share it
+  const size = Object.fromEntries(inputs.map((e) => [e.name, Math.max(0, Number(e.value))]));
   size.memory *= 1e9;
   const found = estimate(size, constants);
   const fits = Number.isFinite(found.parts);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ SIZES = (
     {"queries": 100_000, "results": 1000, "systems": 1, "judged": 18.5, "memory": 1, "threads": 2, "cores": 16},
     {"queries": 5_000_000, "results": 200, "systems": 4, "judged": 8, "memory": 4, "threads": 8, "cores": 64},
     {"queries": 2_000_000, "results": 100, "systems": 2, "judged": 5, "memory": 1.5, "threads": 2, "cores": 8},
+    {"queries": 30_000_000, "results": 1000, "systems": 1, "judged": 2, "memory": 250, "threads": 2, "cores": 8},
+    {"queries": 400_000_000, "results": 2, "systems": 30, "judged": 1, "memory": 9000, "threads": 2, "cores": 8},
     {"queries": 50, "results": 10, "systems": 1, "judged": 3, "memory": 0.5, "threads": 1, "cores": 2},
 )
 
@@ -57,6 +60,18 @@ def test_its_numbers_are_those_of_the_plan(page: Page, given: dict[str, float]) 
     assert found["bytes"] == size.bytes_of(parts)
     assert found["seconds"] == pytest.approx(size.seconds(parts))
     assert found["engineSeconds"] == pytest.approx(size.engine_seconds(int(given["cores"])))
+
+
+def test_its_first_answer_is_that_of_the_plan(page: Page) -> None:
+    """The fields are read as they stand: an output that is called as a field is none."""
+    page.reload()
+    size = Size(n_rows=100_000_000, n_queries=100_000, n_judgments=2_000_000, n_systems=1, n_threads=2)
+    assert page.locator("output[name=local]").inner_text() == f"{math.ceil(size.seconds(1))} s"
+    assert page.locator("output[name=memory]").inner_text() == f"{math.ceil(size.bytes_of(1) / 1e6)} MB"
+    page.locator("input[name=memory]").fill("0.6")
+    assert page.locator("output[name=local]").inner_text().endswith(f" in {size.n_parts(600_000_000)} parts")
+    page.locator("input[name=queries]").fill("-5")
+    assert page.locator("output[name=rows]").inner_text() == "0"
 
 
 def test_it_answers_while_it_is_typed_in_and_fits_a_phone(page: Page) -> None:
