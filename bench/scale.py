@@ -28,6 +28,7 @@ from tools import BENCH, CHECKOUT, COMMAND, DATA, OURS, RECORDS, THEIRS, say
 
 MEASURES = ("nDCG@10", "AP", "RR")
 SAMPLED_EVERY_S = 0.1
+MOST_APART = 1e-12
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,8 @@ def compare(millions: int, rounds: int, *, with_spark: bool) -> str:
             if not np.array_equal(reference["query_id"], now["query_id"]):
                 sys.exit(f"{each.label}: other queries")
             apart[each.key] = max(float(np.abs(reference[name] - now[name]).max()) for name in MEASURES)
+            if not apart[each.key] <= MOST_APART:
+                sys.exit(f"{each.label}: values differ by {apart[each.key]}")
     rows = []
     for each in everything:
         best = min(found[each.key], key=lambda record: record["wall"])
