@@ -179,7 +179,7 @@ class LocalEvaluation:
         return step
 
     def _save(self, part: int, passes: Passes, counted: Counted, arrays: Callable[[Counting], Arrays]) -> None:
-        if self._checkpoint is None:
+        if self._checkpoint is None or passes.problems:  # rows that are wrong are met again, and named
             return
         state = {
             "unjudged": counted.unjudged,

@@ -195,6 +195,26 @@ def test_rows_that_cannot_be_used_are_named_with_their_file(tmp_path):
     assert "row 1: the score is inf, which is no finite number" in problems(tmp_path, "run.parquet")[0]
 
 
+def test_rows_that_cannot_be_used_are_not_forgotten_by_an_interruption(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "SHOWN_EVERY_S", -1.0)
+    monkeypatch.setenv("CRANFIELD_JOBS", "1")
+    rows = [("q", f"d{number}", float("nan") if number == 3 else 1.0) for number in range(40)]
+    query, doc, score = zip(*rows, strict=True)
+    table = pa.table({"query_id": query, "doc_id": doc, "score": score})
+    pq.write_table(table, tmp_path / "run.parquet", row_group_size=2)
+    case, folder = Case("", (), {"q": {"d1": 1}}), tmp_path / "out"
+    runs = ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score")
+
+    def stop(pace):
+        if pace.done >= 10:  # the wrong row was read
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results_of(evaluation(case, runs, folder, on_progress=stop))
+    with pytest.raises(RunFormatError, match="row 3: the score is nan"):
+        results_of(evaluation(case, runs, folder))
+
+
 def test_millions_of_repetitions_are_named_by_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 3)
     run_of(tmp_path, [("q", f"d{number % 5}", 1.0) for number in range(20)])
