@@ -3,30 +3,10 @@
  * Beside what the sanitizers see, every judged row must have the rank that sorting gives it, and every row that repeats
  * another must be reported.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
-static void *fuzz_realloc(void *data, size_t size);
-#define SCAN_REALLOC fuzz_realloc
-#define SCAN_FREE free
 #include "array.c"
 #include "count.c"
-
-#define REQUIRE(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-static long allocations_left = -1;
-
-static void *fuzz_realloc(void *data, size_t size) {
-    if (allocations_left == 0) return NULL;
-    if (allocations_left > 0) allocations_left--;
-    return realloc(data, size);
-}
 
 enum { HEAD = 8, ROW = 4, MOST_ROWS = 128, N_QUERIES = 3, N_SYSTEMS = 2, N_GROUPS = N_QUERIES * N_SYSTEMS, N_NAMES = 12 };
 static const char *const NAMES[N_NAMES] = {"",  "a",  "b",  "bb", "doc-1", "doc-2", "doc-10", "0123456789abcdef",

@@ -4,35 +4,14 @@
  * changes nothing where queries stand together, ranks lie within their bounds, and a number is what the library says.
  */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
-static void *fuzz_realloc(void *data, size_t size);
-#define SCAN_REALLOC fuzz_realloc
-#define SCAN_FREE free
 #include "array.c"
 #include "index.c"
 #include "order.c"
 #include "scanner.c"
 #include "finish.c"
 #include "scan.c"
-
-#define REQUIRE(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-/* Allocations until one fails; negative: none does. */
-static long allocations_left = -1;
-
-static void *fuzz_realloc(void *data, size_t size) {
-    if (allocations_left == 0) return NULL;
-    if (allocations_left > 0) allocations_left--;
-    return realloc(data, size);
-}
 
 #define ID(text) {(const uint8_t *)(text), sizeof(text) - 1}
 static const Slice QUERIES[] = {ID("q1"), ID("q2"), ID("a-query-with-a-long-name"), ID("\0"), ID("7")};
