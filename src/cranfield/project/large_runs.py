@@ -60,6 +60,7 @@ def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
 
     Raises:
         MissingExtraError: they are, and there is no pyarrow.
+        UsageError: they look like the parts of one run.
     """
     if options.given:
         _require_pyarrow(options)
@@ -68,11 +69,12 @@ def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:
     if not with_parquet:
         return False
     try:
-        from cranfield.scale.source import has_several_systems, is_large_run
+        from cranfield.scale.source import has_several_systems, is_large_run, refuse_parts
     except ImportError:  # a run of one file says what it needs
         if any(run.is_dir() and next(run.rglob("*.parquet"), None) for run in with_parquet):
             _require_pyarrow(options)
         return False
+    refuse_parts([str(run) for run in with_parquet])
     if any(run.is_dir() or is_large_run(str(run)) or has_several_systems(run) for run in with_parquet):
         return True
     return rows_of(runs) * ROW_BYTES > _memory_of_machine() / 2

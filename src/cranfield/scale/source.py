@@ -88,7 +88,7 @@ def find_runs(texts: Sequence[str]) -> list[RunFiles]:
         RunFormatError: with each argument that names no Parquet file.
         UsageError: the arguments look like the parts of one run.
     """
-    _refuse_parts(texts)
+    refuse_parts(texts)
     problems = ProblemList(RunFormatError)
     found = []
     for text in texts:
@@ -110,8 +110,12 @@ def _name_of(path: Path) -> str:
     return re.sub(r"\.parquet$", "", next((part.name for part in parts if part.name not in {"", ".", ".."}), ""))
 
 
-def _refuse_parts(texts: Sequence[str]) -> None:
-    """Refuse what a shell makes of a pattern without quotes: each part of a run would count as a system of its own."""
+def refuse_parts(texts: Sequence[str]) -> None:
+    """Refuse what a shell makes of a pattern without quotes: each part of a run would count as a system of its own.
+
+    Raises:
+        UsageError: several files of one folder have names that engines give to the parts of a table.
+    """
     paths = [Path(text) for text in texts]
     if (
         len(paths) > 1

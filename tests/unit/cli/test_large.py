@@ -254,6 +254,14 @@ def test_a_run_of_other_queries_is_no_bad_run(made, tmp_path):
     assert "elsewhere answers none of the queries" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("options", [(), ("--memory", "1GB")])
+def test_a_pattern_without_quotes_makes_no_systems(made, options):
+    code, out, error = run("evaluate", "qrels.txt", *sorted((made / "run").iterdir()), *MEASURES, *options)
+    assert (code, out) == (2, "")
+    assert "3 files of one folder look like the parts of one run" in error
+    assert "in quotes" in error
+
+
 def test_run_files_are_no_parquet():
     code, _, error = run("evaluate", "qrels.txt", "old.run", "--memory", "1GB")
     assert code == 2
