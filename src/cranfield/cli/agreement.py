@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
-    Format,
-    FormatOption,
-    HtmlOption,
+    Output,
     SeedOption,
     TestSetFormatOption,
     deliver,
@@ -41,6 +40,7 @@ BinaryAtOption = Annotated[
 ]
 
 
+@option_groups
 def agreement_command(
     files: FilesArgument,
     *,
@@ -67,8 +67,7 @@ def agreement_command(
         typer.Option("--by", metavar="STRATUM", help="Also show the agreement for each value of this stratum."),
     ] = None,
     seed: SeedOption = 0,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
 ) -> None:
     """Report rater agreement: coefficients with intervals, confusion matrices, and the rater who does not fit."""
@@ -78,7 +77,7 @@ def agreement_command(
     report = rater_report(
         _rated(files, testset_format), rule=rule, scale=scale, to=to_scale, binary_at=binary_at or (), by=by, seed=seed
     )
-    deliver(agreement_document(report), output, html)
+    deliver(agreement_document(report), output)
 
 
 def _rated(files: Sequence[str], testset_format: str | None) -> TestSet:

@@ -10,7 +10,7 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import ConventionOption, Format, FormatOption, HtmlOption, MeasureOption, deliver
+from cranfield.cli.shared import ConventionOption, MeasureOption, Output, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing, save_set
 
 TestSetArgument = Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set.")]
@@ -49,8 +49,7 @@ def alternatives_command(
     *,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Score runs with the alternatives of a test set and without them."""
     from cranfield.project.alternatives import with_and_without
@@ -60,4 +59,4 @@ def alternatives_command(
 
     judged = load(testset)
     found = with_and_without(judged, runs, measures, ScoringOptions(convention=convention))
-    deliver(alternatives_document(judged, found), output, html)
+    deliver(alternatives_document(judged, found), output)

@@ -20,7 +20,7 @@ from cranfield.cli.book.rate import (
 )
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
@@ -81,8 +81,7 @@ def score_command(
     redact: RedactOption = None,
     seed: SeedOption = 0,
     out: OutOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Score answers: the entities and files that they name, then their facts, then the narrative of complete ones.
 
@@ -105,7 +104,7 @@ def score_command(
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():
         scored = score_file(testset, answers, judged_by, redact=tuple(redact or ()), seed=seed)
-    deliver(answers_document(testset, scored), output, html)
+    deliver(answers_document(testset, scored), output)
     if out is not None:
         write_rows(scored.rows(), out)
         typer.echo(f"wrote {out}", err=True)

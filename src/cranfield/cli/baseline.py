@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.gate import ConfigArgument, FromOption, ResumeOption, RunOption
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder, today
+from cranfield.cli.shared import Output, deliver, refuse_planted_folder, today
 
 if TYPE_CHECKING:
     from cranfield.project.loading import SetOverrides
@@ -39,7 +39,7 @@ def accept_command(
             callback=refuse_planted_folder,
         ),
     ] = Path("cranfield-gate"),
-    output: FormatOption = Format.TEXT,
+    output: Output,
     overrides: SetOverrides,
 ) -> None:
     """Show what changes and write the baseline file, which is to be committed.
@@ -63,6 +63,7 @@ def accept_command(
         typer.echo("nothing was written: --dry-run", err=True)
 
 
+@option_groups
 def show_command(
     config: ConfigArgument = Path("cranfield.yaml"),
     *,
@@ -70,7 +71,7 @@ def show_command(
         str | None,
         typer.Option("--baseline-ref", metavar="REF", help="Read the baseline from this git ref, such as origin/main."),
     ] = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Show the accepted baseline: system, date and means."""
     from cranfield.project.baseline import show

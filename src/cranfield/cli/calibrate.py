@@ -9,9 +9,7 @@ import typer
 
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
-    Format,
-    FormatOption,
-    HtmlOption,
+    Output,
     SeedOption,
     TestSetFormatOption,
     deliver,
@@ -94,8 +92,7 @@ def calibrate_command(
     by: ByOption = None,
     seed: SeedOption = 0,
     scores: ScoringOptions,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -118,7 +115,7 @@ def calibrate_command(
         from cranfield.calibration.table import with_outcomes
 
         source = with_outcomes(source, outcomes)
-    deliver(calibration_document(calibrate(source, settings)), output, html)
+    deliver(calibration_document(calibrate(source, settings)), output)
     require_evidence(evaluations)
 
 

@@ -15,11 +15,9 @@ from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     ContrastOption,
     FailOnOption,
-    Format,
-    FormatOption,
-    HtmlOption,
     MeansOption,
     MeasureOption,
+    Output,
     SeedOption,
     TestSetFormatOption,
     check_means_file,
@@ -148,8 +146,7 @@ def compare_command(
     baseline_less: BaselineLessOption = False,
     sensitivity: SensitivityOption = False,
     fail_on: FailOnOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -183,7 +180,7 @@ def compare_command(
             refused=refused | {"--verdict-strata": verdict_strata},
             compare=declared,
         )
-        deliver(scale_document(summary), output, html)
+        deliver(scale_document(summary), output)
         _end([pair.verdict.code for pair in summary.pairs], fail_on)
     if candidate is None:
         raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
@@ -196,7 +193,7 @@ def compare_command(
         repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
         document, verdicts = _compare_two(evaluations, declared, shown, repeat if sensitivity else None)
         many = None
-    deliver(document, output, html)
+    deliver(document, output)
     if means is not None:
         write_means(many or evaluations, means, sort)
     _end(verdicts, fail_on)

@@ -11,10 +11,9 @@ from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConfigArgument,
-    Format,
-    FormatOption,
     KeptOption,
     OutFolderOption,
+    Output,
     PilotOption,
     RefreshOption,
     SeedOption,
@@ -38,7 +37,7 @@ def components_command(
     pilot: PilotOption = False,
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     overrides: SetOverrides,
 ) -> None:
     """Measure the contribution of each component: alone, all together, and all but one.

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 
 
+@option_groups
 def demo_command(
     *,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Output folder of the demo.", callback=refuse_planted_folder)
     ] = Path("cranfield-demo"),
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Compare two search systems over the Python standard library and report which one is better."""
     from cranfield.demo.build import build_demo
@@ -26,6 +28,5 @@ def demo_command(
     for line in demo.drift.sentences():
         typer.echo(line, err=True)
     job = run_job(demo.config, out=out)
-    deliver(job.document, output, written=job.written)
-    typer.echo(f"The report: {job.report}", err=True)
+    deliver(job.document, output, written=job.written, report=job.report)
     typer.echo(f"Next, in {out}: cranfield serve cranfield.yaml --workbench workbench.yaml", err=True)

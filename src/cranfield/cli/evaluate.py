@@ -11,10 +11,9 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ContrastOption,
     Format,
-    FormatOption,
-    HtmlOption,
     MeansOption,
     MeasureOption,
+    Output,
     TestSetFormatOption,
     check_means_file,
     contrasts_of,
@@ -46,8 +45,7 @@ def evaluate_command(
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
     large: LargeOptions,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     means: MeansOption = None,
     sort: Annotated[
         str, typer.Option("--sort", metavar="KEY", help="Order of several runs: given, name or a measure.")
@@ -71,12 +69,12 @@ def evaluate_command(
             *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},
         )
-        deliver(scale_document(summary), output, html)
+        deliver(scale_document(summary), output)
         return
     contrasts = contrasts_of(contrast)
     if means is not None:
         check_means_file(means)
-    only_numbers = output is Format.JSON and html is None and not contrasts and history is None
+    only_numbers = output.format is Format.JSON and output.html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
@@ -96,7 +94,7 @@ def evaluate_command(
         document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
         if history is not None and not any(finding.is_void for each in evaluations for finding in each.evidence):
             _add_to_history(history, evaluations, document)
-        deliver(document, output, html)
+        deliver(document, output)
     require_evidence(evaluations)
 
 

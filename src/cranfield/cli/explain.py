@@ -10,10 +10,8 @@ import typer
 
 from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
-    Format,
-    FormatOption,
-    HtmlOption,
     MeasureOption,
+    Output,
     TestSetFormatOption,
     deliver,
 )
@@ -41,8 +39,7 @@ def explain_command(
     missing: MissingOption = None,
     duplicates: DuplicatesOption = None,
     depth: DepthOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
     run_format: RunFormatOption = None,
     options: TestSetOptions,
@@ -59,7 +56,7 @@ def explain_command(
     judged = load(testset, format=testset_format, options=options)
     rank, name = _ranker(judged, run, run_format, missing, duplicates, depth)
     explanation = explain(judged, rank, *sides, chosen, run=name)
-    deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output, html)
+    deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output)
 
 
 def _ranker(

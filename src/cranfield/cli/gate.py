@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, deliver, refuse_planted_folder
+from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 
 if TYPE_CHECKING:
     from cranfield.project.gate import GateJob
@@ -72,7 +72,7 @@ def gate_command(
     step_summary: Annotated[
         bool, typer.Option("--step-summary", help="Append the report to the step summary of GitHub Actions.")
     ] = False,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     overrides: SetOverrides,
 ) -> None:
     """Check a system against the rules of the config and its baseline.

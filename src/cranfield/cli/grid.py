@@ -11,10 +11,9 @@ from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     FailOnOption,
-    Format,
-    FormatOption,
     KeptOption,
     OutFolderOption,
+    Output,
     PilotOption,
     RefreshOption,
     SeedOption,
@@ -41,7 +40,7 @@ def grid_command(
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     overrides: SetOverrides,
 ) -> None:
     """Grid search: choose the best combination of settings on some queries and test it on the held-out queries.

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError, shorten
 
 
+@option_groups
 def history_command(
     config: Annotated[
         Path, typer.Argument(metavar="CONFIG", help="Configuration file, or the folder of the history.")
@@ -56,8 +58,7 @@ def history_command(
             help="A run is bad if it breaks a rule of the config's gate on the measure; drops are from the last good run.",
         ),
     ] = False,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Show a measure over time and by commit, separately for each test set.
 
@@ -90,8 +91,8 @@ def history_command(
         judge = GateJudge(config_path, shown_measure(history.points, chosen), values)
     report = history_report(history.points, chosen, history.damaged, values_of=values, judge=judge)
     found = tuple(with_commits(point, folder) for point in report.first_bad)
-    places = report_places(folder / FOLDER, html.parent if html is not None else Path())
-    deliver(history_document(replace(report, first_bad=found), places), output, html)
+    places = report_places(folder / FOLDER, output.html.parent if output.html is not None else Path())
+    deliver(history_document(replace(report, first_bad=found), places), output)
 
 
 def _time(text: str | None) -> datetime | None:

@@ -13,7 +13,7 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.compare import MarginOption, TestOption
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, TestSetFormatOption, deliver
+from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.rule_view import Grades
@@ -58,8 +58,7 @@ def holes_command(
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
     scoring: ScoringOptions,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -89,7 +88,7 @@ def holes_command(
         write_pool(found.pool(top, out.name.removesuffix(".json").removesuffix(".pool")), out)
         written.append(out)
     document = holes_document(found, top=top, written="" if out is None else str(out))
-    deliver(document, output, html, written=written)
+    deliver(document, output, written=written)
 
 
 def _people(book: str | None, db: str) -> Grades | None:

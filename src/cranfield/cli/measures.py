@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 
+@option_groups
 def measures_command(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Show these measures in full; default: list all.")
     ] = None,
     *,
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """List all measures, or show some in full: parameters, aliases, formula and source."""
     from cranfield.errors import UsageError

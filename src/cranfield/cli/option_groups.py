@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 import typer
 
-from cranfield.cli.shared import ConventionOption
+from cranfield.cli.shared import ConventionOption, Format, Output
 from cranfield.errors import UsageError
 from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
 
@@ -165,7 +165,21 @@ LARGE_OPTIONS: Mapping[str, Any] = {
     ],
 }
 """Field of `LargeOptions` to its option."""
-DEFAULTS = {"convention": "trec"}
+OUTPUT_OPTIONS: Mapping[str, Any] = {
+    "format": Annotated[
+        Format,
+        typer.Option(
+            "--format", help="Output format on stdout; brief is short Markdown, for a changelog or a pull request."
+        ),
+    ],
+    "full": Annotated[bool, typer.Option("--full", help="Print the whole report as text, not its short form.")],
+    "html": Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write the report to this HTML file.")
+    ],
+    "open": Annotated[bool, typer.Option("--open", help="Show the report in the browser.")],
+}
+"""Field of `Output` to its option."""
+DEFAULTS = {"convention": "trec", "format": Format.TEXT}
 """Of options that are neither off nor None."""
 
 
@@ -225,6 +239,7 @@ GROUPS = {
     "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options),
     "scores": Group(SCORING_OPTIONS, _scoring_options),
     "large": Group(LARGE_OPTIONS, _large_options),
+    "output": Group(OUTPUT_OPTIONS, lambda values: Output(**values)),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -233,13 +248,13 @@ def option_groups(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of every group that it has a keyword of.
 
     `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported, `large`
-    those of runs that are read in parts; `overrides` take the place of the block `options` of a config.
+    those of runs that are read in parts, `output` what is done with the report; `overrides` take the place of the block `options` of a config.
     """
     signature = inspect.signature(command)
     # The classes of the groups are imported when a command runs.
     hints = get_type_hints(
         command,
-        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides", "LargeOptions"), object),
+        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides", "LargeOptions", "Output"), object),
         include_extras=True,
     )
     groups = {keyword: group for keyword, group in GROUPS.items() if keyword in signature.parameters}

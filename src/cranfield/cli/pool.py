@@ -12,10 +12,8 @@ from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, note_scale, o
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
-    Format,
-    FormatOption,
-    HtmlOption,
     MeasureOption,
+    Output,
     TestSetFormatOption,
     deliver,
 )
@@ -102,8 +100,7 @@ def build_command(
     out: OutOption = None,
     book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
     from cranfield.judging.pools.pool_io import require_texts, write_pool
@@ -126,7 +123,7 @@ def build_command(
     summary = summarise_pool(built, raters=raters, seconds=seconds)
     if book is not None:
         require_texts(built.pool)
-    deliver(pool_document(built, summary), output, html)
+    deliver(pool_document(built, summary), output)
     if out is not None:
         write_pool(built.pool, out)
         typer.echo(f"wrote {out}", err=True)
@@ -144,8 +141,7 @@ def check_command(
     depth: DepthOption = 10,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
     from cranfield.judging.pools.check import check_pool, deepest_rank
@@ -159,7 +155,7 @@ def check_command(
     rules = convention_named(convention)
     systems = read_systems(runs, judged, convention, deepest_rank(chosen, rules, depth))
     checks = check_pool(systems, judged, chosen, rules, depth=depth)
-    deliver(check_document(judged, checks), output, html)
+    deliver(check_document(judged, checks), output)
 
 
 @option_groups
@@ -198,8 +194,7 @@ def estimate_command(
         ),
     ] = None,
     convention: ConventionOption = "trec",
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Estimate precision, and the number of relevant documents, from a judged sample and its inclusion probabilities."""
     from cranfield.judging.pools.estimate import estimate_pool
@@ -211,7 +206,7 @@ def estimate_command(
     judged = _load_judged(testset, testset_format, options)
     cutoffs = tuple(dict.fromkeys(cutoff or [sampled.depth]))
     found = estimate_pool(sampled, judged, read_systems(runs, judged, convention), cutoffs)
-    deliver(estimate_document(judged, sampled, found), output, html)
+    deliver(estimate_document(judged, sampled, found), output)
 
 
 def _load_judged(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet:

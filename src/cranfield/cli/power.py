@@ -9,9 +9,7 @@ import typer
 
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
-    Format,
-    FormatOption,
-    HtmlOption,
+    Output,
     SeedOption,
     TestSetFormatOption,
     deliver,
@@ -56,8 +54,7 @@ def power_command(
     alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
     seed: SeedOption = 0,
     scores: ScoringOptions,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -70,5 +67,5 @@ def power_command(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scores
     )
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
-    deliver(power_document(found), output, html)
+    deliver(power_document(found), output)
     require_evidence((first, second))

@@ -15,10 +15,9 @@ from cranfield.cli.shared import (
     ConfigArgument,
     ContrastOption,
     FailOnOption,
-    Format,
-    FormatOption,
     KeptOption,
     OutFolderOption,
+    Output,
     PilotOption,
     RefreshOption,
     SeedOption,
@@ -60,13 +59,13 @@ def run_command(
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     overrides: SetOverrides,
 ) -> None:
     """Send every query to every system, then score, compare and report.
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
-    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). The
+    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the
     last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
     run one after another, each into a subfolder of its name; the exit code is that of the worst result.
     """
@@ -87,8 +86,9 @@ def run_command(
         today=today(),
         overrides=overrides,
     )
-    deliver(job.document, output, written=job.written)
-    _show_rescoring(job.parts or (job,))
+    deliver(job.document, output, written=job.written, report=job.report)
+    if output.full:
+        _show_rescoring(job.parts or (job,))
     codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import io
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from cranfield.project.experiment import AnswerCache
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.loading import TestSetOptions
-    from cranfield.reporting.document import Document
+    from cranfield.reporting.document import Document, Tone
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Run files under this size are read in no time by either reader."""
@@ -41,6 +44,20 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     MARKDOWN = "markdown"
+    BRIEF = "brief"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command does with its report: the options that every command with a report has."""
+
+    format: Format = Format.TEXT
+    full: bool = False
+    """All of the text, and not its short form."""
+    html: Path | None = None
+    """Write the report to this file too."""
+    open: bool = False
+    """Show the report in the browser."""
 
 
 FAIL_ON = {
@@ -108,10 +125,6 @@ TestSetNameOption = Annotated[
 ]
 AllowDriftOption = Annotated[
     bool, typer.Option("--allow-drift", help="Accept a test set that no longer matches its repository.")
-]
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format on stdout.")]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Also write the report to this HTML file.")
 ]
 MeansOption = Annotated[
     Path | None,
@@ -266,18 +279,81 @@ def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
     return "off" if no_cache else "refresh" if refresh else "use"
 
 
-def deliver(document: Document, chosen: Format, html: Path | None = None, *, written: Iterable[Path] = ()) -> None:
-    """Print the document on stdout, write it as HTML if a file is given, and list the files that were written."""
-    from cranfield.reporting import render, save_report
+def deliver(document: Document, output: Output, *, written: Sequence[Path] = (), report: Path | None = None) -> None:
+    """Print the document on stdout in its form, write it as HTML where that was asked for, and name the files written.
 
-    if html is not None:
-        if html.suffix.lower() != ".html":
-            raise UsageError("--html writes HTML", path=str(html), expected="a file whose name ends in .html")
-        save_report(document, html)
-        typer.echo(f"wrote {html}", err=True)
-    show([render(document, chosen.value)])
-    for path in written:
-        typer.echo(f"wrote {path}", err=True)
+    Args:
+        document: the report.
+        output: what the options say.
+        written: files that the command wrote.
+        report: the page among them, which is shown on request.
+    """
+    from cranfield.reporting import save_report
+
+    if output.html is not None:
+        if output.html.suffix.lower() != ".html":
+            raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
+        save_report(document, output.html)
+        written, report = [*written, output.html], output.html
+    show([rendered(document, output)])
+    for line in _written_lines(written):
+        typer.echo(line, err=True)
+    if output.open:
+        _open(document, report)
+
+
+def _written_lines(written: Sequence[Path]) -> Iterable[str]:
+    """`wrote out/report.html`, or `wrote report.html, report.md in out`: a line for each folder."""
+    folders: dict[Path, list[Path]] = {}
+    for path in dict.fromkeys(written):
+        folders.setdefault(path.parent, []).append(path)
+    for folder, paths in folders.items():
+        yield f"wrote {paths[0]}" if len(paths) == 1 else f"wrote {', '.join(path.name for path in paths)} in {folder}"
+
+
+def _open(document: Document, report: Path | None) -> None:
+    """Show the page in the browser; one that no option named is written to a folder for temporary files."""
+    import tempfile
+    import webbrowser
+
+    from cranfield.reporting import save_report
+
+    if report is None:
+        report = Path(tempfile.mkdtemp(prefix="cranfield-")) / "report.html"
+        save_report(document, report)
+    webbrowser.open(report.resolve().as_uri())
+
+
+def rendered(document: Document, output: Output) -> str:
+    """The document in the form that was asked for: text in colour and as wide as the terminal, where it goes to one."""
+    from cranfield.reporting import render
+    from cranfield.reporting.renderers.brief import COLUMNS, render_brief
+    from cranfield.reporting.renderers.text import LINE, render_text
+    from cranfield.reporting.renderers.text_table import no_colour
+
+    if output.format is not Format.TEXT:
+        return render(document, output.format.value)
+    terminal = sys.stdout.isatty()
+    line = min(max(COLUMNS, shutil.get_terminal_size().columns), LINE) if terminal else None
+    if output.full:
+        return render_text(document, line or LINE)
+    return render_brief(document, line=line or COLUMNS, paint=painted if has_colour(terminal=terminal) else no_colour)
+
+
+def has_colour(*, terminal: bool) -> bool:
+    """Whether stdout gets colours: on a terminal; `FORCE_COLOR` asks for them elsewhere, `NO_COLOR` declines them."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")
+
+
+COLOURS: Mapping[str, str] = {"good": "green", "bad": "red", "open": "yellow", "void": "magenta"}
+"""Tone to colour on a terminal; the words say the same."""
+
+
+def painted(text: str, tone: Tone) -> str:
+    """Text in the colour of its tone."""
+    return typer.style(text, fg=COLOURS[tone], bold=True) if COLOURS.get(tone) else text
 
 
 def require_evidence(evaluations: Iterable[Evaluation]) -> None:

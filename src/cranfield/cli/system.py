@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.shared import Format, FormatOption, deliver, show
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver, show
 
 SUBCOMMANDS = dict.fromkeys(("probe", "list", "show", "presets"), __name__)
 ConfigOption = Annotated[
@@ -21,6 +22,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A system of t
 CONFIG = Path("cranfield.yaml")
 
 
+@option_groups
 def probe_command(
     name: NameArgument,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Text of the query.")],
@@ -37,7 +39,7 @@ def probe_command(
     testset: Annotated[
         str | None, typer.Option("--testset", metavar="NAME", help="Use the params of this test set of the config.")
     ] = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Send one query to one system and show the request, the raw answer and the hits parsed from it.
 
@@ -50,7 +52,8 @@ def probe_command(
     raise typer.Exit(EXIT_SYSTEM if found.is_failure else 0)
 
 
-def list_command(*, config: ConfigOption = CONFIG, output: FormatOption = Format.TEXT) -> None:
+@option_groups
+def list_command(*, config: ConfigOption = CONFIG, output: Output) -> None:
     """List the systems of a config with their kind and settings. No system is started."""
     from cranfield.project.probing import systems_document
 
@@ -64,10 +67,11 @@ def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
     show([filled_yaml(config, name)])
 
 
+@option_groups
 def presets_command(
     name: Annotated[str | None, typer.Argument(metavar="PRESET", help="Show this preset in full.")] = None,
     *,
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """List the presets; with a name, show its `with` parameters and the resulting settings."""
     from cranfield.project.probing import presets_document

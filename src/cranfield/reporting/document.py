@@ -282,6 +282,18 @@ class VerdictBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Brief:
+    """What the short form of a report says after the verdict: the first rows of one table, and sentences."""
+
+    table: Table | None = None
+    """The primary figures, or where it changed: the most important rows first."""
+    changes: tuple[str, ...] = ()
+    """A line each: which queries changed most."""
+    doubts: tuple[str, ...] = ()
+    """What limits the verdict or the figures, the gravest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryView:
     """The data of the query view, which a form with a script shows: see `cranfield.reporting.query_data`."""
 
@@ -311,6 +323,8 @@ class Document:
     """Program and version."""
     queries: QueryView | None = None
     """Every query with its results, where the report is about queries."""
+    brief: Callable[[], Brief] | None = None
+    """What the short form says; a Document without one is short as it is."""
 
     @property
     def stamp(self) -> str:

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan of an experiment, YAML or JSON.")]
 
 
-def check_command(plan: PlanArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+@option_groups
+def check_command(plan: PlanArgument, *, output: Output) -> None:
     """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
 
     Shown are the cells in their order, the tokens that they can use, and the smallest lift that the tasks can show. No
@@ -25,6 +27,4 @@ def check_command(plan: PlanArgument, *, output: FormatOption = Format.TEXT, htm
 
     checked = checked_plan(plan)
     powers = detectable_lifts(checked.plan, checked.tasks.tasks)
-    deliver(
-        experiment_plan_document(checked, planned_digest(checked, plan.parent), powers, ASSUMED_SPREAD), output, html
-    )
+    deliver(experiment_plan_document(checked, planned_digest(checked, plan.parent), powers, ASSUMED_SPREAD), output)

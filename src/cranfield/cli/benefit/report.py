@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 ResultArgument = Annotated[
     Path,
@@ -19,7 +20,8 @@ ResultArgument = Annotated[
 ]
 
 
-def report_command(source: ResultArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+@option_groups
+def report_command(source: ResultArgument, *, output: Output) -> None:
     """Show the verdict of each stratum, what both arms cost, whether the tool was delivered, and what agents read.
 
     With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
@@ -29,8 +31,8 @@ def report_command(source: ResultArgument, *, output: FormatOption = Format.TEXT
     from cranfield.reporting.documents.benefit import benefit_document
 
     result, run = read_source(source)
-    page = transcripts_file(html) if html is not None and run is not None and result.losses else None
+    page = transcripts_file(output.html) if output.html is not None and run is not None and result.losses else None
     document = benefit_document(result, "" if page is None else page.name)
-    deliver(document, output, html, written=() if page is None or run is None else loss_transcripts(result, run, page))
+    deliver(document, output, written=() if page is None or run is None else loss_transcripts(result, run, page))
     if result.is_void:
         raise typer.Exit(EXIT_INCONCLUSIVE)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver, refuse_planted_folder
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 from cranfield.errors import UsageError
 from cranfield.words import n_of, printable
 
@@ -33,13 +34,13 @@ OutOption = Annotated[
 ]
 
 
+@option_groups
 def run_command(
     plan: PlanOption = None,
     *,
     resume: ResumeOption = None,
     out: OutOption = Path("benefit-runs"),
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Run each task in both arms, as often as the plan says, in random order within a budget.
 
@@ -72,7 +73,7 @@ def run_command(
         typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on", err=True)
         raise
     folder = ExperimentFolder.open(path)
-    deliver(experiment_status_document(folder.manifest, status_of(folder)), output, html)
+    deliver(experiment_status_document(folder.manifest, status_of(folder)), output)
     _end(outcome, path)
 
 

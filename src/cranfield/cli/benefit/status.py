@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from cranfield.cli.benefit.score import ExperimentArgument
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 
-def status_command(run: ExperimentArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+@option_groups
+def status_command(run: ExperimentArgument, *, output: Output) -> None:
     """Show where an experiment stands: cells by arm and end, complete pairs, errors, tokens, and calls of the tools."""
     from cranfield.benefit.folder import ExperimentFolder
     from cranfield.benefit.status import status_of
     from cranfield.reporting.documents.benefit_run import experiment_status_document
 
     folder = ExperimentFolder.open(run)
-    deliver(experiment_status_document(folder.manifest, status_of(folder)), output, html)
+    deliver(experiment_status_document(folder.manifest, status_of(folder)), output)

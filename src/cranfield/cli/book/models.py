@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
-    Format,
-    FormatOption,
-    HtmlOption,
     MeasureOption,
+    Output,
     SeedOption,
     deliver,
     require_single_stdin,
@@ -42,6 +41,7 @@ SampleOption = Annotated[
 ]
 
 
+@option_groups
 def models_command(
     book: BookArgument,
     runs: RunsArgument = None,
@@ -50,8 +50,7 @@ def models_command(
     people_sample: SampleOption = None,
     convention: ConventionOption = "trec",
     seed: SeedOption = 0,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Compare models with people on the documents that both graded: kappa, confusion, order of systems, corrected means."""
@@ -64,4 +63,4 @@ def models_command(
         options = ScoringOptions(convention=convention)
         sample = people_sample.value if people_sample else ""
         report = model_report(store, book, runs or (), measure, sample=sample, options=options, seed=seed)
-    deliver(model_document(report), output, html)
+    deliver(model_document(report), output)

@@ -11,7 +11,7 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, SeedOption, deliver
+from cranfield.cli.shared import Output, SeedOption, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
 from cranfield.model.testset_options import RULES, TARGETS
 
@@ -108,6 +108,7 @@ def _note_frozen(made: Freezing, losses: Sequence[str], left_out: object) -> Non
         note(f"note: {n} of other sources differ from those that hold: `cranfield book sensitivity` lists them")
 
 
+@option_groups
 def agreement_command(
     book: BookArgument,
     *,
@@ -126,8 +127,7 @@ def agreement_command(
         typer.Option("--by", metavar="STRATUM", help="Also show the agreement for each value of this stratum."),
     ] = None,
     seed: SeedOption = 0,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
@@ -144,7 +144,7 @@ def agreement_command(
             f"no person has graded a document of book {book!r}", hint="`cranfield book show` has its progress"
         )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
-    deliver(agreement_document(report), output, html)
+    deliver(agreement_document(report), output)
 
 
 @option_groups
@@ -161,8 +161,7 @@ def sensitivity_command(
     models: ModelsOption = False,
     seed: SeedOption = 0,
     scoring: ScoringOptions,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Compare two runs on the grades of a book under each consensus rule, and without each of its raters."""
@@ -188,4 +187,4 @@ def sensitivity_command(
     document = book_sensitivity_document(
         found.rated.testset, found.comparison, found.sensitivity, found.means, found.line, found.rated.differences
     )
-    deliver(document, output, html)
+    deliver(document, output)

@@ -10,12 +10,14 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 EVENTS_AT_ONCE = 5_000
 
 
-def list_command(*, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE) -> None:
+@option_groups
+def list_command(*, output: Output, db: DbOption = DEFAULT_DATABASE) -> None:
     """List all books with their progress."""
     from cranfield.reporting.documents.book_progress import books_document
 
@@ -24,7 +26,8 @@ def list_command(*, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_D
         deliver(books_document(store.where, [(book, store.reading.coverage(book.id)) for book in books]), output)
 
 
-def show_command(book: BookArgument, *, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE) -> None:
+@option_groups
+def show_command(book: BookArgument, *, output: Output, db: DbOption = DEFAULT_DATABASE) -> None:
     """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
     from cranfield.reporting.documents.book_progress import book_document
 
@@ -51,9 +54,8 @@ def log_command(
             after = events[-1].id
 
 
-def preference_command(
-    book: BookArgument, *, output: FormatOption = Format.TEXT, db: DbOption = DEFAULT_DATABASE
-) -> None:
+@option_groups
+def preference_command(book: BookArgument, *, output: Output, db: DbOption = DEFAULT_DATABASE) -> None:
     """Show which of two lists raters prefer: wins, ties, an exact sign test, an interval."""
     from cranfield.errors import UsageError
     from cranfield.judging.preference import book_preference

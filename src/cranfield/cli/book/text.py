@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 
+@option_groups
 def text_command(
     documents: Annotated[list[str], typer.Argument(metavar="DOC...", help="Ids of documents.")],
     *,
@@ -23,7 +25,7 @@ def text_command(
             help="Operator's file: says where the texts of documents are.",
         ),
     ],
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Show the texts of documents as raters get them, or why there are none: to try the operator's file."""
     from cranfield.judging.documents.texts import open_texts

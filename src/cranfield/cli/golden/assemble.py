@@ -9,7 +9,8 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import RepoOption, RunArgument
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, MeasureOption, SeedOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import MeasureOption, Output, SeedOption, deliver
 from cranfield.cli.testset.common import TodayOption, day_of, note
 
 AlphaOption = Annotated[
@@ -17,6 +18,7 @@ AlphaOption = Annotated[
 ]
 
 
+@option_groups
 def assemble_command(
     run: RunArgument,
     *,
@@ -35,8 +37,7 @@ def assemble_command(
     ] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Write a set that is not golden as draft_vX.Y.json.")] = False,
     today: TodayOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Write the records of a run as a version of a golden set, where every criterion is met.
 
@@ -47,13 +48,14 @@ def assemble_command(
 
     evidence = Evidence(tuple(runs or ()), baseline, calibration)
     assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today))
-    deliver(assembly_document(assembly.testset, assembly.checked, draft=draft), output, html)
+    deliver(assembly_document(assembly.testset, assembly.checked, draft=draft), output)
     for path in assembly.written:
         note(f"wrote {path}")
     if not assembly.is_golden:
         raise typer.Exit(EXIT_VERDICT)
 
 
+@option_groups
 def batch_command(
     old: Annotated[Path, typer.Argument(metavar="BLESSED", help="Golden set so far, or the folder of its versions.")],
     new: Annotated[Path, typer.Argument(metavar="BATCH", help="Set of the new records alone.")],
@@ -65,8 +67,7 @@ def batch_command(
     measure: MeasureOption = None,
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Compare a new batch of records with the blessed ones: counts, lengths, overlaps of words, and scores of systems.
 
@@ -80,11 +81,12 @@ def batch_command(
     blessed, batch = read_stored(old), read_stored(new)
     scores = batch_scores(blessed, batch, runs or (), measure)
     drift = batch_drift(blessed, batch, scores, alpha=alpha, seed=seed)
-    deliver(batch_document(batch, drift), output, html)
+    deliver(batch_document(batch, drift), output)
     if drift.verdict is BatchVerdict.REQUEUE:
         raise typer.Exit(EXIT_VERDICT)
 
 
+@option_groups
 def models_command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, in the order they were made.")],
     *,
@@ -94,8 +96,7 @@ def models_command(
     unacceptable: Annotated[
         float, typer.Option("--unacceptable", metavar="P", help="Share at which it is to be retired.")
     ] = 0.3,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Test whether an oracle or an adversary has too many rejected records, by a sequential test.
 
@@ -110,6 +111,6 @@ def models_command(
     test = SequentialTest(acceptable, unacceptable)
     records = [record for run in runs for record in model_records(RunIndex(RunFolder.open(run)))]
     histories = model_histories(records, test)
-    deliver(models_document(histories, test), output, html)
+    deliver(models_document(histories, test), output)
     if any(each.decision is Decision.RETIRE for each in histories):
         raise typer.Exit(EXIT_VERDICT)

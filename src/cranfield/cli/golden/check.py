@@ -9,7 +9,8 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Format, Output, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, note
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MOST_VOTES = 99
 
 
+@option_groups
 def check_command(
     testset: SetArgument,
     *,
@@ -44,8 +46,7 @@ def check_command(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Write the corrections into SET.")] = False,
     today: TodayOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: SetFormatOption = None,
 ) -> None:
     """Check each row of a test set (path, lines, grade) by votes of independent agents, and correct it by majority.
@@ -60,8 +61,8 @@ def check_command(
     report = check_set(
         testset, repo, out, options, at=at, today=day_of(today), testset_format=testset_format, apply=apply
     )
-    deliver(report.document, output, html)
-    if output is Format.TEXT:
+    deliver(report.document, output)
+    if output.format is Format.TEXT:
         typer.echo(report.diff, nl=False)
     for path in report.written:
         note(f"wrote {path}")

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, note
 from cranfield.golden.states import EntryStep
 
 
+@option_groups
 def enter_command(
     testset: SetArgument,
     *,
@@ -32,8 +34,7 @@ def enter_command(
         str, typer.Option("--difficulty", metavar="NAME", help="Difficulty of all queries without one.")
     ] = "",
     out: OutOption = RUNS,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     testset_format: SetFormatOption = None,
 ) -> None:
     """Make a run of an existing test set, which goes on at the gate, at the adversary, or with people.
@@ -52,7 +53,7 @@ def enter_command(
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
         reports = gate_reports(entered.imported, snapshot, given.plan.bounds)
-        deliver(gate_document(judged.name, snapshot.commit, reports, entered.imported.notes), output, html)
+        deliver(gate_document(judged.name, snapshot.commit, reports, entered.imported.notes), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
     command = "review" if step is EntryStep.PEOPLE else "run --resume"

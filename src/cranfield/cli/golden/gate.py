@@ -9,7 +9,8 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 if TYPE_CHECKING:
     pass
@@ -25,6 +26,7 @@ DifficultyOption = Annotated[
 ]
 
 
+@option_groups
 def gate_command(
     testset: SetArgument,
     *,
@@ -32,8 +34,7 @@ def gate_command(
     at: AtOption = None,
     task_type: TaskTypeOption = "",
     difficulty: DifficultyOption = "",
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Check the records of an existing set against a repository: no model is called, and nothing is written.
 
@@ -49,6 +50,6 @@ def gate_command(
     loaded, snapshot = load(testset), source_snapshot(repo, at)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
     reports = gate_reports(imported, snapshot)
-    deliver(gate_document(loaded.name, snapshot.commit, reports, imported.notes), output, html)
+    deliver(gate_document(loaded.name, snapshot.commit, reports, imported.notes), output)
     if not all(report.passed for report in reports.values()):
         raise typer.Exit(EXIT_VERDICT)

@@ -10,7 +10,8 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.golden.options import RepoOption, RunArgument
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 ProfileOption = Annotated[
     str,
@@ -61,12 +62,12 @@ def review_command(
     )
 
 
+@option_groups
 def reviewed_command(
     run: RunArgument,
     *,
     earlier: EarlierOption = None,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Write the decisions of reviewers into the run, and judge the batch by its ceilings.
@@ -95,7 +96,7 @@ def reviewed_command(
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
-    deliver(review_document(run.resolve().name, report), output, html, written=written)
+    deliver(review_document(run.resolve().name, report), output, written=written)
     code = {ReviewOutcome.BREACHED: EXIT_VERDICT, ReviewOutcome.INCOMPLETE: EXIT_INCONCLUSIVE}.get(report.outcome)
     if code is not None:
         raise typer.Exit(code)

@@ -10,8 +10,9 @@ import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
-from cranfield.cli.golden.plan import plan_command
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.golden.plan import show_plan
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
 from cranfield.words import n_of
 
@@ -54,6 +55,7 @@ PromptsOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check the plan and estimate its cost; ask no model.")]
 
 
+@option_groups
 def run_command(
     plan: PlanOption = None,
     *,
@@ -66,8 +68,7 @@ def run_command(
     feedback: FeedbackOption = None,
     prompts: PromptsOption = None,
     dry_run: DryRunOption = False,
-    output: FormatOption = Format.TEXT,
-    html: HtmlOption = None,
+    output: Output,
 ) -> None:
     """Make candidates, answers and reviews by a plan: author, screen, oracle, gate, adversary, agreement.
 
@@ -86,9 +87,8 @@ def run_command(
     if plan is None and resume is None:
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
     if dry_run:
-        return plan_command(
-            plan or str(resume / "plan.yaml" if resume else ""), repo=repo, at=at, output=output, html=html
-        )
+        show_plan(plan or str(resume / "plan.yaml" if resume else ""), repo, at, output)
+        return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
     path, snapshot = _folder(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
@@ -97,11 +97,10 @@ def run_command(
     outcome = execute(path, snapshot, options)
     _print_usage(outcome)
     folder = RunFolder.open(path)
-    deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output, html)
+    deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
     if outcome.result.waiting:
         _print_waiting(outcome, path)
         raise typer.Exit(EXIT_SYSTEM)
-    return None
 
 
 def _folder(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from cranfield.cli.golden.options import RunArgument
-from cranfield.cli.shared import Format, FormatOption, HtmlOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 
 
-def status_command(run: RunArgument, *, output: FormatOption = Format.TEXT, html: HtmlOption = None) -> None:
+@option_groups
+def status_command(run: RunArgument, *, output: Output) -> None:
     """Show where every record of a run stands: counts by state, and the records with their reasons.
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
@@ -17,4 +19,4 @@ def status_command(run: RunArgument, *, output: FormatOption = Format.TEXT, html
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    deliver(run_document(folder.manifest, RunIndex(folder).statuses(), n_planned(folder)), output, html)
+    deliver(run_document(folder.manifest, RunIndex(folder).statuses(), n_planned(folder)), output)

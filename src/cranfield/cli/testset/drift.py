@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import (
     ForceOption,
     OutOption,
@@ -30,6 +31,7 @@ AtOption = Annotated[
 ]
 
 
+@option_groups
 def verify_command(
     testset: SetArgument,
     *,
@@ -40,7 +42,7 @@ def verify_command(
         typer.Option("--out", metavar="FILE", help="Also write the test set with the current lines of moved places."),
     ] = None,
     force: ForceOption = False,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     testset_format: SetFormatOption = None,
 ) -> None:
     """Check the expected places of a test set against a repository: unchanged, moved, edited, renamed or gone.

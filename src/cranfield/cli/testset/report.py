@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import ConventionOption, Format, FormatOption, MeasureOption, SeedOption, deliver
+from cranfield.cli.shared import ConventionOption, MeasureOption, Output, SeedOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set, note
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def show_command(
         list[str] | None, typer.Argument(metavar="QUERY_ID", help="Show these queries in full; default: list all.")
     ] = None,
     *,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     testset_format: SetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -56,7 +56,7 @@ def validate_command(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Also exit with 1 on warnings.")] = False,
     today: TodayOption = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     testset_format: SetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -121,7 +121,7 @@ def stats_command(
             help="Stratum to cross-tabulate; repeat for more; default: all strata that group queries.",
         ),
     ] = None,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     testset_format: SetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
@@ -140,6 +140,7 @@ def stats_command(
     deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output)
 
 
+@option_groups
 def diff_command(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Old version.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="New version.")],
@@ -150,7 +151,7 @@ def diff_command(
     ] = None,
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Show the changes between two versions of a test set. With --run, also show how the means of the runs change."""
     from cranfield.reporting.documents.testset_versions import difference_document
@@ -174,7 +175,7 @@ def overfit_command(
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
     seed: SeedOption = 0,
-    output: FormatOption = Format.TEXT,
+    output: Output,
     testset_format: SetFormatOption = None,
     options: TestSetOptions,
 ) -> None:

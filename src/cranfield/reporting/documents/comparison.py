@@ -32,6 +32,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.query_data import QueryData
 from cranfield.reporting.sections.answers import answers, by_query
+from cranfield.reporting.sections.brief import brief_of
 from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
@@ -167,6 +168,7 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,
         queries=QueryView(lambda: QueryData(result).index(), lambda: QueryData(result).details()),
+        brief=partial(brief_of, subject),
     )
 
 

@@ -27,6 +27,7 @@ from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     Block,
+    Brief,
     Bullets,
     Cell,
     Column,
@@ -46,7 +47,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.payload import OTHER_JUDGMENTS, figures_record
 from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table
 from cranfield.reporting.sections.labels import testset_label, tone_of
-from cranfield.words import capitalised
+from cranfield.words import capitalised, n_of
 
 SCHEMA_VERSION = 1
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
@@ -67,7 +68,24 @@ def gate_document(results: Named) -> Document:
         payload=lambda: gate_payload(results),
         verdict=_verdict(results),
         made_by=MADE_BY,
+        brief=lambda: _brief(results),
     )
+
+
+def _brief(results: Named) -> Brief:
+    """The rules, those that are broken first; the queries that fail, by their texts; and what limits the gate."""
+    verdict = _verdict(results)
+    rows: list[tuple[Cell, ...]] = [
+        (TonedCell(rule.status, TONES[rule.status]), f"{name}: {rule.rule}" if name else rule.rule, rule.got)
+        for status in WORST_FIRST
+        for name, result in results
+        for rule in result.rules
+        if rule.status == status
+    ]
+    table = Table((Column("outcome"), Column("rule"), Column("got")), rows, "Rules")
+    failing = [change.text or change.query_id for _, result in results for change in result.worse]
+    named = f"{n_of(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
+    return Brief(table, (named,) if failing else (), (*verdict.reasons, *verdict.caveats))
 
 
 def _test_set_line(name: str, evaluation: Evaluation) -> str:

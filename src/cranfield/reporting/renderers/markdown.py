@@ -119,6 +119,11 @@ def _code(block: Code) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield f"{paragraph(table.caption)}:"
     yield ""
+    yield from table_markdown(table)
+
+
+def table_markdown(table: Table) -> Iterator[str]:
+    """Headings, rows and footer, without the caption."""
     yield _row([escape(column.title) for column in table.columns])
     yield _row(["---:" if column.is_numeric else ":---" for column in table.columns])
     shown = table.rows if table.shown is None else table.rows[: max(table.shown, MOST_ROWS)]

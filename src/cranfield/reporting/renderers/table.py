@@ -9,6 +9,7 @@ from pathlib import Path
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import write_text
 from cranfield.reporting.document import Document, Table
+from cranfield.reporting.renderers.brief import render_brief_markdown
 from cranfield.reporting.renderers.data import csv_text, render_csv, render_json, render_record
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
@@ -21,7 +22,7 @@ class Renderer:
 
     name: str
     suffix: str
-    """Of the files it writes."""
+    """Of the files it writes; empty where it writes none."""
     render: Callable[[Document], str]
     save: Callable[[Document], str] | None = None
     """Where a file holds more than what is printed."""
@@ -34,6 +35,7 @@ RENDERERS: Mapping[str, Renderer] = {
         Renderer("json", ".json", render_json, render_record),
         Renderer("csv", ".csv", render_csv),
         Renderer("markdown", ".md", render_markdown),
+        Renderer("brief", "", render_brief_markdown),
         Renderer("html", ".html", render_html),
     )
 }
@@ -63,7 +65,7 @@ def save_report(document: Document, path: str | Path, *, root: Path | None = Non
         UsageError: no renderer has that suffix, or the file cannot be written.
     """
     path = Path(path)
-    by_suffix = {renderer.suffix: renderer for renderer in RENDERERS.values()}
+    by_suffix = {renderer.suffix: renderer for renderer in RENDERERS.values() if renderer.suffix}
     renderer = by_suffix.get(path.suffix.lower())
     if renderer is None:
         raise UsageError(

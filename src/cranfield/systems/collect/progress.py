@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from cranfield.model import Answer, CallLog, Outcome, Query
-from cranfield.words import printable, shorten_to
+from cranfield.words import printable, shorten_to, width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 SHOWN_CHARS = 60
 """Query text is cut to this many columns."""
+SYSTEM_COLUMNS = 24
+"""Of the name of a system."""
+BAR_COLUMNS, SPEED_COLUMNS = 20, 20
+"""Of the bar and of `12.3/s, 4 min 05 s left`; what is left of a line is the query's, so that both stay at 80 columns."""
 SMALL = 100
 """Up to this many calls of all systems together a plain log has a line for each."""
 PLAIN_INTERVAL_S = 5.0
@@ -130,7 +134,11 @@ class Live:
         if answer.outcome.is_failure:
             self._print(f"{pace.label} {shown}  {failure(answer)}")
         if self._bar is not None:
-            self._bar.update(task, completed=pace.done, description=shown, count=pace.label, speed=pace.speed)
+            count, speed = pace.label, pace.speed
+            widest = max(width(each.label) for each, _ in self._paces.values())
+            room = self._console.width - max(widest, width(count)) - BAR_COLUMNS - SPEED_COLUMNS - len(" " * 3)
+            shown = shorten_to(shown, room) if room > 0 else ""
+            self._bar.update(task, completed=pace.done, description=shown, count=count, speed=speed)
 
     def note(self, text: str) -> None:
         """Print a line above."""
@@ -148,12 +156,13 @@ class Live:
     def _drawn(self) -> RichBar:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichBar
+        from rich.table import Column
 
         self._bar = RichBar(
-            TextColumn("{task.fields[count]}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[speed]}", markup=False),
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.fields[count]}", markup=False, table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=BAR_COLUMNS, table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[speed]}", markup=False, table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=self._console,
             transient=True,
             redirect_stdout=False,  # results that are printed meanwhile belong to stdout
@@ -198,7 +207,7 @@ class _Pace:
 
     @property
     def label(self) -> str:
-        return f"{self.system} [{self.done}/{self.total}]"
+        return f"{shorten_to(printable(self.system), SYSTEM_COLUMNS)} [{self.done}/{self.total}]"
 
     @property
     def trouble(self) -> str:

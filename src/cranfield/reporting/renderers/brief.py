@@ -1,0 +1,148 @@
+"""The short form of a Document: the answer on one screen of a terminal, or in a few lines of Markdown.
+
+Verdict, primary figures, where it changed and what to doubt. What does not fit is counted, with the way to see it: nothing is left out
+without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cranfield.reporting.document import Brief, Document, Table
+from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
+from cranfield.reporting.renderers.text import render_text, wrapped
+from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
+from cranfield.words import capitalised, n_of, printable, shorten_to
+
+COLUMNS = 80
+MOST_LINES = 20
+"""A terminal of 24 lines holds them with the names of the files written, the next step and the prompt."""
+MOST_ROWS = 10
+FEWEST_ROWS = 4
+"""Rows of the table that stay when the lines do not suffice."""
+MOST_SENTENCE_LINES, MOST_DOUBT_LINES = 5, 2
+"""Of the verdict's sentence, and of a caveat."""
+MOST_DOUBTS = 5
+"""Caveats in Markdown."""
+
+
+def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LINES, paint: Paint = no_colour) -> str:
+    """The short form for a terminal; of a Document that has none, its text.
+
+    Args:
+        document: the report.
+        line: columns of a line.
+        most: number of lines.
+        paint: colours what has a tone.
+    """
+    brief = brief_of(document)
+    if brief is None:
+        return render_text(document, line)
+    head = _head(document, line, paint)
+    rows = 0 if brief.table is None else min(len(brief.table.rows), MOST_ROWS)
+    least = min(rows, FEWEST_ROWS)
+    body = _body(brief, rows, line, paint)
+    while rows > least and _room(head, body, most) < bool(brief.doubts):
+        rows -= 1
+        body = _body(brief, rows, line, paint)
+    while brief.changes and _room(head, body, most) < 0:
+        brief = replace(brief, changes=brief.changes[:-1])
+        body = _body(brief, rows, line, paint)
+    doubts, n_doubts = _doubts(brief.doubts, _room(head, body, most), line)
+    lines = [*head, *body, *doubts, _rest(document, brief, rows, n_doubts)]
+    return "\n".join(each.rstrip() for each in lines) + "\n"
+
+
+def brief_of(document: Document) -> Brief | None:
+    """What the short form says: the document's own; of another one with a verdict its first table and what limits the verdict."""
+    if document.brief is not None:
+        return document.brief()
+    verdict = document.verdict
+    if verdict is None:
+        return None
+    tables = (block for section in document.sections for block in section.blocks if isinstance(block, Table))
+    return Brief(next(tables, None), doubts=(*verdict.caveats, *verdict.disagreements, *verdict.reasons))
+
+
+def _room(head: Sequence[str], body: Sequence[str], most: int) -> int:
+    """Lines that are left for caveats, besides the last line."""
+    return most - len(head) - len(body) - 1
+
+
+def _head(document: Document, line: int, paint: Paint) -> list[str]:
+    """Title, what was measured, and the verdict."""
+    about = printable("; ".join(document.subtitle))
+    lines = [shorten_to(printable(document.title), line), *([shorten_to(about, line)] if about else [])]
+    if document.stamp:
+        lines.append(paint(f"*** {document.stamp} ***", "void"))
+    if document.verdict is not None:
+        verdict = document.verdict
+        lines.append(paint(f"VERDICT: {verdict.name}", verdict.tone or "open"))
+        lines += _cut(wrapped(verdict.sentence, line), MOST_SENTENCE_LINES, line)
+    return lines
+
+
+def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
+    """The table and the queries that changed."""
+    lines: list[str] = []
+    if brief.table is not None and brief.table.rows:
+        lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
+    return [*lines, *(shorten_to(printable(change), line) for change in brief.changes)]
+
+
+def _first(table: Table, rows: int) -> Table:
+    return replace(table, rows=table.rows[:rows], shown=None, wrap=False, footer=None)
+
+
+def _doubts(doubts: Sequence[str], room: int, line: int) -> tuple[list[str], int]:
+    """As many caveats as there is room for, each of few lines; and how many they are."""
+    lines: list[str] = []
+    for n, doubt in enumerate(doubts):
+        written = _cut(wrapped(capitalised(doubt), line, "! "), MOST_DOUBT_LINES, line)
+        if len(lines) + len(written) > room:
+            return (lines, n) if lines or room < 1 else (_cut(written, room, line), 1)
+        lines += written
+    return lines, len(doubts)
+
+
+def _cut(lines: list[str], most: int, line: int) -> list[str]:
+    """The first lines; the last of them ends in an ellipsis where others follow."""
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1].rstrip()
+    return [*lines[: most - 1], last[: line - 2] + " …"]
+
+
+def _rest(document: Document, brief: Brief, rows: int, n_doubts: int) -> str:
+    """The last line: what is left out, and how to see it."""
+    left = []
+    if brief.table is not None and len(brief.table.rows) > rows:
+        left.append(n_of(len(brief.table.rows) - rows, "rows"))
+    if len(brief.doubts) > n_doubts:
+        left.append(n_of(len(brief.doubts) - n_doubts, "caveats"))
+    left.append(n_of(len(document.sections), "sections"))
+    return f"--full prints everything: {', '.join(left)} more"
+
+
+def render_brief_markdown(document: Document) -> str:
+    """The short form for a changelog or a pull request; of a Document without one, its verdict and first section."""
+    verdict, brief = document.verdict, brief_of(document) or Brief()
+    lines = [f"**{escape(document.title)}**"]
+    if document.stamp:
+        lines += ["", f"> **{escape(document.stamp)}**"]
+    if verdict is not None:
+        lines += ["", f"**{escape(capitalised(verdict.name))}.** {escape(verdict.sentence)}"]
+    if document.subtitle:
+        lines += ["", paragraph("; ".join(document.subtitle))]
+    if brief.table is not None and brief.table.rows:
+        lines += ["", *table_markdown(_first(brief.table, MOST_ROWS))]
+        if len(brief.table.rows) > MOST_ROWS:
+            lines.append(f"… and {n_of(len(brief.table.rows) - MOST_ROWS, 'rows')} more")
+    if brief.changes:
+        lines += ["", *(f"- {paragraph(change)}" for change in brief.changes)]
+    if brief.doubts:
+        lines += ["", "Caveats:", *(f"- {paragraph(capitalised(doubt))}" for doubt in brief.doubts[:MOST_DOUBTS])]
+        if len(brief.doubts) > MOST_DOUBTS:
+            lines.append(f"- and {n_of(len(brief.doubts) - MOST_DOUBTS, 'caveats')} more in the report")
+    return "\n".join([*lines, "", escape(document.made_by)]) + "\n"

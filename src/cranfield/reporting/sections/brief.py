@@ -1,0 +1,179 @@
+"""What the short form of a report says of evaluations and comparisons: one table, the queries that changed most, what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cranfield.evaluation.class_values import ClassRow
+from cranfield.evaluation.judged import judged_share
+from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.numbers import format_count, format_delta, format_level, format_percent
+from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
+from cranfield.reporting.sections.collection import warnings
+from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
+from cranfield.reporting.sections.leaderboard import order_of, ranked_systems
+from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.stats.table import TESTS
+from cranfield.words import n_of, shorten_to
+
+QUERY_COLUMNS = 26
+"""Of the text of a query that changed most: two of them are on a line."""
+OTHER_MEASURES = 2
+"""Of several systems side by side, besides the first measure."""
+TOO_FEW = "too few"
+CODES_FIRST = (VerdictCode.WORSE, VerdictCode.BETTER)
+"""Classes that changed are the first rows."""
+
+
+def brief_of(subject: Subject) -> Brief:
+    """The short form of a subject."""
+    doubts = _doubts(subject)
+    if subject.is_void:  # figures that do not count have no place on the first screen
+        return Brief(doubts=doubts)
+    if subject.pair is not None:
+        pair = subject.pair
+        table = _measures(pair) if pair.by_class is None else _classes(pair)
+        return Brief(table, _changes(pair), doubts)
+    if subject.many is not None:
+        return Brief(_board(subject.many, subject.sort), (), doubts)
+    evaluations = subject.evaluations
+    table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
+    return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
+
+
+def _doubts(subject: Subject) -> tuple[str, ...]:
+    """Evidence first, then failures and other warnings, what contradicts the verdict, and what it could not have found."""
+    block, section = verdict_block(subject), warnings(subject)
+    found: list[str] = [] if block is None else [*block.caveats]
+    if subject.is_void and block is not None:
+        found = [*block.reasons, *found]
+    if section is not None:
+        found += [item for each in section.blocks if isinstance(each, Bullets) for item in each.items]
+    if block is not None:
+        found += [*block.disagreements, *block.reasons]
+    return tuple(dict.fromkeys(found))
+
+
+def _measures(comparison: Comparison) -> Table:
+    """Both sides of each measure, the primary first."""
+    spec = TESTS[comparison.test]
+    columns = (
+        *(Column("measure"), Column("A", "value"), Column("B", "value")),
+        Column("difference" if spec.is_of_mean else spec.estimate, "delta"),
+        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
+        *(Column("p", "p"), Column("n", "count")),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for measure, about in comparison.measures.items():
+        declared, star = about.tests.get(comparison.test), "* " if measure == comparison.primary else ""
+        shown = about.delta if spec.is_of_mean else about.estimate
+        cells = (about.baseline.mean, about.candidate.mean, TonedCell(shown, interval_tone(about, measure)))
+        p = declared.p_two_sided if declared else None
+        rows.append((f"{star}{measure}", *cells, (about.ci_low, about.ci_high), p, about.n))
+    return Table(columns, sorted(rows, key=lambda row: not str(row[0]).startswith("* ")), "Measures")
+
+
+def _classes(comparison: Comparison) -> Table | None:
+    """The verdict of each class, those that changed first."""
+    found = comparison.by_class
+    if found is None:
+        return None
+    columns = (
+        *(Column(found.key), Column("verdict"), Column("measure"), Column("difference", "delta")),
+        *(Column(f"{format_level(comparison.alpha)} CI", "delta interval"), Column("n", "count")),
+    )
+    rank = {code: place for place, code in enumerate(CODES_FIRST)}
+    ordered = sorted(found.rows, key=lambda row: (rank.get(row.code, len(rank)), row.move != "falls"))
+    return Table(columns, [_class_row(row) for row in ordered], f"By {found.key}, B minus A")
+
+
+def _class_row(row: ClassRow) -> tuple[Cell, ...]:
+    verdict = row.code.value.replace("_", " ") if row.can_decide else TOO_FEW
+    cell = TonedCell(verdict, row.code.tone if row.can_decide else "open")
+    return (row.name, cell, str(row.measure), row.shown, (row.ci_low, row.ci_high), row.n)
+
+
+def _changes(comparison: Comparison) -> tuple[str, ...]:
+    """How many queries got better and worse on the primary measure, failed and were judged; and those that changed most."""
+    found, sign = comparison.measures[comparison.primary].differences, sign_of(comparison.primary)
+    counts, named = [], []
+    for word, way in (("better", sign), ("worse", -sign)):
+        moved = [query for query in found if found[query] * way > 0]
+        counts.append(
+            f"{n_of(len(moved), 'queries', format_count) if way == sign else format_count(len(moved))} {word}"
+        )
+        if moved:
+            most = max(moved, key=lambda query: abs(found[query]))
+            named.append(f"{format_delta(found[most])} {shorten_to(_named(comparison.baseline, most), QUERY_COLUMNS)}")
+    line = f"{', '.join(counts)}; {_reliability(comparison.evaluations)}"
+    return (line, f"Most: {'; '.join(named)}") if named else (line,)
+
+
+def _reliability(evaluations: Sequence[Evaluation]) -> str:
+    """`0 failed; Judged@10 46.7 %`, of several systems in their order."""
+    failed = " and ".join(format_count(len(each.failures)) for each in evaluations)
+    shares = [judged_share(each.ranking, each.measures[0].depth if each.measures else None) for each in evaluations]
+    judged = " and ".join(format_percent(share.mean) for share in shares)
+    return f"{failed} failed; {shares[0].measure} {judged}"
+
+
+def _named(evaluation: Evaluation, query_id: str) -> str:
+    """A query by its text; by its id where it has none."""
+    return text_of(evaluation, query_id) or query_id
+
+
+def _board(many: ManyComparison, sort: str) -> Table:
+    """The systems with their means, the best first."""
+    lines = ranked_systems(many)
+    columns = (
+        *(Column("#", "count"), Column("system"), Column(str(many.primary), "value")),
+        *(Column(f"{format_level(many.options.alpha)} CI", "interval"), Column("group")),
+        *(Column("better than", "count"), Column("worse than", "count")),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place in order_of(many, sort):
+        line, summary = lines[place], many.summaries[many.primary][place]
+        name = f"{line.system} (baseline)" if line.system == many.baseline else line.system
+        mean = TonedCell(summary.mean, "good" if line.system in many.verdict.best else "")
+        rows.append((line.rank, name, mean, (summary.ci_low, summary.ci_high), line.group, *line[3:]))
+    return Table(columns, rows, f"{many.primary}")
+
+
+def _one(evaluation: Evaluation) -> Table:
+    """The measures of one system."""
+    summaries = evaluation.summaries
+    level = format_level(1 - next(iter(summaries.values())).ci_level) if summaries else ""
+    columns = (
+        *(Column("measure"), Column("mean", "value"), Column(f"{level} CI", "interval")),
+        *(Column("median", "value"), Column("n", "count")),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (str(measure), found.mean, (found.ci_low, found.ci_high), found.median, found.n)
+        for measure, found in summaries.items()
+    ]
+    return Table(columns, rows, evaluation.name)
+
+
+def _side_by_side(subject: Subject) -> Table:
+    """The first measure of each of several systems with its interval, and the means of two others."""
+    evaluations, (first, *others) = subject.evaluations, subject.measures[: 1 + OTHER_MEASURES]
+    summaries = [each.summaries.get(first) for each in evaluations]
+    level = next((format_level(1 - each.ci_level) for each in summaries if each is not None), "")
+    means = [[None if (s := each.summaries.get(m)) is None else s.mean for each in evaluations] for m in others]
+    other_cells = [mean_cells(of_measure, measure) for of_measure, measure in zip(means, others, strict=True)]
+    own = mean_cells([None if each is None else each.mean for each in summaries], first)
+    rows: list[tuple[Cell, ...]] = []
+    for place, (each, summary) in enumerate(zip(evaluations, summaries, strict=True)):
+        interval = (None, None) if summary is None else (summary.ci_low, summary.ci_high)
+        counts = (0 if summary is None else summary.n, len(each.failures), judged_share(each.ranking, first.depth).mean)
+        rows.append((each.name, own[place], interval, *(cells[place] for cells in other_cells), *counts))
+    columns = (
+        *(Column("system"), Column(str(first), "value"), Column(f"{level} CI", "interval")),
+        *(Column(str(measure), "value") for measure in others),
+        *(Column("n", "count"), Column("failed", "count"), Column("judged", "percent")),
+    )
+    return Table(columns, rows, "Means")
