@@ -180,7 +180,7 @@ def compare_command(
             refused=refused | {"--verdict-strata": verdict_strata},
             compare=declared,
         )
-        deliver(scale_document(summary), output)
+        deliver(scale_document(summary), output.showing(large.stratum))
         _end([pair.verdict.code for pair in summary.pairs], fail_on)
     if candidate is None:
         raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
@@ -193,7 +193,7 @@ def compare_command(
         repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
         document, verdicts = _compare_two(evaluations, declared, shown, repeat if sensitivity else None)
         many = None
-    deliver(document, output)
+    deliver(document, output.showing(sensitivity, pairs, contrast))
     if means is not None:
         write_means(many or evaluations, means, sort)
     _end(verdicts, fail_on)

@@ -69,7 +69,7 @@ def evaluate_command(
             *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},
         )
-        deliver(scale_document(summary), output)
+        deliver(scale_document(summary), output.showing(large.stratum))
         return
     contrasts = contrasts_of(contrast)
     if means is not None:
@@ -94,7 +94,7 @@ def evaluate_command(
         document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
         if history is not None and not any(finding.is_void for each in evaluations for finding in each.evidence):
             _add_to_history(history, evaluations, document)
-        deliver(document, output)
+        deliver(document, output.showing(by_query, contrast))
     require_evidence(evaluations)
 
 

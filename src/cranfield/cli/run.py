@@ -15,6 +15,7 @@ from cranfield.cli.shared import (
     ConfigArgument,
     ContrastOption,
     FailOnOption,
+    Format,
     KeptOption,
     OutFolderOption,
     Output,
@@ -86,8 +87,8 @@ def run_command(
         today=today(),
         overrides=overrides,
     )
-    deliver(job.document, output, written=job.written, report=job.report)
-    if output.full:
+    deliver(job.document, output.showing(sensitivity, pairs, contrast), written=job.written, report=job.report)
+    if output.full or output.format is not Format.TEXT:
         _show_rescoring(job.parts or (job,))
     codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -58,6 +58,10 @@ class Output:
     """Write the report to this file too."""
     open: bool = False
     """Show the report in the browser."""
+
+    def showing(self, *asked: object) -> Output:
+        """The same; with all of the text where an option asked for more than the short form has."""
+        return replace(self, full=self.full or any(asked))
 
 
 FAIL_ON = {
@@ -327,7 +331,7 @@ def _open(document: Document, report: Path | None) -> None:
 def rendered(document: Document, output: Output) -> str:
     """The document in the form that was asked for: text in colour and as wide as the terminal, where it goes to one."""
     from cranfield.reporting import render
-    from cranfield.reporting.renderers.brief import COLUMNS, render_brief
+    from cranfield.reporting.renderers.brief import COLUMNS, brief_of, render_brief
     from cranfield.reporting.renderers.text import LINE, render_text
     from cranfield.reporting.renderers.text_table import no_colour
 
@@ -335,7 +339,7 @@ def rendered(document: Document, output: Output) -> str:
         return render(document, output.format.value)
     terminal = sys.stdout.isatty()
     line = min(max(COLUMNS, shutil.get_terminal_size().columns), LINE) if terminal else None
-    if output.full:
+    if output.full or brief_of(document) is None:
         return render_text(document, line or LINE)
     return render_brief(document, line=line or COLUMNS, paint=painted if has_colour(terminal=terminal) else no_colour)
 

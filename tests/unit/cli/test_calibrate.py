@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    text = called(table, "--html", page)
+    text = called(table, "--html", page, "--full")
     assert text.exit_code == 0, text.output
     assert "VERDICT: over-confident" in text.stdout
     assert "Not counted, no score: 1 query (last)." in text.stdout

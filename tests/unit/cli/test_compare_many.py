@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 def compare(*args, systems=SYSTEMS):
     """Exit code and output in the current folder; with fewer systems where their number is not the point: that takes longest."""
     runs = [f"s{system:02}.run" for system in range(systems)]
-    command = ["compare", "qrels.txt", *runs, "-m", "RR", "-m", "P@5", "--draws", "2000", *args]
+    command = ["compare", "qrels.txt", *runs, "-m", "RR", "-m", "P@5", "--draws", "2000", "--full", *args]
     done = CliRunner().invoke(command_line("compare", "measures"), command, prog_name="cranfield")
     return done.exit_code, done.stdout, done.stderr
 

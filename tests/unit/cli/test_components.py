@@ -60,7 +60,7 @@ def test_components_are_printed_and_written(cranfield, tmp_path: Path) -> None:
     assert "What does each component of mix contribute?" in done.stdout
     assert "PILOT: not for the record" in done.stdout
     assert [line for line in done.stderr.splitlines() if line.startswith("wrote")] == [
-        *("wrote here/results.json", "wrote here/report.html", "wrote here/report.md"),
+        "wrote results.json, report.html, report.md in here",
     ]
     results = json.loads((tmp_path / "here/results.json").read_text())
     assert [(one["component"], one["alone_mean"]) for one in results["components"]] == [("good", 0.5), ("bad", 0.0)]

@@ -147,7 +147,7 @@ def test_a_baseline_is_shown_as_it_was_accepted(tmp_path: Path) -> None:
 
 def test_without_a_baseline_there_are_no_columns_for_one(tmp_path: Path) -> None:
     project(tmp_path, "floor: {measure: Success@5, at_least: 0.70}", 69)
-    report = cranfield(tmp_path, "gate").stdout
+    report = cranfield(tmp_path, "gate", "--full").stdout
     measures = report.partition("Measures\n")[2]
     assert [line.split() for line in measures.splitlines() if line.startswith(("measure ", "Success@5 "))] == [
         ["measure", "current", "n"],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.record import Fields, record_of
 from cranfield.reporting.derived import versions
-from cranfield.reporting.document import MADE_BY, VOID_STAMP, Cell, Document, Table, tidy_table, without_tones
+from cranfield.reporting.document import MADE_BY, VOID_STAMP, Brief, Cell, Document, Table, tidy_table, without_tones
 from cranfield.reporting.document import Section as Part
 from cranfield.reporting.payload import FIELDS as OF_VALUES
 from cranfield.reporting.payload import SCHEMA_VERSION
@@ -56,7 +56,21 @@ def scale_document(summary: ScaleSummary) -> Document:
         verdict=verdict_block(summary),
         stamps=(VOID_STAMP,) if is_void else (),
         made_by=MADE_BY,
+        brief=lambda: _brief(summary, sections),
     )
+
+
+def _brief(summary: ScaleSummary, sections: Sequence[Part]) -> Brief:
+    """The first table, and what limits the figures; why they are void first."""
+    verdict = verdict_block(summary)
+    units = (f"Intervals and tests are of {summary.units.text}",) if summary.units.column else ()
+    table = next((block for each in sections for block in each.blocks if isinstance(block, Table)), None)
+    if verdict is None:
+        return Brief(table, units, tuple(summary.caveats))
+    rest = (*verdict.caveats, *verdict.disagreements)
+    is_void = verdict.tone == "void"
+    first = is_void or len(summary.pairs) > 1  # of several systems the reasons are those of invalid verdicts
+    return Brief(None if is_void else table, units, (*verdict.reasons, *rest) if first else (*rest, *verdict.reasons))
 
 
 def _title(summary: ScaleSummary) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.reporting.document import Brief, Document, Table
+from cranfield.reporting.document import Brief, Document, Table, VerdictBlock
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
-from cranfield.reporting.renderers.text import render_text, wrapped
+from cranfield.reporting.renderers.text import wrapped
 from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
 from cranfield.words import capitalised, n_of, printable, shorten_to
 
@@ -19,8 +19,8 @@ COLUMNS = 80
 MOST_LINES = 20
 """A terminal of 24 lines holds them with the names of the files written, the next step and the prompt."""
 MOST_ROWS = 10
-FEWEST_ROWS = 4
-"""Rows of the table that stay when the lines do not suffice."""
+FEWEST_ROWS, DOUBT_LINES = 6, 2
+"""Where lines do not suffice: rows of the table that stay, and lines that the gravest caveat takes from the others."""
 MOST_SENTENCE_LINES, MOST_DOUBT_LINES = 5, 2
 """Of the verdict's sentence, and of a caveat."""
 MOST_DOUBTS = 5
@@ -28,7 +28,7 @@ MOST_DOUBTS = 5
 
 
 def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LINES, paint: Paint = no_colour) -> str:
-    """The short form for a terminal; of a Document that has none, its text.
+    """The short form for a terminal.
 
     Args:
         document: the report.
@@ -36,20 +36,21 @@ def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LI
         most: number of lines.
         paint: colours what has a tone.
     """
-    brief = brief_of(document)
-    if brief is None:
-        return render_text(document, line)
+    brief = brief_of(document) or Brief()
     head = _head(document, line, paint)
     rows = 0 if brief.table is None else min(len(brief.table.rows), MOST_ROWS)
     least = min(rows, FEWEST_ROWS)
     body = _body(brief, rows, line, paint)
-    while rows > least and _room(head, body, most) < bool(brief.doubts):
+    wanted = DOUBT_LINES if brief.doubts else 0
+    while rows > least and _room(head, body, most) < wanted:
         rows -= 1
         body = _body(brief, rows, line, paint)
     while brief.changes and _room(head, body, most) < 0:
         brief = replace(brief, changes=brief.changes[:-1])
         body = _body(brief, rows, line, paint)
-    doubts, n_doubts = _doubts(brief.doubts, _room(head, body, most), line)
+    is_void = document.verdict is not None and document.verdict.tone == "void"
+    each = MOST_SENTENCE_LINES if is_void else MOST_DOUBT_LINES
+    doubts, n_doubts = _doubts(brief.doubts, _room(head, body, most), line, each)
     lines = [*head, *body, *doubts, _rest(document, brief, rows, n_doubts)]
     return "\n".join(each.rstrip() for each in lines) + "\n"
 
@@ -59,10 +60,18 @@ def brief_of(document: Document) -> Brief | None:
     if document.brief is not None:
         return document.brief()
     verdict = document.verdict
-    if verdict is None:
-        return None
-    tables = (block for section in document.sections for block in section.blocks if isinstance(block, Table))
-    return Brief(next(tables, None), doubts=(*verdict.caveats, *verdict.disagreements, *verdict.reasons))
+    return None if verdict is None else Brief(_first_table(document), doubts=limits_of(verdict))
+
+
+def limits_of(verdict: VerdictBlock) -> tuple[str, ...]:
+    """What limits a verdict, the gravest first: why it is void, what the evidence lacks, what contradicts it, what it could not find."""
+    if verdict.tone == "void":
+        return (*verdict.reasons, *verdict.caveats, *verdict.disagreements)
+    return (*verdict.caveats, *verdict.disagreements, *verdict.reasons)
+
+
+def _first_table(document: Document) -> Table | None:
+    return next((block for section in document.sections for block in section.blocks if isinstance(block, Table)), None)
 
 
 def _room(head: Sequence[str], body: Sequence[str], most: int) -> int:
@@ -95,11 +104,11 @@ def _first(table: Table, rows: int) -> Table:
     return replace(table, rows=table.rows[:rows], shown=None, wrap=False, footer=None)
 
 
-def _doubts(doubts: Sequence[str], room: int, line: int) -> tuple[list[str], int]:
-    """As many caveats as there is room for, each of few lines; and how many they are."""
+def _doubts(doubts: Sequence[str], room: int, line: int, most: int) -> tuple[list[str], int]:
+    """As many caveats as there is room for, each of `most` lines; and how many they are."""
     lines: list[str] = []
     for n, doubt in enumerate(doubts):
-        written = _cut(wrapped(capitalised(doubt), line, "! "), MOST_DOUBT_LINES, line)
+        written = _cut(wrapped(doubt, line, "! "), most, line)
         if len(lines) + len(written) > room:
             return (lines, n) if lines or room < 1 else (_cut(written, room, line), 1)
         lines += written
@@ -127,7 +136,7 @@ def _rest(document: Document, brief: Brief, rows: int, n_doubts: int) -> str:
 
 def render_brief_markdown(document: Document) -> str:
     """The short form for a changelog or a pull request; of a Document without one, its verdict and first section."""
-    verdict, brief = document.verdict, brief_of(document) or Brief()
+    verdict, brief = document.verdict, brief_of(document) or Brief(_first_table(document))
     lines = [f"**{escape(document.title)}**"]
     if document.stamp:
         lines += ["", f"> **{escape(document.stamp)}**"]
@@ -142,7 +151,7 @@ def render_brief_markdown(document: Document) -> str:
     if brief.changes:
         lines += ["", *(f"- {paragraph(change)}" for change in brief.changes)]
     if brief.doubts:
-        lines += ["", "Caveats:", *(f"- {paragraph(capitalised(doubt))}" for doubt in brief.doubts[:MOST_DOUBTS])]
+        lines += ["", "Caveats:", *(f"- {paragraph(doubt)}" for doubt in brief.doubts[:MOST_DOUBTS])]
         if len(brief.doubts) > MOST_DOUBTS:
             lines.append(f"- and {n_of(len(brief.doubts) - MOST_DOUBTS, 'caveats')} more in the report")
     return "\n".join([*lines, "", escape(document.made_by)]) + "\n"

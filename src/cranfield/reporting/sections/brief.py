@@ -48,13 +48,15 @@ def brief_of(subject: Subject) -> Brief:
 def _doubts(subject: Subject) -> tuple[str, ...]:
     """Evidence first, then failures and other warnings, what contradicts the verdict, and what it could not have found."""
     block, section = verdict_block(subject), warnings(subject)
-    found: list[str] = [] if block is None else [*block.caveats]
-    if subject.is_void and block is not None:
-        found = [*block.reasons, *found]
-    if section is not None:
-        found += [item for each in section.blocks if isinstance(each, Bullets) for item in each.items]
-    if block is not None:
-        found += [*block.disagreements, *block.reasons]
+    cautions = (
+        [] if section is None else [i for each in section.blocks if isinstance(each, Bullets) for i in each.items]
+    )
+    if block is None:
+        return tuple(cautions)
+    if block.tone == "void":
+        found = [*block.reasons, *block.caveats, *cautions, *block.disagreements]
+    else:
+        found = [*block.caveats, *cautions, *block.disagreements, *block.reasons]
     return tuple(dict.fromkeys(found))
 
 
