@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SIZES ?= S M
 # Programs that tests need besides Python, each with its Debian package. Playwright's driver needs libatomic.
 FUZZ_PACKAGES := clang=clang clang++=libclang-rt-dev
-SYSTEM_PACKAGES := chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql bwrap=bubblewrap
+SYSTEM_PACKAGES := tmux=tmux chromium=chromium libatomic.so.1=libatomic1 pg_createcluster=postgresql bwrap=bubblewrap
 PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
 # An agent that is run as it is published is installed from npm.
 AGENT_PACKAGES := npm=npm

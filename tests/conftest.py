@@ -235,7 +235,9 @@ def demo_of_the_command(make_once: Callable[[str, Callable[[Path], object]], Pat
 
 
 def _print_to_file(folder: Path, command: str) -> None:
-    done = subprocess.run(["cranfield", command, "--out", "."], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        ["cranfield", command, "--out", ".", "--full"], cwd=folder, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     (folder / "stdout.txt").write_text(done.stdout)
 

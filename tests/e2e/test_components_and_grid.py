@@ -205,11 +205,11 @@ def test_both_commands_print_their_tables_in_every_format(project: Path) -> None
     assert components.returncode == 0, components.stderr
     rows = list(csv.DictReader(io.StringIO(components.stdout)))
     assert [row["component"] for row in rows] == ["title", "body"]
-    assert "wrote cranfield-components/report.html" in components.stderr
+    assert "report.html, report.md in cranfield-components" in components.stderr
     grid = cranfield(project, "grid", "--pilot")
     assert grid.returncode == 0, grid.stderr
     assert "PILOT" in grid.stdout
-    assert "All points" in grid.stdout
+    assert "VERDICT" in grid.stdout
     as_json = json.loads(cranfield(project, "components", "hybrid", "--format", "json").stdout)
     assert [one["component"] for one in as_json["components"]] == ["title", "body"]
     unknown = cranfield(project, "components", "hybird")

@@ -168,10 +168,10 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
     project.config("[index.txt]", hours=24)
     assert "were kept" not in project.run().stdout
     done = project.run()
-    caveats = " ".join(done.stdout.split()).partition("Caveats")[2]
+    caveats = " ".join(done.stdout.split()).partition("!")[2]
     assert re.match(
         r"\W*old: 12 of 12 answers were kept from an earlier run \(the oldest from \d{4}-\d\d-\d\d \d\d:\d\d UTC, "
-        r"\d+ (s|min) before\), and not asked for again - new: 12 of 12",
+        r"\d+ (s|min) before\), and not asked for again ! new: 12 of 12",
         caveats,
     ), done.stdout[:1500]
     page = (project.folder / "cranfield-out" / "report.html").read_text()

@@ -172,7 +172,9 @@ def test_the_digest_tells_other_judgments_and_the_fallback_apart(folder: Path) -
 
 
 def test_the_command_that_scores_again_gives_the_same_figures(folder: Path) -> None:
-    done = cranfield(folder, "run", "--qrels", "new.qrels", "--depth", "1", "--strata", "half=first:1-2,last:3-4", "--full")
+    done = cranfield(
+        folder, "run", "--qrels", "new.qrels", "--depth", "1", "--strata", "half=first:1-2,last:3-4", "--full"
+    )
     command = done.stderr.strip().splitlines()[-1].strip()
     assert "--qrels new.qrels" in command
     assert "--depth 1" in command

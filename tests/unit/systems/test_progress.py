@@ -204,3 +204,22 @@ def test_a_log_that_nobody_reads_any_more_is_no_reason_to_stop():
 def test_text_is_cut_after_what_cannot_be_seen_is_spelled_out(text, shown):
     assert shorten_to(printable(text), SHOWN_CHARS) == shown
     assert len(shown) <= 60
+
+
+def test_at_80_columns_bar_count_and_rate_stay_and_the_query_gives_way():
+    from rich.console import Console
+
+    name = "a system with a name that goes on and on"
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    live = Live(console.file, console)
+    live.start(name, 188, 0)
+    for _ in range(9):
+        live.advance(name, Query("q", "words " * 40), FOUND, LOG)
+    shown = Console(file=io.StringIO(), width=80)
+    shown.print(live._bar.get_renderable())
+    live.finish()
+    (line,) = (line for line in shown.file.getvalue().splitlines() if line.strip())
+    assert "[9/188]" in line
+    assert line.count("\u2501") + line.count("\u2578") + line.count("\u257a") == 20
+    assert re.search(r"\d/s, \d+ s left", line)
+    assert len(line) <= 80

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.reporting.document import Brief, Document, Table, VerdictBlock
+from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, VerdictBlock
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
 from cranfield.reporting.renderers.text import wrapped
 from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
@@ -37,7 +37,8 @@ def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LI
         paint: colours what has a tone.
     """
     brief = brief_of(document) or Brief()
-    head = _head(document, line, paint)
+    stamps = [each for each in document.stamps if each != VOID_STAMP or brief.table is not None]
+    head = _head(document, stamps, line, paint)
     rows = 0 if brief.table is None else min(len(brief.table.rows), MOST_ROWS)
     least = min(rows, FEWEST_ROWS)
     body = _body(brief, rows, line, paint)
@@ -79,12 +80,12 @@ def _room(head: Sequence[str], body: Sequence[str], most: int) -> int:
     return most - len(head) - len(body) - 1
 
 
-def _head(document: Document, line: int, paint: Paint) -> list[str]:
+def _head(document: Document, stamps: Sequence[str], line: int, paint: Paint) -> list[str]:
     """Title, what was measured, and the verdict."""
     about = printable("; ".join(document.subtitle))
     lines = [shorten_to(printable(document.title), line), *([shorten_to(about, line)] if about else [])]
-    if document.stamp:
-        lines.append(paint(f"*** {document.stamp} ***", "void"))
+    if stamps:
+        lines.append(paint(f"*** {' · '.join(stamps)} ***", "void"))
     if document.verdict is not None:
         verdict = document.verdict
         lines.append(paint(f"VERDICT: {verdict.name}", verdict.tone or "open"))

@@ -1,0 +1,163 @@
+"""The short form: one screen of a terminal, the gravest caveat first, nothing left out without a word."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.model import Query, Run, TestSet
+from cranfield.project.recipe import compare, compare_many, evaluate
+from cranfield.reporting import comparison_document, evaluation_document, render
+from cranfield.reporting.document import (
+    Brief,
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+    VerdictBlock,
+    tidy_table,
+)
+from cranfield.reporting.renderers.brief import COLUMNS, MOST_LINES, render_brief
+from cranfield.words import width
+
+from .conftest import answered
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def lines_of(document: Document, **options: int) -> list[str]:
+    """The lines, each of which fits."""
+    lines = render_brief(document, **options).splitlines()
+    assert len(lines) <= options.get("most", MOST_LINES)
+    assert max(map(width, lines)) <= options.get("line", COLUMNS), lines
+    return lines
+
+
+def test_of_two_systems_the_verdict_the_measures_the_queries_and_the_caveats_are_shown(comparison):
+    lines = lines_of(comparison_document(comparison))
+    assert lines[0] == "Is weighted better than plain?"
+    assert lines[2] == f"VERDICT: {comparison.verdict.name}"
+    assert any(line.startswith("* nDCG@10") for line in lines)
+    # q1 and q4 get better, q2, q5 and q8 worse: see `small_runs`; q8 timed out, and counts as 0
+    assert any(line.startswith("2 queries better, 3 worse; 0 and 1 failed; Judged@10 ") for line in lines)
+    (most,) = (line for line in lines if line.startswith("Most: "))
+    assert most.startswith("Most: +0.3303 json dumps; −0.7602 timeout")
+    assert not re.search(r"\bq\d\b", most)  # queries by their texts
+    assert any(line.startswith("! ") for line in lines)
+    assert lines[-1].startswith("--full prints everything: ")
+
+
+def test_figures_that_do_not_count_are_not_shown_and_the_reason_is_first(pair):
+    from dataclasses import replace
+
+    same = replace(pair[0], run=replace(pair[0].run, name="same"))
+    document = comparison_document(compare(pair[0], same))
+    text = render_brief(document)
+    if document.stamps:
+        assert "nDCG@10  " not in text
+    assert "! " in text
+
+
+def test_an_invalid_verdict_gives_its_reason_before_other_caveats(invalid):
+    first = next(line for line in lines_of(comparison_document(invalid)) if line.startswith("! "))
+    assert invalid.verdict.code is VerdictCode.INVALID
+    assert " ".join(first[2:].split())[:40] in " ".join(invalid.verdict.reasons)
+
+
+@pytest.mark.parametrize("n", [3, 9, 40])
+def test_of_many_systems_the_first_ten_at_most_and_the_number_of_the_others(runs, testset, n):
+    from dataclasses import replace
+
+    evaluations = [evaluate(testset, replace(runs[0], name=f"system-{place}")) for place in range(n)]
+    lines = lines_of(comparison_document(compare_many(evaluations, draws=200)))
+    shown = sum(bool(re.match(r" *\d+  system-", line)) for line in lines)
+    assert min(n, 6) <= shown <= 10
+    if shown < n:
+        assert f"{n - shown} rows" in lines[-1]
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_of_many_classes_those_that_changed_are_first(n):
+    queries = tuple(Query(f"q{i}", f"text {i}", {"class": f"c{i % n:02}"}) for i in range(n * 20))
+    testset = TestSet("classes", queries, {query.id: {"right": 1} for query in queries})
+    last = f"c{n - 1:02}"
+    before = Run("old", {query.id: answered("x", "right") for query in queries}, depth=2)
+    after = Run(
+        "new",
+        {q.id: answered("right") if q.strata["class"] == last else answered("x", "right") for q in queries},
+        depth=2,
+    )
+    comparison = compare(evaluate(testset, before), evaluate(testset, after), strata="class")
+    lines = lines_of(comparison_document(comparison))
+    heading = next(place for place, line in enumerate(lines) if line.startswith("class "))
+    assert lines[heading + 1].split()[:2] == [last, "better"]
+
+
+def test_one_system_and_several_side_by_side_have_n_interval_failures_and_judged_share(pair):
+    alone = "\n".join(lines_of(evaluation_document([pair[0]])))
+    assert re.search(r"measure +mean +95 % CI +median +n\n", alone)
+    assert "0 failed; Judged@10 " in alone
+    both = lines_of(evaluation_document([pair[0], pair[0]]))
+    assert next(line for line in both if line.startswith("system ")).split()[-3:] == ["n", "failed", "judged"]
+
+
+def test_hostile_texts_stay_in_their_line_and_reach_no_terminal(evil):
+    text = render_brief(comparison_document(evil))
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e]", text)
+    assert max(map(width, text.splitlines())) <= COLUMNS
+    assert "<script>" not in render(comparison_document(evil), "brief")
+
+
+def test_colour_is_of_the_verdict_and_of_the_cells_and_changes_no_word(comparison):
+    document = comparison_document(comparison)
+    painted = render_brief(document, paint=lambda text, tone: f"\x1b[1m{text}\x1b[0m" if tone else text)
+    assert "\x1b[1mVERDICT" in painted
+    assert [line.rstrip() for line in ESCAPE.sub("", painted).splitlines()] == render_brief(document).splitlines()
+
+
+def test_the_markdown_form_is_short_and_has_verdict_table_and_caveats(comparison):
+    text = render(comparison_document(comparison), "brief")
+    assert text.startswith("**Is weighted better than plain?**\n")
+    assert "| measure | A | B |" in text
+    assert "Caveats:" in text
+    assert len(text.splitlines()) < 40
+
+
+words = st.text(st.characters(categories=("L", "N", "Zs"), include_characters="\u65e5"), max_size=300)
+
+
+@given(
+    title=words,
+    subtitle=st.lists(words, max_size=4),
+    sentence=words,
+    tone=st.sampled_from(get_args(Tone)),
+    rows=st.lists(st.tuples(words, st.floats(0, 1)), max_size=60),
+    changes=st.lists(words, max_size=3),
+    doubts=st.lists(words.filter(str.strip), max_size=12),
+    line=st.integers(80, 100),
+)
+def test_whatever_a_report_says_fits_on_the_screen_and_what_is_left_out_is_counted(
+    title, subtitle, sentence, tone, rows, changes, doubts, line
+):
+    table = Table((Column("name"), Column("value", "value")), rows, "rows")
+    brief = Brief(table, tuple(changes), tuple(doubts))
+    document = Document(
+        title,
+        tuple(subtitle),
+        (Section("one", "One", (Paragraph("text"),)),),
+        lambda: tidy_table((), ()),
+        dict,
+        verdict=VerdictBlock("better", sentence, tone),
+        brief=lambda: brief,
+    )
+    lines = lines_of(document, line=line)
+    shown = sum(each.startswith("! ") for each in lines)
+    if shown < len(doubts):
+        assert re.search(r"\d+ caveats? ", lines[-1].replace(",", " ")), lines
