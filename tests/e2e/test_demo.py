@@ -110,3 +110,25 @@ def test_the_command_builds_both_systems_asks_them_and_says_where_the_report_is(
     for name in ("plain", "fields"):
         lines = (tmp_path / "out" / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]
         assert [json.loads(line)["outcome"] for line in lines] == ["answered"] * 4
+
+
+def test_the_terminal_page_shows_the_short_form_of_the_demo(demo: Path) -> None:
+    """The figures follow the installed standard library: words, shape and number of lines are compared."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "terminal.md").read_text()
+    shown = page.partition("## The demo\n\n```text\n")[2].partition("```")[0].splitlines()
+    printed = subprocess.run(
+        ["cranfield", "compare", "testset.yaml", "runs/plain.jsonl", "runs/fields.jsonl"],
+        cwd=demo,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert len(printed) <= 20 >= len(shown)
+    for line in ("Is fields better than plain?", "VERDICT: better"):
+        assert line in shown
+        assert line in printed
+    assert printed[1] == shown[1]
+    (heading,) = {line for line in shown if line.startswith("class ")} & {
+        line for line in printed if line.startswith("class ")
+    }
+    assert heading.split() == ["class", "verdict", "measure", "difference", "95", "%", "CI", "n"]

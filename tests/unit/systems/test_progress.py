@@ -220,6 +220,5 @@ def test_at_80_columns_bar_count_and_rate_stay_and_the_query_gives_way():
     live.finish()
     (line,) = (line for line in shown.file.getvalue().splitlines() if line.strip())
     assert "[9/188]" in line
-    assert line.count("\u2501") + line.count("\u2578") + line.count("\u257a") == 20
-    assert re.search(r"\d/s, \d+ s left", line)
+    assert re.search(r"\[9/188\] \S {19} [\d.]+/s, \d+ s left", line), line  # 20 columns of bar, nearly nothing done
     assert len(line) <= 80

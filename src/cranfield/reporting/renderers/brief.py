@@ -13,7 +13,7 @@ from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, Ver
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
 from cranfield.reporting.renderers.text import wrapped
 from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
-from cranfield.words import capitalised, n_of, printable, shorten_to
+from cranfield.words import capitalised, n_of, printable, shorten_to, width
 
 COLUMNS = 80
 MOST_LINES = 20
@@ -21,7 +21,7 @@ MOST_LINES = 20
 MOST_ROWS = 10
 FEWEST_ROWS, DOUBT_LINES = 6, 2
 """Where lines do not suffice: rows of the table that stay, and lines that the gravest caveat takes from the others."""
-MOST_SENTENCE_LINES, MOST_DOUBT_LINES = 5, 2
+MOST_SENTENCE_LINES, MOST_DOUBT_LINES = 5, 3
 """Of the verdict's sentence, and of a caveat."""
 MOST_DOUBTS = 5
 """Caveats in Markdown."""
@@ -121,7 +121,9 @@ def _cut(lines: list[str], most: int, line: int) -> list[str]:
     if len(lines) <= most:
         return lines
     last = lines[most - 1].rstrip()
-    return [*lines[: most - 1], last[: line - 2] + " …"]
+    if width(last) > line - len(" …"):
+        last = last.rpartition(" ")[0] or last[: line // 2]
+    return [*lines[: most - 1], f"{last} …"]
 
 
 def _rest(document: Document, brief: Brief, rows: int, n_doubts: int) -> str:
