@@ -128,7 +128,5 @@ def test_the_terminal_page_shows_the_short_form_of_the_demo(demo: Path) -> None:
         assert line in shown
         assert line in printed
     assert printed[1] == shown[1]
-    (heading,) = {line for line in shown if line.startswith("class ")} & {
-        line for line in printed if line.startswith("class ")
-    }
-    assert heading.split() == ["class", "verdict", "measure", "difference", "95", "%", "CI", "n"]
+    headings = [[line.split() for line in each if line.startswith("class ")] for each in (shown, printed)]
+    assert headings[0] == headings[1] == [["class", "verdict", "measure", "difference", "95", "%", "CI", "n"]]
