@@ -69,7 +69,7 @@ class Conditions(BaseModel):
     cursor: Annotated[int | None, Field(ge=1, lt=2**63)] = None
 
 
-ReportFormat = Annotated[Literal["html", "markdown", "text", "csv", "json"], Query(alias="format")]
+ReportFormat = Annotated[Literal["html", "markdown", "brief", "text", "csv", "json"], Query(alias="format")]
 MeasureName = Annotated[
     str | None, Query(max_length=200, description="Sort by it, the worst first; spelled as in `measures`.")
 ]
@@ -77,6 +77,7 @@ Wanted = Annotated[str, Query(max_length=200, description="Only queries whose id
 MEDIA = {
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
+    "brief": "text/markdown; charset=utf-8",
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
