@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 30
 """Of a table of the report in the page: the query view has all queries."""
-OPEN = {"verdict-by-class", "measures", "warnings", "queries", "answers"}
-"""Sections of the report that are open in the page; the others open when they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,8 @@ def made_page(comparison: Comparison) -> tuple[str, bytes]:
     """The page of a comparison: its version, and compressed lines of JSON."""
     mark, data = secrets.token_hex(16), QueryData(comparison)
     document = _with_query_pages(comparison_document(comparison), mark)
-    folded = {section.name for section in document.sections} - OPEN
     addresses = (f"/comparisons/{mark}/queries.json", f"/comparisons/{mark}/query.json")
-    content = render_blocks(document, queries=addresses, most_rows=MOST_ROWS, folded=folded)
+    content = render_blocks(document, queries=addresses, most_rows=MOST_ROWS)
     head = data_json({"mark": mark, "content": str(content)})
     return page_version(), zlib.compress(b"\n".join((head, data.index_json, *map(data_json, data.details()))))
 

@@ -255,6 +255,8 @@ class Section:
     """For links: lower case, no blanks."""
     title: str
     blocks: tuple[Block, ...]
+    key_figure: str = ""
+    """What a page shows of the section while it is closed, in one line; a section without one is always open."""
 
 
 @dataclass(frozen=True, slots=True)

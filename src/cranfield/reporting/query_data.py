@@ -24,6 +24,7 @@ from cranfield.ranking.value import RankedHit
 from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.sections.answers import hit_line, list_note, nothing_expected
 from cranfield.reporting.sections.labels import lettered, tone_of
+from cranfield.reporting.sections.movement import bucket_words
 
 SCHEMA_VERSION = 1
 DIGITS = 6
@@ -134,7 +135,11 @@ class QueryData:
 
     @cached_property
     def _buckets(self) -> dict[str, str]:
-        return _inverse(self.pair.buckets) if self.pair else {}
+        if self.pair is None:
+            return {}
+        found, primary = _inverse(self.pair.buckets), self.pair.primary
+        words = {name: bucket_words(name, primary) for name in self.pair.buckets}
+        return {query_id: words[name] for query_id, name in found.items()}
 
     @cached_property
     def _moves(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ def tables(document: Document, name: str) -> list[Table]:
 def test_a_comparison_has_its_sections_in_order(comparison: Comparison) -> None:
     document = comparison_document(comparison)
     assert [part.name for part in document.sections] == [
-        *("measures", "warnings", "queries", "movement", "breakdown", "answers"),
+        *("measures", "queries", "warnings", "movement", "breakdown", "answers"),
         *("tests", "latency", "collection", "provenance"),
     ]
     assert document.title == "Is weighted better than plain?"
@@ -328,3 +328,41 @@ def test_scores_that_do_not_count_have_a_stamp_and_no_colours() -> None:
     assert "bad" in tones(counts)
     assert void.stamp == "invalid: the tables show scores that do not count"
     assert not tones(void)
+
+
+def test_a_bucket_says_the_cutoff_that_it_is_about() -> None:
+    queries = tuple(Query(f"q{n}") for n in range(8))
+    truth = TestSet("deep", queries, {query.id: {"right": 1} for query in queries})
+    places = {"a": [12, 12, 1, 1, None, 3, 3, 12], "b": [12, 2, 12, None, None, 1, 5, 14]}
+
+    def lists(ranks: list[int | None]) -> dict[str, list[str]]:
+        padded = [[f"x{n}" for n in range(20)] for _ in ranks]
+        for docs, rank in zip(padded, ranks, strict=True):
+            docs[rank - 1 if rank else 20 :] = ["right"] if rank else []
+        return {query.id: docs for query, docs in zip(queries, padded, strict=True)}
+
+    found = [evaluate(truth, lists(ranks), measures=["nDCG@10"], name=name) for name, ranks in places.items()]
+    document = comparison_document(compare(*found))
+    buckets, moves = (
+        {row[0].value: row[1] for row in tables(document, name)[0].rows if row[1]} for name in ("queries", "movement")
+    )
+    # q0, q4 and q7; q1; q2 and q3; q5; q6.
+    assert buckets == {
+        "not in the top 10 on either": 3,
+        "newly in the top 10": 1,
+        "no longer in the top 10": 2,
+        "improved": 1,
+        "worsened": 1,
+    }
+    # Only q4 is found by neither, wherever it is in the lists.
+    assert moves["never found"] == 1
+    assert moves == {
+        "moved to rank 1": 1,
+        "moved from rank 1": 2,
+        "rose below rank 1": 1,
+        "fell below rank 1": 2,
+        "same rank below 1": 1,
+        "never found": 1,
+    }
+    shown = {row[0]: row[-3:] for row in document.sections[1].blocks[0].table.rows}
+    assert shown["q7"] == (12, 14, "not in the top 10 on either")

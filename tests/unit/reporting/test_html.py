@@ -205,10 +205,9 @@ def test_headings_are_one_h1_and_an_h2_for_every_section(page: str, comparison: 
     assert found.elements["h1"] == 1
     # The query view has three: its section, an opened query, the keys.
     assert found.elements["h2"] == 1 + len(comparison_document(comparison).sections) + 3
-    # What is closed cannot be seen: no heading stands in there.
-    assert not [
-        inside for inside in re.findall(r"<details.*?</details>", page, re.DOTALL) if re.search(r"<h\d", inside)
-    ]
+    # What is closed cannot be seen: headings stand in the lines that open it.
+    closed = re.findall(r"</summary>.*?(?=<summary|</details>)", page, re.DOTALL)
+    assert not [inside for inside in closed if re.search(r"<h\d", inside)]
 
 
 def test_every_picture_has_its_words_two_sizes_and_a_table(page: str) -> None:
@@ -275,10 +274,13 @@ def test_blocks_for_a_server_say_where_the_queries_are_and_cut_long_tables(compa
     assert 'data-index="/c/1/queries" data-query="/c/1/query?a=1&amp;b=2"' in blocks
     assert "data-chunk" not in blocks
     assert re.search(r"\(the first 1 and the last 1 of \d+ rows\)", blocks)
-    assert "folded" not in blocks
-    folded = str(render_blocks(document, folded={"provenance"}))
-    assert folded.count('<details class="folded">') == 1
-    assert '<details class="folded"><summary><h2 id="provenance-heading">Provenance</h2></summary>' in folded
+    is_folded = [bool(section.key_figure) for section in document.sections]
+    assert blocks.count('<details class="folded">') == sum(is_folded)
+    assert sorted(is_folded) == is_folded  # closed sections are last, and the query view is before them
+    assert blocks.index("query-view") < blocks.index("folded")
+    assert re.search(
+        r'<h2 id="provenance-heading">Provenance</h2> <span class="key-figure">[^<]+</span></summary>', blocks
+    )
     assert Page(blocks).elements["tr"] < Page(render_html(document)).elements["tr"]
 
 

@@ -93,7 +93,7 @@ def words(svg: str) -> list[str]:
 
 def test_the_sections_stand_in_order(many: ManyComparison) -> None:
     assert [section.name for section in comparison_document(many).sections] == [
-        *("systems", "warnings", "against", "pairs", "ranks", "breakdown", "orders"),
+        *("systems", "against", "warnings", "pairs", "ranks", "breakdown", "orders"),
         *("latency", "collection", "provenance"),
     ]
 

@@ -351,8 +351,8 @@ def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: p
 
 def test_late_sections_of_a_comparison_are_folded_and_queries_have_their_pages(bench) -> None:
     page = bench.page("/comparisons/1")
-    assert re.findall(r'<details class="folded"><summary><h2 id="([a-z-]+)-heading"', page)[-1] == "provenance"
-    assert '<details class="folded"><summary><h2 id="measures-heading"' not in page
+    assert re.findall(r'<summary><h2 id="([a-z-]+)-heading"', page)[-1] == "provenance"
+    assert '<summary><h2 id="measures-heading"' not in page
     assert re.search(r'<a href="1/queries/q\d+"><code>q\d+</code></a>', page)
     assert '<ol class="hits"' not in page
 

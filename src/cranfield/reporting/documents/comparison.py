@@ -57,16 +57,16 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     class_verdicts,
     leaderboard,
     measures,
+    query_differences,
+    against_baseline,
+    strata_contrasts,
     warnings,
     sensitivity_section,
-    against_baseline,
+    classes,
     pairs,
     ranks,
-    classes,
-    query_differences,
     movement,
     breakdown,
-    strata_contrasts,
     measure_agreement,
     answers,
     paired_tests,
@@ -76,7 +76,8 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     by_query,
     provenance,
 )
-"""Every section of our own, in the order of a report. A builder returns None for a subject that it does not apply to."""
+"""Every section of our own, in the order of a report: where systems differ, what to doubt, then the details, which a page
+shows closed. A builder returns None for a subject that it does not apply to."""
 
 
 def comparison_document(

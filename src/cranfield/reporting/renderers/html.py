@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -43,7 +43,7 @@ MOST_ROWS = 2000
 MOST_CHARS, PIECE = 1000, 100
 """Characters of a text that are shown at first, and without a place where the line may break; as in `static/report/text.js`."""
 MODULES = (
-    *("report/text", "report/tables", "report/charts", "report/query_source", "report/query_detail"),
+    *("report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail"),
     *("report/query_view", "report"),
 )
 """Of the script of a report, each after those that it imports; no two define the same name."""
@@ -93,7 +93,6 @@ def render_blocks(
     *,
     queries: tuple[str, str] | None = None,
     most_rows: int | None = None,
-    folded: Container[str] = (),
 ) -> Markup:
     """Verdict and sections of a Document, for a page with a frame of its own.
 
@@ -103,14 +102,13 @@ def render_blocks(
         document: the report.
         queries: the addresses that answer `query_index`, and `query_detail` for `?id=`; None leaves the query view out.
         most_rows: rows of a table that are shown; None: all.
-        folded: names of the sections that are closed at first.
     """
     from markupsafe import Markup
 
     if most_rows is not None:
         document = _with_fewer_rows(document, most_rows)
     view = _View(_place_of_view(document), 0, *queries) if queries else None
-    body = str(_template("blocks.html").module.sections(document, view, folded))  # type: ignore[attr-defined]  # a macro of the template
+    body = str(_template("blocks.html").module.sections(document, view))  # type: ignore[attr-defined]  # a macro of the template
     return Markup('<div class="report">\n{}\n</div>').format(Markup(body))  # noqa: S704 - escaped by the template
 
 
@@ -120,9 +118,8 @@ def _with_fewer_rows(document: Document, most: int) -> Document:
 
 
 def _place_of_view(document: Document) -> str:
-    """The section before which queries are found one by one."""
-    names = [section.name for section in document.sections]
-    return next((name for name in ("queries", "answers", "provenance") if name in names), "")
+    """The section before which queries are found one by one: the first one that is closed."""
+    return next((section.name for section in document.sections if section.key_figure), "")
 
 
 @cache

@@ -9,7 +9,7 @@ from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, Outcome, TestSet
 from cranfield.model.query import NEGATIVE, class_of
-from cranfield.numbers import format_delta, format_value
+from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
 from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.document import (
@@ -27,10 +27,12 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.labels import SIDES, has_texts, sides, text_of
 from cranfield.reporting.sections.movement import query_table, rank_cells
 from cranfield.reporting.sections.subject import Subject
-from cranfield.words import first_of, shorten_to
+from cranfield.words import first_of, n_of, shorten_to
 
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS = 6
+LABEL = 40
+"""Columns of a query in the line of the section while it is closed."""
 MATCHED = 72
 """Columns of a pattern or predicate next to a result that it matches; it is in full above the lists."""
 
@@ -56,6 +58,12 @@ def _worst_and_best(comparison: Comparison) -> Section:
             *_extremes(comparison, losers[:SHOWN_QUERIES], "Largest losses on B", "No query is worse on B."),
             *_extremes(comparison, winners[:SHOWN_QUERIES], "Largest gains on B", "No query is better on B."),
         ),
+        " and ".join(
+            f"{format_delta(found[ids[0]])} of {shorten_to(query_label(comparison.baseline, ids[0]), LABEL)}"
+            for ids in (losers, winners)
+            if ids
+        )
+        or "no query differs",
     )
 
 
@@ -93,7 +101,10 @@ def _lowest(evaluation: Evaluation) -> Section | None:
         )
         for place, query_id in enumerate(query_ids)
     ]
-    return Section("answers", "Worst queries", tuple(blocks))
+    worst = (
+        f"{measure} {format_value(values[query_ids[0]])} of {shorten_to(query_label(evaluation, query_ids[0]), LABEL)}"
+    )
+    return Section("answers", "Worst queries", tuple(blocks), worst)
 
 
 def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> Table:
@@ -144,7 +155,8 @@ def by_query(subject: Subject) -> Section | None:
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
-    return Section("queries", "Per-query results", (Table(tuple(columns), rows, "Every query", shown=None),))
+    table = Table(tuple(columns), rows, "Every query", shown=None)
+    return Section("queries", "Per-query results", (table,), n_of(len(rows), "rows", format_count))
 
 
 def query_label(evaluation: Evaluation, query_id: str) -> str:

@@ -9,7 +9,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_level, format_p
 from cranfield.record import Fields
 from cranfield.reporting.derived import UNSEEN
-from cranfield.reporting.document import Bullets, Cell, Column, Fact, Paragraph, Section, Table, TonedCell
+from cranfield.reporting.document import Bullets, Cell, Column, Details, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 
@@ -47,7 +47,8 @@ def class_verdicts(subject: Subject) -> Section | None:
     table = Table(columns, rows, f"By {found.key}, B minus A", shown=None, wrap=True)
     changed = [row.unseen for row in found.rows if row.code in CHANGED and row.unseen is not None]
     unseen = (Bullets(tuple(each.sentence for each in changed)),) if changed else ()
-    blocks = (table, Paragraph(_notes(found, comparison)), Paragraph(RULE), *unseen)
+    rule = Details("How the classes decide", (Paragraph(RULE), *unseen), in_text=True)
+    blocks = (table, Paragraph(_notes(found, comparison)), rule)
     return Section("verdict-by-class", "Verdict by class", blocks)
 
 

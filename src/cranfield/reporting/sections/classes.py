@@ -63,7 +63,8 @@ def _classes_compared(comparison: Comparison) -> Section | None:
     blocks: list[Block] = [Paragraph(f"{OWN_TERMS} Each class is tested on its first measure.{many}")]
     for of_class in compared:
         blocks += _compared(of_class, comparison)
-    return Section("classes", TITLE, tuple(blocks))
+    key_figure = f"{n_of(len(compared), 'classes', format_count)}, each on its own measures"
+    return Section("classes", TITLE, tuple(blocks), key_figure)
 
 
 def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]]) -> list[Block]:

@@ -95,7 +95,13 @@ def collection(subject: Subject) -> Section:
     ]
     if subject.result is not None:
         blocks += _left_out(subject.result.dropped, str(primary))
-    return Section("collection", "Outcomes and failures", tuple(blocks))
+    return Section("collection", "Outcomes and failures", tuple(blocks), _key_figure(systems))
+
+
+def _key_figure(systems: Systems) -> str:
+    """How many queries failed, on which systems."""
+    failed = [f"{label} {format_count(n)}" for label, evaluation in systems if (n := len(evaluation.failures))]
+    return f"failed queries: {first_of(failed, SHOWN_SYSTEMS)}" if failed else "no failures"
 
 
 def _overdue(testset: TestSet, today: date | None) -> list[str]:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from cranfield.evaluation.confusion import Confusion, ExpectedErrors
-from cranfield.numbers import format_count, format_level
+from cranfield.numbers import format_count, format_level, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
-from cranfield.words import and_list, n_of
+from cranfield.words import and_list, first_of, n_of
 
+SHOWN = 4
+"""Accuracies in the line of the section while it is closed."""
 MOST_LABELS = 12
 """Predicted values that have a column; the others are one column together."""
 
@@ -35,7 +37,9 @@ def confusion(subject: Subject) -> Section | None:
     blocks += _expected_errors(tables)
     for label, found in tables:
         blocks += _counts(label, found)
-    return Section("confusion", "Predicted and expected", tuple(blocks))
+    accuracies = [f"{label} {format_value(found.accuracy)}" for label, found in tables if found.accuracy is not None]
+    key_figure = f"accuracy {first_of(accuracies, SHOWN)}" if accuracies else "no accuracy"
+    return Section("confusion", "Predicted and expected", tuple(blocks), key_figure)
 
 
 def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:

@@ -13,10 +13,12 @@ from cranfield.evaluation.latency import (
     latency_summary,
     signed_ms,
 )
-from cranfield.numbers import format_level
+from cranfield.numbers import format_level, format_ms
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
 
+FEW = 4
+"""Systems whose times are in the line of the section while it is closed."""
 RESAMPLED = (
     "Approximate bootstrap percentile CIs over the queries that both sides answered; none of p95 under 50 queries"
 )
@@ -33,7 +35,15 @@ def latencies(subject: Subject) -> Section | None:
     notes += [f"{label}: no call times recorded" for label, summary in about if summary is None]
     if notes:
         blocks.append(Bullets(tuple(notes), "warning"))
-    return Section("latency", "Latency", tuple(blocks))
+    return Section("latency", "Latency", tuple(blocks), _key_figure(timed))
+
+
+def _key_figure(timed: Sequence[tuple[str, LatencySummary]]) -> str:
+    """The p50 of few systems, the fastest and the slowest of many."""
+    found = sorted((summary.p50_ms, label) for label, summary in timed)
+    if len(found) > FEW:
+        return f"p50 from {format_ms(found[0][0])} to {format_ms(found[-1][0])}"
+    return "p50 " + ", ".join(f"{label} {format_ms(summary.p50_ms)}" for label, summary in timed)
 
 
 def _against_baseline(subject: Subject) -> list[Block]:

@@ -9,7 +9,7 @@ from typing import Any
 from cranfield.evaluation.many_values import ManyComparison, OrderAgreement, PairComparison, Ranks, StratumRow
 from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.numbers import UNKNOWN, format_count, format_delta, format_level, format_value
+from cranfield.numbers import UNKNOWN, format_count, format_delta, format_effect, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
@@ -80,12 +80,12 @@ def pairs(subject: Subject) -> Section | None:
         return None
     n = len(many.pairs)
     n_significant = sum(pair.is_significant for pair in many.pairs)
+    key_figure = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly"
     if n > MOST_PAIRS_LISTED and not subject.show_pairs:
-        what = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly ({many.procedure.text})."
+        what = f"{key_figure} ({many.procedure.text})."
         tukey = f" {_tukey_count(many)}" if many.procedure.can_find else ""
-        return Section(
-            "pairs", "Pairs", (Paragraph(f"{what}{tukey} `--pairs` lists them; results.json has them all."),)
-        )
+        found = Paragraph(f"{what}{tukey} `--pairs` lists them; results.json has them all.")
+        return Section("pairs", "Pairs", (found,), key_figure)
     short = dict(zip(many.names, short_names(many.names), strict=True))
     labels = [f"{short[pair.second]} minus {short[pair.first]}" for pair in many.pairs]
     note = (
@@ -97,7 +97,7 @@ def pairs(subject: Subject) -> Section | None:
         _pair_table(many.pairs, many, labels, f"All pairs on {many.primary}"),
         *_matrix(many, subject.labels),
     )
-    return Section("pairs", "Pairs", blocks)
+    return Section("pairs", "Pairs", blocks, key_figure)
 
 
 def _of_intervals(many: ManyComparison) -> str:
@@ -243,9 +243,11 @@ def ranks(subject: Subject) -> Section | None:
     )
     about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
     if len(many.names) > MOST_RANKS_DRAWN:
-        table = _rank_table(many, many.ranks, subject.labels)
-        return Section("ranks", "Omnibus tests and ranks", (alike, Details("Mean ranks", (table,)), about))
-    return Section("ranks", "Omnibus tests and ranks", (alike, _rank_figure(many, many.ranks, subject.labels), about))
+        means: Block = Details("Mean ranks", (_rank_table(many, many.ranks, subject.labels),))
+    else:
+        means = _rank_figure(many, many.ranks, subject.labels)
+    key_figure = ", ".join(f"{name} p {format_p(result.p_two_sided)}" for name, result in many.omnibus.items())
+    return Section("ranks", "Omnibus tests and ranks", (alike, means, about), key_figure)
 
 
 ABOUT_THE_TESTS = (
@@ -325,10 +327,12 @@ def measure_agreement(subject: Subject) -> Section | None:
         f"Kendall's tau between the rankings of the {len(many.names)} systems by two measures: +1 is the same order, −1 the "
         "reverse. With few systems tau takes few values."
     )
+    known = [agreement.tau for agreement in many.agreements if agreement.tau is not None]
     return Section(
         "orders",
         "Agreement of the measures",
         (Paragraph(note), Table(columns, rows, "Kendall's tau of the system rankings", shown=None)),
+        f"tau from {format_effect(min(known))} to {format_effect(max(known))}" if known else "no tau",
     )
 
 

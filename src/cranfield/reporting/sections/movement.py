@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import Measure
 from cranfield.numbers import format_count, format_delta
 from cranfield.reporting.charts.differences import Bar, difference_bars
 from cranfield.reporting.charts.movement import slopes
@@ -29,7 +30,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.labels import has_texts, sides, text_of, tone_of
 from cranfield.reporting.sections.subject import Subject
-from cranfield.reporting.sections.verdict import rank_one_sentence
+from cranfield.reporting.sections.verdict import rank_one_count, rank_one_sentence
 from cranfield.words import first_of
 
 BUCKET_TONES: Mapping[str, Tone] = {
@@ -47,6 +48,12 @@ BUCKET_TONES: Mapping[str, Tone] = {
     "fell below rank 1": "bad",
     "failed": "bad",
 }
+BUCKET_WORDS: Mapping[str, str] = {
+    "never found": "not {place} on either",
+    "newly found": "newly {place}",
+    "lost": "no longer {place}",
+}
+"""Buckets that are about the cutoff of the primary measure, and not about the whole list."""
 NOT_FOUND, FAILED = "not found", "failed"
 EN_DASH = "\u2013"
 SINGLE_LANES = 5
@@ -64,8 +71,11 @@ def query_differences(subject: Subject) -> Section | None:
     if figure := _difference_figure(comparison):
         blocks.append(figure)
     blocks += [
-        _partition(comparison.buckets, f"Change of {comparison.primary} per query", "bucket"),
-        _names(comparison.buckets, "Queries of each bucket"),
+        _partition(comparison.buckets, f"Change of {comparison.primary} per query", "bucket", comparison.primary),
+        _names(
+            {bucket_words(name, comparison.primary): ids for name, ids in comparison.buckets.items()},
+            "Queries of each bucket",
+        ),
     ]
     return Section("queries", "Per-query differences", tuple(blocks))
 
@@ -79,23 +89,45 @@ def movement(subject: Subject) -> Section | None:
     if figure := _slope_figure(comparison):
         blocks.append(figure)
     blocks += [
-        _partition(comparison.moves, "Movement of the first relevant result", "movement"),
+        _partition(comparison.moves, "Movement of the first relevant result in the whole lists", "movement"),
         _names(comparison.moves, "Queries of each movement"),
         Paragraph(rank_one_sentence(comparison)),
     ]
-    return Section("movement", "First relevant result", tuple(blocks))
+    counts = (rank_one_count(comparison.rank_one, side) for side in ("candidate_only", "baseline_only"))
+    key_figure = "rank 1 is relevant: {} only on B, {} only on A".format(*counts)
+    return Section("movement", "First relevant result", tuple(blocks), key_figure)
 
 
-def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str) -> Table:
+def bucket_words(bucket: str, primary: Measure) -> str:
+    """A bucket as a report names it: with a cutoff, what is below it was returned, and only not counted.
+
+    Example:
+        >>> from cranfield.measures import parse
+        >>> [bucket_words("newly found", parse(name)) for name in ("nDCG@10", "P(rel=2)@1", "AP")]
+        ['newly in the top 10', 'newly at rank 1 with grade 2 or more', 'newly found']
+    """
+    words, rel = BUCKET_WORDS.get(bucket), primary.whole("rel", 1)
+    if words is None or (primary.depth is None and rel == 1):
+        return bucket
+    place = "in the list" if primary.depth is None else f"in the top {format_count(primary.depth)}"
+    place = "at rank 1" if primary.depth == 1 else place
+    return words.format(place=place + (f" with grade {rel} or more" if rel > 1 else ""))
+
+
+def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str, primary: Measure | None = None) -> Table:
+    """A row for each part; one of failures only where there are failures."""
     total = sum(len(query_ids) for query_ids in parts.values())
     rows: list[tuple[Cell, ...]] = [
         (
-            TonedCell(name, BUCKET_TONES.get(name, "") if query_ids else ""),
+            TonedCell(
+                bucket_words(name, primary) if primary else name, BUCKET_TONES.get(name, "") if query_ids else ""
+            ),
             len(query_ids),
             len(query_ids) / total if total else None,
             first_of(query_ids),
         )
         for name, query_ids in parts.items()
+        if query_ids or not name.startswith(FAILED)
     ]
     return Table(
         (Column(heading), Column("queries", "count"), Column("share", "percent"), Column("which", "code")),
@@ -166,7 +198,7 @@ def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str =
                 *(evaluation.value(measure, query_id) for _, evaluation in sides(comparison)),
                 TonedCell(found[query_id], tone_of(found[query_id], measure)),
                 *(side[query_id] for side in ranks),
-                buckets[query_id],
+                bucket_words(buckets[query_id], measure),
             )
         )
     columns = (

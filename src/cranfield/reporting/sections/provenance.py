@@ -8,7 +8,18 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count, format_percent, format_plain
 from cranfield.reporting.derived import versions
-from cranfield.reporting.document import Block, Bullets, Cell, Code, Column, Details, KeyValues, Section, Table
+from cranfield.reporting.document import (
+    MADE_BY,
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Details,
+    KeyValues,
+    Section,
+    Table,
+)
 from cranfield.reporting.sections.labels import testset_label
 from cranfield.reporting.sections.subject import Subject, Systems
 from cranfield.stats.table import ADJUSTMENTS, TESTS
@@ -36,7 +47,9 @@ def provenance(subject: Subject) -> Section:
         if evaluation.run is not None and evaluation.run.config:
             text = json.dumps(dict(evaluation.run.config), indent=2, ensure_ascii=False, default=str)
             blocks.append(Details(f"Configuration of {label}", (Code(text, "As configured, secrets redacted"),)))
-    return Section("provenance", "Provenance", tuple(blocks))
+    first = subject.evaluations[0]
+    key_figure = f"{testset_label(first.testset)}, convention {first.ranking.convention.name}, {MADE_BY}"
+    return Section("provenance", "Provenance", tuple(blocks), key_figure)
 
 
 def _inputs(systems: Systems) -> tuple[tuple[str, str], ...]:

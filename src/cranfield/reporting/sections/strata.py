@@ -20,6 +20,7 @@ from cranfield.evaluation.strata import (
 )
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.measures import Measure
+from cranfield.model import query_strata
 from cranfield.numbers import format_delta, format_level, format_value
 from cranfield.record import Fields
 from cranfield.reporting.charts.differences import Whisker
@@ -40,6 +41,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.labels import best_places, interval_tone, letters, mean_cells
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure
 from cranfield.reporting.sections.subject import Subject
+from cranfield.words import and_list
 
 MOST_ROWS_DRAWN = 30
 OTHERS = "Other measures by stratum"
@@ -57,7 +59,8 @@ def breakdown(subject: Subject) -> Section | None:
             f"{pair.primary} within each group. t intervals of the difference, not adjusted for multiple "
             "comparisons: exploratory, not part of the verdict."
         )
-        return _with_details(_section(note, pair.strata, partial(_pair_blocks, pair)), _other_measures(pair))
+        strata = [row for row in pair.strata if row.key not in _decided(pair)]
+        return _with_details(_section(note, strata, partial(_pair_blocks, pair)), _other_measures(pair))
     if (many := subject.many) is not None:
         note = (
             f"{many.primary} of every system within each group of queries. Not tested: exploratory, not part of the "
@@ -65,6 +68,22 @@ def breakdown(subject: Subject) -> Section | None:
         )
         return _section(note, many.strata, partial(_many_blocks, many, subject.labels))
     return _means_by_stratum(subject.evaluations)
+
+
+def _decided(pair: Comparison) -> set[str]:
+    """Keys that part the queries as the classes of the verdict do: these have their table, on measures of their own."""
+    if pair.by_class is None:
+        return set()
+    class_of = {query_id: row.label for row in pair.by_class.rows for query_id in row.query_ids}
+    parts: dict[str, set[tuple[str, str]]] = {}
+    for query in pair.baseline.testset.queries:
+        for key, value in query_strata(query).items() if query.id in class_of else ():
+            parts.setdefault(key, set()).add((class_of[query.id], value))
+    return {
+        key
+        for key, found in parts.items()
+        if len(found) == len({label for label, _ in found}) == len({value for _, value in found})
+    }
 
 
 def _with_details(section: Section | None, tables: Sequence[Table]) -> Section | None:
@@ -105,7 +124,7 @@ def _section(
     blocks: list[Block] = [Paragraph(note)]
     for place, key in enumerate(keys, start=1):
         blocks += blocks_of(place, key, [row for row in strata if row.key == key])
-    return Section("breakdown", "Breakdown", tuple(blocks))
+    return Section("breakdown", "Breakdown", tuple(blocks), f"by {and_list(list(keys))}")
 
 
 def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[StratumComparison]) -> Sequence[Block]:
@@ -202,7 +221,8 @@ def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
     tables = _means_tables(evaluations, first)
     if not tables:
         return None
-    section = Section("breakdown", "Breakdown", tuple(tables))
+    keys = dict.fromkeys(table.columns[0].title for table in tables)
+    section = Section("breakdown", "Breakdown", tuple(tables), f"{first} by {and_list(list(keys))}")
     return _with_details(section, [table for measure in others for table in _means_tables(evaluations, measure)])
 
 

@@ -15,6 +15,7 @@ from cranfield.numbers import (
     format_delta_interval,
     format_level,
     format_p,
+    format_plain,
     format_value,
 )
 from cranfield.record import Fields
@@ -49,6 +50,7 @@ NONINFERIORITY_TEST = (
     "noninferiority, one-sided t test: is a loss of the margin or more ruled out? "
     "Interval: mean difference: Student's t at 1 - 2 alpha."
 )
+ALL_ANALYSES = "All alternative analyses"
 SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
 """Families whose variations are clear without the family's name."""
 
@@ -167,7 +169,11 @@ def paired_tests(subject: Subject) -> Section | None:
         shown=None,
         wrap=True,
     )
-    return Section("tests", "Paired tests", (table, Details("About the tests", (Bullets(_descriptions(comparison)),))))
+    known = [p for result in about.tests.values() if (p := result.p_two_sided) is not None]
+    n_small = sum(p <= comparison.alpha for p in known)
+    key_figure = f"p is {format_plain(comparison.alpha)} or less in {n_small} of {n_of(len(known), 'tests')}"
+    details = Details("About the tests", (Bullets(_descriptions(comparison)),))
+    return Section("tests", "Paired tests", (table, details), key_figure)
 
 
 def _note(result: TestResult) -> str:
@@ -198,13 +204,14 @@ def rank_one_sentence(comparison: Comparison) -> str:
     """McNemar's test in a sentence: discordant counts and p."""
     result = comparison.rank_one
     sentence = (
-        f"A relevant result at rank 1: {_discordant(result, 'candidate_only')} only on B, "
-        f"{_discordant(result, 'baseline_only')} only on A (exact McNemar, p {format_p(result.p_two_sided)})."
+        f"A relevant result at rank 1: {rank_one_count(result, 'candidate_only')} only on B, "
+        f"{rank_one_count(result, 'baseline_only')} only on A (exact McNemar, p {format_p(result.p_two_sided)})."
     )
     return f"{sentence} {result.note}." if result.note else sentence
 
 
-def _discordant(result: TestResult, side: str) -> str:
+def rank_one_count(result: TestResult, side: str) -> str:
+    """Queries with a relevant result at rank 1 on one side: `candidate_only`, `baseline_only`."""
     count = result.extra.get(side)
     return n_of(int(count), "queries", format_count) if isinstance(count, int) else UNKNOWN
 
@@ -214,7 +221,9 @@ def sensitivity_section(subject: Subject) -> Section | None:
     result = subject.sensitivity
     if result is None:
         return None
-    return Section("sensitivity", "Sensitivity analysis", tuple(sensitivity_blocks(result, f"{result.line}.")))
+    blocks = sensitivity_blocks(result, f"{result.line}.")
+    folded = (Details(ALL_ANALYSES, (each,), in_text=True) if isinstance(each, Table) else each for each in blocks)
+    return Section("sensitivity", "Sensitivity analysis", tuple(folded))
 
 
 def sensitivity_blocks(result: Sensitivity, line: str) -> list[Block]:

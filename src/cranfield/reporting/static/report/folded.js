@@ -1,0 +1,26 @@
+/* Sections that are closed at first: an address opens the one that it names, and paper gets all. */
+
+function openAt(id) {
+  const target = id && document.getElementById(id);
+  const closed = [];
+  for (let each = target?.parentElement; each; each = each.parentElement) if (each.matches("details:not([open])")) closed.push(each);
+  closed.forEach(each => { each.open = true; });
+  if (closed.length) target.scrollIntoView();
+}
+
+const idOf = hash => { try { return decodeURIComponent(hash.slice(1)); } catch { return hash.slice(1); } };
+
+/** Browsers that do not open details at a link or on paper by themselves do it with this. */
+export function equipFolded() {
+  const opened = [];
+  openAt(idOf(location.hash));
+  window.addEventListener("hashchange", () => openAt(idOf(location.hash)));
+  document.addEventListener("click", event => {
+    const link = event.target.closest("a[href^='#']");
+    if (link) openAt(idOf(link.hash));
+  });
+  window.addEventListener("beforeprint", () => {
+    for (const each of document.querySelectorAll(".report details.folded:not([open])")) { each.open = true; opened.push(each); }
+  });
+  window.addEventListener("afterprint", () => opened.splice(0).forEach(each => { each.open = false; }));
+}
