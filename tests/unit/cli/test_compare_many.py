@@ -97,7 +97,7 @@ def test_a_line_a_system_first_and_pairs_on_request(all_systems, cranfield):
 
 def test_warnings_of_one_kind_are_counted_once(all_systems):
     _, out, _ = all_systems
-    caveats = " ".join(out[out.index("Caveats\n") : out.index("Against")].split())
+    caveats = " ".join(out[out.index("Caveats\n") : out.index("Pairs\n")].split())
     assert caveats.count("no answer in the run") == 1
     assert "12 systems (s00, s01, s02 and 9 more)" in caveats
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import BenefitResult, Estimate, Loss, StratumKind, StratumResult, Verdict
@@ -84,10 +85,9 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
         result: of an experiment.
         transcripts: page of the transcripts, relative to the report; empty: there is none, and losses link nothing.
     """
-    sections = [*_verdict_sections(result), _all_tasks(result), _losses(result, transcripts)]
-    sections += arms_sections(result)
+    sections = [*_verdict_sections(result), _all_tasks(result), _losses(result, transcripts), *arms_sections(result)]
     if result.is_void:
-        sections = [Section(each.name, each.title, without_tones(each.blocks)) for each in sections]
+        sections = [replace(each, blocks=without_tones(each.blocks)) for each in sections]
     treatment, control = (result.arms[role] for role in ArmRole)
     version = f"version {result.version}, " if result.version else ""
     return Document(
@@ -108,12 +108,10 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
     void = [each.message for each in result.validity if each.is_void]
     caveats = tuple(each.message for each in result.validity if not each.is_void)
     cells = result.first_strata
-    counted = Counter(row.verdict for row in cells)
     if void:
         sentence = f"There is no verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
-    names = [f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict]]
-    sentence = f"Of {n_of(len(cells), 'strata')}: {', '.join(names)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
+    sentence = f"Of {n_of(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
         sentence = f"{capitalised(cells[0].verdict.value)}, over all tasks: none has a stratum. {cells[0].reason}"
     facts = [Fact(stratum_name(row), row.verdict.value, row.reason, TONES[row.verdict]) for row in _telling(cells)]
@@ -129,14 +127,20 @@ def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
     by_kind = {kind: [row for row in result.strata if row.kind is kind] for kind in KIND_TITLES}
     if not any(by_kind.values()):
         by_kind[StratumKind.CELL] = list(result.strata)
-    for kind, rows in by_kind.items():
-        if not rows:
-            continue
-        reasons = tuple(_reason(row) for row in rows)
-        blocks: list[Block] = [_table(rows, result), Paragraph(_legend(rows), "note"), Bullets(reasons)]
+    shown = [(kind, rows) for kind, rows in by_kind.items() if rows]
+    for kind, rows in shown:
+        legend = (Paragraph(_legend(rows), "note"),) if kind is shown[0][0] else ()
+        blocks: list[Block] = [_table(rows, result), *legend, Bullets(tuple(_reason(row) for row in rows))]
         if kind is StratumKind.CELL:
             blocks += _figures(rows, result)
-        yield Section(kind.value, KIND_TITLES[kind], tuple(blocks))
+        key_figure = "" if legend else _counted(rows)
+        yield Section(kind.value, KIND_TITLES[kind], tuple(blocks), key_figure)
+
+
+def _counted(rows: Sequence[StratumResult]) -> str:
+    """How many strata have each verdict: `1 pays off, 2 insufficient data`."""
+    counted = Counter(row.verdict for row in rows)
+    return ", ".join(f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict])
 
 
 def _legend(rows: Sequence[StratumResult]) -> str:

@@ -18,6 +18,7 @@ from cranfield.numbers import (
     format_percent,
     format_points,
     format_statistic,
+    format_value,
 )
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS
@@ -110,7 +111,9 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     ]
     columns = (Column("mean of a task"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
     caption = f"Every token of the tool is part of the tokens above it. {UNKNOWN} is unknown, not 0"
-    return Section("cost", "What the arms cost", (Table(columns, rows, caption, shown=None), _differences(whole)))
+    key_figure = f"{ratio_text(whole.token_ratio.value)} times the tokens of the control"
+    blocks = (Table(columns, rows, caption, shown=None), _differences(whole))
+    return Section("cost", "What the arms cost", blocks, key_figure)
 
 
 def _schema_text(arm: ArmMeans) -> str:
@@ -173,7 +176,8 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
     if complied is not None:
         text = f"{delta_text(complied.value)} ({range_text(complied, delta_text)}), {n_of(complied.n, 'tasks')}"
         items.append(("lift where the tool was called (not randomised)", text))
-    return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))))
+    key_figure = f"called in {format_percent(whole.arms[ArmRole.TREATMENT].called)} of the cells"
+    return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))), key_figure)
 
 
 def _code(result: BenefitResult) -> Iterable[Section]:
@@ -202,7 +206,8 @@ def _code(result: BenefitResult) -> Iterable[Section]:
         titles = ("check", "place", "symbol", "message", "current symbol")
         columns = (Column("task"), Column("arm"), Column("seed", "count"), *(Column(title) for title in titles))
         blocks.append(Table(columns, found, "Findings", wrap=True))
-    yield Section("code", "What the checks of code found", tuple(blocks))
+    key_figure = n_of(len(found), "findings", format_count)
+    yield Section("code", "What the checks of code found", tuple(blocks), key_figure)
 
 
 def _place_text(finding: Mapping[str, Any]) -> str:
@@ -226,6 +231,7 @@ def _reading(result: BenefitResult) -> Section:
             "reading",
             title,
             (Paragraph("No task has gold lines, or no agent reported what it read: this cannot be measured."),),
+            "not measured",
         )
     rows: list[tuple[Cell, ...]] = [
         (
@@ -242,7 +248,8 @@ def _reading(result: BenefitResult) -> Section:
     blocks: list[Block] = [Table(columns, rows, "Means over tasks", shown=None)]
     if all(each.recall_by_turn for each in known.values()):
         blocks.insert(0, _recall_figure({result.arms[role]: each.recall_by_turn for role, each in known.items()}))
-    return Section("reading", title, tuple(blocks))
+    recalls = (f"{result.arms[role]} {format_percent(each.gold_recall)}" for role, each in known.items())
+    return Section("reading", title, tuple(blocks), f"gold lines read: {', '.join(recalls)}")
 
 
 def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
@@ -275,7 +282,9 @@ def _variance(result: BenefitResult) -> Section:
         *(Column("ICC", "value"), Column("advice")),
     )
     caption = "Components of the variance; ICC: share that lies between tasks"
-    return Section("variance", "More tasks or more seeds", (Table(columns, rows, caption, shown=None, wrap=True),))
+    table = Table(columns, rows, caption, shown=None, wrap=True)
+    key_figure = ", ".join(f"ICC of {each.quantity} {format_value(each.icc)}" for each in result.variance)
+    return Section("variance", "More tasks or more seeds", (table,), key_figure or "unknown")
 
 
 def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
@@ -297,7 +306,8 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
     named: list[tuple[Cell, ...]] = [(name, n) for name, n in sorted(result.errors.items(), key=lambda item: -item[1])]
     if named:
         blocks.append(Table((Column("error"), Column("runs of cells", "count")), named, "Errors", shown=None))
-    return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)))
+    key_figure = n_of(sum(result.errors.values()), "errors", format_count)
+    return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)), key_figure)
 
 
 def _setup(result: BenefitResult) -> Section:
@@ -310,7 +320,8 @@ def _setup(result: BenefitResult) -> Section:
         "Verdicts of the strata of one kind are adjusted together by Holm.",
         f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
     )
-    return Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)))
+    key_figure = f"{n_of(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
+    return Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)), key_figure)
 
 
 def _text(value: Any) -> str:

@@ -67,7 +67,7 @@ def calibration_document(report: CalibrationReport) -> Document:
     for found in report.calibrations:
         sections += _sections(found, report)
     rules = tuple(f"{diagnosis.value}: {rule}." for diagnosis, rule in RULES.items())
-    sections.append(Section("about", "Method", (Bullets((*METHOD, *rules)),)))
+    sections.append(Section("about", "Method", (Bullets((*METHOD, *rules)),), "how the figures are computed"))
     counted = "; ".join(
         f"{each.kind.value} ({each.rule}): n = {format_count(each.group.n)}" for each in report.calibrations
     )

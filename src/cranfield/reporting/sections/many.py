@@ -36,6 +36,7 @@ from cranfield.words import and_list
 
 MOST_PAIRS_LISTED, MOST_PAIRS_DRAWN = 15, 45
 """Six systems have 15 pairs, ten have 45. More are listed on request only, and more are not drawn."""
+EACH_SYSTEM = "Each system"
 MOST_RANKS_DRAWN = 40
 """Systems in the picture of mean ranks; of more there is a table."""
 MOST_IN_MATRIX = 12
@@ -50,17 +51,17 @@ def against_baseline(subject: Subject) -> Section | None:
     labels = dict(zip(many.names, subject.labels, strict=True))
     others = [labels[pair.second] for pair in many.against]
     caption = f"Each system minus {labels[many.baseline or '']}, {many.primary}"
+    table = _pair_table(many.against, many, others, caption, with_tukey=False)
     if len(others) > MOST_PAIRS_DRAWN and not subject.show_pairs:
-        table = _pair_table(many.against, many, others, caption, with_tukey=False)
         found = Paragraph(f"{_against_counts(many)}. `--pairs` lists them.")
-        return Section("against", f"Against {many.baseline}", (found, Details("Each system", (table,))))
+        return Section("against", f"Against {many.baseline}", (found, Details(EACH_SYSTEM, (table,))))
     blocks: tuple[Block, ...] = (
         Paragraph(
             f"p {many.procedure.adjusted} is adjusted over these {len(many.against)} comparisons, not over all pairs. "
             f"{_of_intervals(many)}"
         ),
         *_forest("against", many.against, many, others, "minus the baseline"),
-        _pair_table(many.against, many, others, caption, with_tukey=False),
+        *((Details(EACH_SYSTEM, (table,), in_text=True),) if len(others) > MOST_PAIRS_LISTED else (table,)),
     )
     return Section("against", f"Against {many.baseline}", blocks)
 
