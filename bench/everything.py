@@ -1,4 +1,4 @@
-"""All that `make bench` measures: start-up, judgments, significance, raters at once, files, memory, parts. `everything.py S M [--resume] [--write]`."""
+"""All that `make bench` measures: start-up, judgments, significance, raters at once, reports, files, memory, parts. `everything.py S M [--resume] [--write]`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def main() -> int:
     failed |= call("judgments.py", keep="judgments.txt")
     failed |= call("significance.py", keep="significance.txt")
     failed |= call("judging_load.py", "--seconds", "600", keep="judging_load.txt")
+    failed |= call("report_page.py", keep="report_page.txt")
     failed |= call("server_load.py", "60", keep="server_load.txt")
     failed |= call("engine.py", *options.sizes, *resume, *engine)
     if in_memory:

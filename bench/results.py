@@ -28,6 +28,7 @@ PRINTED = {
     "startup": "Start-up",
     "judging_load": "Raters who judge at once",
     "scale": "Runs larger than memory, by `make bench-scale`",
+    "report_page": "The report of very many queries in a browser",
     "server_load": "Load on the server, by wrk on loopback",
 }
 """Programs whose output the page shows as they printed it, each with its heading."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -160,6 +161,30 @@ def test_a_deep_link_opens_a_query_and_closing_removes_it(opened) -> None:
     assert page.locator(PANEL).count() == 0
 
 
+ODD = "a b/ü#1?%41&q=c"
+"""An id of which every character means something in an address."""
+
+
+def test_a_deep_link_finds_an_id_that_needs_encoding(browser: Browser, tmp_path: Path) -> None:
+    queries = (Query(ODD, "odd"), Query("a", "plain"))
+    truth = TestSet("odd", queries, {query.id: {"d": 1} for query in queries})
+    run = Run("one", {query.id: Answer(Outcome.ANSWERED, (Hit("d"),)) for query in queries})
+    save_report(evaluation_document([evaluate(truth, run)]), tmp_path / "report.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri() + "#q=" + quote(ODD, safe=""))
+    title = page.locator(f"{PANEL} h2")
+    assert title.inner_text() == f"{ODD} “odd”"
+    page.keyboard.press("j")
+    page.wait_for_function("document.querySelector('#query-panel h2').textContent.startsWith('a ')")
+    page.keyboard.press("k")
+    page.wait_for_function("document.querySelector('#query-panel h2').textContent.startsWith('a b')")
+    assert unquote(page.url.partition("#q=")[2]) == ODD
+    page.keyboard.press("Escape")
+    page.locator("#query-view tbody a").first.click()
+    assert title.inner_text() == f"{ODD} “odd”"
+    page.close()
+
+
 def test_a_query_opens_by_keyboard_and_the_next_ones_too(opened) -> None:
     page = opened("pair")
     page.keyboard.press("/")
@@ -194,6 +219,8 @@ def test_an_opened_query_shows_lists_movement_expected_items_values_and_latency(
     tops = [each.bounding_box()["y"] for each in (left.locator("li").nth(4), right.locator("li").nth(4))]
     assert tops[0] == pytest.approx(tops[1], abs=1)  # rank 5 beside rank 5
     assert panel.locator("svg.links line.good").count() == 1
+    about = panel.locator(".query-about", has_text="nDCG@10").inner_text()
+    assert re.search(r"nDCG@10 0\.\d{4} on A, 0\.\d{4} on B, difference \+0\.\d{4}", about)
     assert "12.5 ms" in panel.locator(".answer-note").first.inner_text()
     missed = panel.locator("tr", has_text="q3-b")
     assert missed.locator("td.bad").all_inner_texts() == ["missed", "missed"]
@@ -294,6 +321,7 @@ def test_without_the_script_the_page_reads_as_it_is(browser: Browser, reports: d
     page.goto(reports["pair"].as_uri())
     assert not page.locator("#query-view").is_visible()
     assert not page.locator("nav", has_text="Query by query").get_by_text("Query by query").is_visible()
+    page.locator("summary", has=page.locator("#answers-heading")).click()
     assert page.locator("#answers .hits").first.is_visible()
     assert page.locator("button:visible").count() == 0
     context.close()

@@ -176,7 +176,7 @@ def test_every_heading_is_visible(loaded, name: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_class_has_its_table(loaded, width: int) -> None:
-    page = loaded("classes").show(width)
+    page = loaded("classes").show(width, all_open=True)
     captions = page.locator("#classes figcaption").all_inner_texts()
     assert [caption[0] for caption in captions] == [one.letter for one in QUERY_CLASSES.values()]
 
@@ -222,7 +222,7 @@ def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(loaded) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SHOWN[:2])
 def test_the_words_of_a_picture_are_large_enough_and_inside_it(loaded, name: str, width: int) -> None:
-    page = loaded(name).show(width)
+    page = loaded(name).show(width, all_open=True)
     seen = page.evaluate(
         """() => [...document.querySelectorAll('figure.picture svg')].filter(svg => svg.checkVisibility()).map(svg => {
             const frame = svg.getBoundingClientRect();
@@ -312,3 +312,53 @@ def test_paper_gets_what_is_folded_away_and_no_navigation(loaded) -> None:
     assert not page.locator("nav").is_visible()
     assert page.locator("figure.picture .page-size").first.is_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("width", "height", "most"), [(1280, 800, 8), (390, 844, 10)])
+@pytest.mark.parametrize("name", ["skyline", "classes"])
+def test_a_report_is_under_eight_screens_until_something_is_opened(
+    fresh, name: str, width: int, height: int, most: int
+) -> None:
+    page = fresh(name, width)
+    assert page.evaluate("document.documentElement.scrollHeight") < most * height
+    order = page.evaluate("[...document.querySelectorAll('main > section')].map(each => each.id || 'closed')")
+    assert order[0] == "verdict"
+    assert order[order.index("query-view") + 1 :] == ["closed"] * (len(order) - order.index("query-view") - 1)
+    assert "closed" not in order[: order.index("query-view")]
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_link_to_a_closed_section_opens_it(browser, reports, *, script: bool) -> None:
+    context = browser.new_context(java_script_enabled=script, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(reports["comparison"].as_uri() + "#provenance")
+    table = page.locator("#provenance .key-values").first
+    table.wait_for(state="visible")
+    assert not page.locator("#movement > .table").first.is_visible()
+    page.get_by_role("navigation").get_by_role("link", name="First relevant result").click()
+    page.locator("#movement > .table").first.wait_for(state="visible")
+    heading = page.locator("#movement-heading").bounding_box()
+    assert heading is not None
+    assert 0 <= heading["y"] < 400  # the heading is in sight, and not only what follows it
+    page.locator("summary", has=page.locator("#movement-heading")).click()
+    page.locator("#movement > .table").first.wait_for(state="hidden")
+    context.close()
+
+
+def test_the_line_of_a_closed_section_says_its_key_figure(loaded) -> None:
+    page = loaded("comparison").show(1280)
+    lines = page.locator("details.folded > summary").all_inner_texts()
+    assert len(lines) >= 6
+    assert all(len([part for part in line.split("\n") if part.strip()]) == 2 for line in lines), lines
+
+
+def test_paper_gets_every_closed_section(fresh) -> None:
+    page = fresh("comparison", 780)
+    page.emulate_media(media="print")
+    for name in ("movement", "answers", "tests", "collection", "provenance"):
+        assert page.locator(f"#{name}").bounding_box()["height"] > 20
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details.folded:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details.folded[open]").count() == 0

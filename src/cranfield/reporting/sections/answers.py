@@ -239,6 +239,8 @@ def hit_line(hit: RankedHit) -> HitLine:
         return HitLine(hit.rank, hit.id, title, "not judged", "open")
     if hit.state is State.POOLED:
         return HitLine(hit.rank, hit.id, title, "in the pool, not judged", "open")
+    if hit.level < 1 and hit.gain > 0:
+        return HitLine(hit.rank, hit.id, title, "expected, with a grade below 1", "even")
     if hit.level < 1:
         return HitLine(hit.rank, hit.id, title, "not relevant")
     matched = "expected" if hit.item == hit.id else f"matches {shorten_to(hit.item or '', MATCHED)}"

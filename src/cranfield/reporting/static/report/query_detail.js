@@ -6,7 +6,7 @@ let sides = [0, 1];  // of many systems, those that are shown
 
 /** Everything about one query; `again` shows it again when other systems are chosen. */
 export function detailBody(detail, isVoid, again) {
-  const about = [...Object.entries(detail.strata).map(([key, value]) => `${key}: ${value}`), detail.bucket, detail.move].filter(Boolean);
+  const about = [primaryText(detail), ...Object.entries(detail.strata).map(([key, value]) => `${key}: ${value}`), detail.bucket, detail.move].filter(Boolean);
   return [
     ...(isVoid ? [make("p", { class: "warning" }, "The figures do not count: see the verdict.")] : []),
     ...(about.length ? [make("p", { class: "query-about" }, about.join(" \u00b7 "))] : []),
@@ -14,6 +14,13 @@ export function detailBody(detail, isVoid, again) {
     lists(detail),
     expectedTable(detail),
     valuesTable(detail)];
+}
+
+/** The primary measure of one system or two: it stands above the lists, which fill a small screen. */
+function primaryText({ sides, values: [first] }) {
+  if (!first || sides.length > 2) return "";
+  const values = first.values.map((value, at) => valueText(value) + (sides.length > 1 ? ` on ${letterOf(sides[at])}` : ""));
+  return `${first.measure} ${values.join(", ")}` + ("delta" in first ? `, difference ${deltaText(first.delta)}` : "");
 }
 
 /** Of many systems, which two are side by side. */
