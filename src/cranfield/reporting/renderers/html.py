@@ -19,7 +19,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from cranfield.reporting.document import Column, Document, Figure, with_fewer_rows
+from cranfield.reporting.document import Block, Column, Details, Document, Figure, Section, with_fewer_rows
 from cranfield.reporting.renderers.pack import CHUNK, pack
 from cranfield.words import printable, printable_lines
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
     from markupsafe import Markup
 
-NO_PICTURE = "No picture: vl-convert-python, which draws, has no wheel for this platform. The data are in the table."
+NO_CHARTS = "This report has tables in place of charts: vl-convert-python, which draws charts, is not installed."
 VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
 ELEMENTS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan"}
@@ -169,8 +169,9 @@ def _environment() -> Environment:
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
-    environment.filters["pictures"] = _pictures
-    environment.globals["no_picture"] = NO_PICTURE
+    environment.filters["pictures"], environment.filters["has_figures"] = _pictures, _has_figures
+    environment.globals["no_charts"] = NO_CHARTS
+    environment.globals["can_draw"] = can_draw
     return environment
 
 
@@ -201,15 +202,26 @@ def _cell(cell: object, column: Column) -> str:
     return column.text(cell)  # type: ignore[arg-type]  # templates are not typed
 
 
-def _pictures(figure: Figure) -> tuple[Markup, ...]:
-    """The chart for the page and for the phone; nothing on a platform that the library that draws has no wheel for."""
-    from markupsafe import Markup
-
+def can_draw() -> bool:
+    """Whether the library that draws is installed; for some platforms it has no wheel."""
     try:
         import vl_convert  # noqa: F401  whether it is there
     except ImportError:
-        return ()
+        return False
+    return True
+
+
+def _pictures(figure: Figure) -> tuple[Markup, ...]:
+    """The chart for the page and for the phone."""
+    from markupsafe import Markup
+
     return tuple(Markup(draw(spec, printable(figure.alt))) for spec in (figure.spec, figure.narrow_spec))  # noqa: S704 - cleaned by `draw`
+
+
+def _has_figures(part: Document | Section | Block) -> bool:
+    if isinstance(part, Document):
+        return any(map(_has_figures, part.sections))
+    return isinstance(part, Figure) or (isinstance(part, Section | Details) and any(map(_has_figures, part.blocks)))
 
 
 def load_renderer() -> None:
