@@ -43,6 +43,9 @@ def init_command(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration file to write.")] = Path(
         "cranfield.yaml"
     ),
+    query: Annotated[
+        str, typer.Option("--query", metavar="TEXT", help="A query that finds something, to try systems with.")
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and take what is likeliest.")] = False,
     force: ForceOption = False,
     output: FormatOption = Format.TEXT,
@@ -57,7 +60,7 @@ def init_command(
     from cranfield.project.init.values import take_default
 
     asks = not yes and sys.stdin.isatty()
-    result = init_project(targets or (), config, ask=_ask if asks else take_default, force=force)
+    result = init_project(targets or (), config, ask=_ask if asks else take_default, query=query, force=force)
     deliver(init_document(result), output, written=result.written)
     typer.echo(f"Next: {next_commands(result)[0]}", err=True)
 

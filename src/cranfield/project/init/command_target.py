@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, UsageError
-from cranfield.project.init.mcp_target import mcp_system
-from cranfield.project.init.trial import UNREAD, answers_of, reading_of, with_empty
+from cranfield.project.init.mcp_target import mcp_system, mcp_tools
+from cranfield.project.init.trial import UNREAD, answers_of, query_hint, reading_of, with_empty
 from cranfield.project.init.values import UNLIKELY, FoundSystem, Settings, Target, Trial
 
 _EXPECTED = "ids of results on stdout (lines, or JSON), or a server that speaks MCP on stdin and stdout"
@@ -24,15 +24,13 @@ def command_system(target: Target, trial: Trial) -> FoundSystem:
     """
     if target.is_certain:
         return _search(list(target.argv), target, trial)
-    tries = (_appended, _server)
-    if any("mcp" in word.lower() for word in target.argv):
-        tries = (_server, _appended)
     problems: list[Problem] = []
-    for attempt in tries:
-        try:
-            return attempt(target, trial)
-        except UsageError as error:
-            problems += error.problems
+    is_server = any("mcp" in word.lower() for word in target.argv)
+    for attempt in (_server, _appended) if is_server else (_appended, _server):
+        found = attempt(target, trial)
+        if isinstance(found, FoundSystem):
+            return found
+        problems += found
     tried = "; ".join(dict.fromkeys(problem.got or problem.message for problem in problems))
     hint = "write {query} where the query goes: cranfield init './search.sh {query}'"
     raise UsageError(
@@ -44,12 +42,20 @@ def command_system(target: Target, trial: Trial) -> FoundSystem:
     )
 
 
-def _appended(target: Target, trial: Trial) -> FoundSystem:
-    return _search([*target.argv, "{query}"], target, trial)
+def _appended(target: Target, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
+    try:
+        return _search([*target.argv, "{query}"], target, trial)
+    except UsageError as error:
+        return error.problems
 
 
-def _server(target: Target, trial: Trial) -> FoundSystem:
-    return mcp_system(target, {"command": list(target.argv), **_place(trial)}, trial)
+def _server(target: Target, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
+    place = {"command": list(target.argv), **_place(trial)}
+    try:
+        tools = mcp_tools(target, place, trial)
+    except UsageError as error:
+        return error.problems
+    return mcp_system(target, place, tools, trial)
 
 
 def _place(trial: Trial) -> Settings:
@@ -69,7 +75,7 @@ def _search(argv: list[str], target: Target, trial: Trial) -> FoundSystem:
     reading = reading_of(settings, outputs, trial.known, k=trial.k)
     if reading is None:
         raise UsageError(Problem("no results in what the command wrote", path=target.given, expected=_EXPECTED,
-                                 got=_beginning(outputs), hint=f"tried with {', '.join(map(repr, texts))}"))  # fmt: skip
+                                 got=_beginning(outputs), hint=query_hint(trial), parameters=("query",)))  # fmt: skip
     whole = with_empty(reading.settings, answers.outputs.get(UNLIKELY, ""), k=trial.k)
     name = target.name or _name_of(argv)
     found = FoundSystem(target.given, name, whole, f"a command: {reading.shape.what}", reading.ids)

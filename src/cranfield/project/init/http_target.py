@@ -13,7 +13,7 @@ from cranfield.config.template import placeholders
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.project.init.command_target import open_notes
 from cranfield.project.init.engine_target import Engine, engines_of
-from cranfield.project.init.mcp_target import mcp_system
+from cranfield.project.init.mcp_target import mcp_system, mcp_tools
 from cranfield.project.init.trial import UNREAD, Reading, answers_of, read_ids, reading_of
 from cranfield.project.init.values import (
     K_NAMES,
@@ -28,6 +28,10 @@ from cranfield.project.init.values import (
 
 GUESSED = ("q", "query", "text", "search")
 """Names that are tried where the address has no parameter of the query."""
+GUESSED_K = ("size", "limit", "k", "top_k", "rows", "n", "num", "count", "per_page")
+"""Names that are tried where the address has no parameter of the number of results."""
+FEW = 3
+"""Results that such a trial asks for."""
 SAMPLE_WORD = "test"
 
 
@@ -54,7 +58,7 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
     """
     got: list[str] = []
     if target.given.rstrip("/").endswith("/mcp"):
-        return mcp_system(target, {"url": target.given}, trial)
+        return _server(target, trial)
     for engine in engines_of(target.given, trial):
         if (found := _engine(engine, target, trial, got)) is not None:
             return found
@@ -62,7 +66,7 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
         if (found := _request(request, target, trial, got)) is not None:
             return found
     try:
-        return mcp_system(target, {"url": target.given}, trial)
+        return _server(target, trial)
     except CranfieldError as error:
         got.append(error.problems[0].got or error.problems[0].message)
     raise UsageError(
@@ -74,6 +78,11 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
             hint="give the address of one search with a query that finds something: 'http://host/search?q=word'",
         )
     )
+
+
+def _server(target: Target, trial: Trial) -> FoundSystem:
+    place = {"url": target.given}
+    return mcp_system(target, place, mcp_tools(target, place, trial), trial)
 
 
 def _engine(engine: Engine, target: Target, trial: Trial, got: list[str]) -> FoundSystem | None:
@@ -98,10 +107,11 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
         got.append(answers.problem or _summary(outputs))
         return None
     name = target.name or _name_of(target.given)
+    reading = _with_k(reading, request, texts, trial)
     found = FoundSystem(target.given, name, reading.settings, f"an HTTP service: {reading.shape.what}", reading.ids)
     notes = [*open_notes(found, reading.shape.other_ids)]
     notes += [f"set the variable {name}, which stands in place of a secret" for name in request.environment]
-    if not _asks_for_k(request.settings):
+    if not asks_for_k(reading.settings):
         most = max(map(len, reading.ids.values()))
         notes.append(f"no parameter for the number of results was found; it answers with {most}")
     return replace(found, notes=tuple(notes))
@@ -113,7 +123,25 @@ def _depends_on_query(reading: Reading, outputs: Mapping[str, str], trial: Trial
     return all(found != other for found in reading.ids.values() if found)
 
 
-def _asks_for_k(settings: Settings) -> bool:
+def _with_k(reading: Reading, request: Request, texts: Sequence[str], trial: Trial) -> Reading:
+    """The reading with a parameter for the number of results: one of the usual names, where it changes the number."""
+    longest = max(texts, key=lambda text: len(reading.ids.get(text, ())))
+    if asks_for_k(reading.settings) or len(reading.ids.get(longest, ())) <= FEW:
+        return reading
+    request_settings = reading.settings["http"]
+    place = "json" if "json" in request_settings else "parameters"
+    for name in GUESSED_K:
+        body = {**request_settings.get(place, {}), name: "{k}"}
+        settings = {**reading.settings, "http": {**request_settings, place: body}}
+        answers = answers_of(settings, [longest], trial.folder, k=FEW, environment=request.environment)
+        ids = read_ids(settings, answers.outputs, k=FEW).get(longest, []) if not answers.problem else []
+        if len(ids) == FEW:
+            return replace(reading, settings=settings)
+    return reading
+
+
+def asks_for_k(settings: Settings) -> bool:
+    """Whether a request says how many results it wants."""
     return "{k}" in repr(settings)
 
 

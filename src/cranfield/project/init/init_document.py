@@ -45,7 +45,7 @@ def init_document(result: InitResult) -> Document:
 
 _AS_SYSTEM = frozenset({"run", "database"})
 _USES = {
-    "testset": "judgments",
+    "testset": "test set",
     "queries": "texts of queries",
     "questions": "queries",
     "documents": "not used: a system has its own documents",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.template import fill
 from cranfield.errors import MissingExtraError, Problem, UsageError
-from cranfield.project.init.trial import TRIAL_S, UNREAD, answers_of, reading_of, with_empty
+from cranfield.project.init.trial import TRIAL_S, UNREAD, answers_of, query_hint, reading_of, with_empty
 from cranfield.project.init.values import K_NAMES, QUERY_NAMES, UNLIKELY, FoundSystem, Settings, Target, Trial
 from cranfield.words import first_of, printable
 
@@ -36,23 +36,20 @@ class SearchTool:
     rank: tuple[int, ...]
 
 
-def mcp_system(target: Target, place: Settings, trial: Trial) -> FoundSystem:
+def mcp_system(target: Target, place: Settings, tools: Mapping[str, Tool], trial: Trial) -> FoundSystem:
     """Choose the tool of a server that searches, and find out how its results are read.
 
     Args:
         target: the argument.
         place: `command` or `url` of the server; `cwd` where the program does not run in the folder of the config.
+        tools: of the server.
         trial: queries to try, and what is expected.
 
     Raises:
-        UsageError: no server answers, it has no tool that searches, or the results cannot be read.
-        MissingExtraError: the library for MCP is not installed.
+        UsageError: it has no tool that searches, or the results cannot be read.
     """
-    if find_spec("mcp") is None:
-        raise MissingExtraError.for_extra("an MCP server", "mcp")
     server = {key: value for key, value in place.items() if key != "cwd"}
     around = {key: value for key, value in place.items() if key == "cwd"}
-    tools = _tools_of(target, place, trial)
     usable = sorted(filter(None, map(search_tool, tools.values())), key=lambda tool: tool.rank, reverse=True)
     if not usable:
         names = first_of(sorted(tools), _SHOWN) or "no tool"
@@ -68,7 +65,8 @@ def mcp_system(target: Target, place: Settings, trial: Trial) -> FoundSystem:
     if reading is None:
         got = answers.problem or printable(next(iter(outputs.values()), ""))[:60] or "nothing"
         raise UsageError(Problem(f"no results in what the tool {printable(chosen.name)} answered", path=target.given,
-                                 expected="JSON with a list of results, or lines with ids", got=got))  # fmt: skip
+                                 expected="JSON with a list of results, or lines with ids", got=got,
+                                 hint=query_hint(trial), parameters=("query",)))  # fmt: skip
     others = [tool.name for tool in usable if tool is not chosen]
     notes = (f"other tools that take a query: {printable(first_of(others, _SHOWN))}",) if others else ()
     what = f"the tool {printable(chosen.name)} of an MCP server: {reading.shape.what}"
@@ -86,7 +84,15 @@ def _choose(usable: list[SearchTool], trial: Trial) -> SearchTool:
     return next((tool for tool in best if tool.name == answer), best[0])
 
 
-def _tools_of(target: Target, place: Settings, trial: Trial) -> Mapping[str, Tool]:
+def mcp_tools(target: Target, place: Settings, trial: Trial) -> Mapping[str, Tool]:
+    """The tools of an MCP server.
+
+    Raises:
+        UsageError: no server answers there.
+        MissingExtraError: the library for MCP is not installed.
+    """
+    if find_spec("mcp") is None:
+        raise MissingExtraError.for_extra("an MCP server", "mcp")
     from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, SessionOptions, ToolFailedError
 
     argv = fill(place.get("command", ()), query="", k=0, python=sys.executable, params={})

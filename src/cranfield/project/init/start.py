@@ -49,13 +49,16 @@ class InitResult:
     """Whether the test set has judgments, so that the first run gives a verdict."""
 
 
-def init_project(arguments: Sequence[str], config: Path, *, ask: Ask = take_default, force: bool = False) -> InitResult:
+def init_project(
+    arguments: Sequence[str], config: Path, *, ask: Ask = take_default, query: str = "", force: bool = False
+) -> InitResult:
     """Write a config, its schema, and a starter test set where there is none.
 
     Args:
         arguments: files, folders, addresses, commands; none: the working folder.
         config: the file to write.
         ask: asks what cannot be found out.
+        query: tried first with every system; of a starter the first query.
         force: replace an existing config or starter.
 
     Raises:
@@ -67,17 +70,28 @@ def init_project(arguments: Sequence[str], config: Path, *, ask: Ask = take_defa
     targets = targets_of(arguments)
     files = [file for target in targets if target.kind == "path" for file in found_files(target)]
     chosen = choose_testset(files, folder)
-    trial = Trial(folder, chosen.first(), known_of(chosen), ask, K)
+    first = (Query("q1", query), *chosen.first()) if query else chosen.first()
+    trial = Trial(folder, first, known_of(chosen), ask, K)
     if not trial.queries and any(_needs_query(target, files) for target in targets):
         trial = replace(trial, queries=(Query("q1", _first_query(chosen, ask)),))
-    systems = _named(_systems(targets, files, chosen, trial))
+    systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
     if not systems:
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
                                  hint="cranfield init qrels.txt old.run new.run"))  # fmt: skip
-    starter = None if chosen.keys else folder / STARTER_NAME
+    starter = None if chosen.keys else config.with_name(STARTER_NAME)
     if starter is not None:
         _refuse_existing(starter, force=force)
     return _write(config, starter, systems, replace_starter(chosen, trial, systems), files)
+
+
+def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
+    """The system with a note where no result is one that the test set expects."""
+    found = [doc_id for ids in system.ids.values() for doc_id in ids]
+    is_known = bool(trial.known.ids or trial.known.patterns)
+    if system.run is not None or not found or not is_known or trial.known.count(found):
+        return system
+    note = f"none of its first results is judged or expected; are its ids, such as {found[0]}, those of the test set?"
+    return replace(system, notes=(*system.notes, note))
 
 
 def _needs_query(target: Target, files: Sequence[FoundFile]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from cranfield.config import expand_preset, system_config
 from cranfield.errors import CranfieldError
 from cranfield.model import Outcome, Query
 from cranfield.project.init.shape import shape_of
-from cranfield.project.init.values import UNLIKELY, Known, Settings, Shape
+from cranfield.project.init.values import UNLIKELY, Known, Settings, Shape, Trial
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import ConfiguredSystem, Exchange
@@ -90,6 +91,12 @@ def answers_of(
     return Answers(outputs)
 
 
+def query_hint(trial: Trial) -> str:
+    """What to do where no results came."""
+    tried = ", ".join(repr(text) for text in trial.texts())
+    return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
+
+
 def is_broken(exchange: Exchange) -> bool:
     """Whether the call itself failed; an output that cannot be read yet is none of it."""
     outcome = exchange.answer.outcome
@@ -131,8 +138,7 @@ def with_empty(settings: Settings, output: str, *, k: int) -> Settings:
 
 def _empty_pattern(output: str) -> str:
     """A pattern of the first line, as far as it does not repeat the query."""
-    import re
-
     line = next(line.strip() for line in output.splitlines() if line.strip())
     words = line.split(UNLIKELY)[0].rstrip(" '\"`:") or line
-    return rf"(?m)^\s*{re.escape(words)}"
+    escaped = re.escape(words).replace("\\ ", " ")
+    return rf"(?m)^\s*{escaped}"
