@@ -46,6 +46,14 @@ def init_command(
     query: Annotated[
         str, typer.Option("--query", metavar="TEXT", help="A query that finds something, to try systems with.")
     ] = "",
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.",
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and take what is likeliest.")] = False,
     force: ForceOption = False,
     output: FormatOption = Format.TEXT,
@@ -60,7 +68,8 @@ def init_command(
     from cranfield.project.init.values import take_default
 
     asks = not yes and sys.stdin.isatty()
-    result = init_project(targets or (), config, ask=_ask if asks else take_default, query=query, force=force)
+    ask = _ask if asks else take_default
+    result = init_project(targets or (), config, ask=ask, query=query, headers=header or (), force=force)
     deliver(init_document(result), output, written=result.written)
     typer.echo(f"Next: {next_commands(result)[0]}", err=True)
 

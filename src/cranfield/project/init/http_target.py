@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
@@ -57,6 +58,7 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
         UsageError: nothing brought a list of results; says what each attempt got.
     """
     got: list[str] = []
+    shown = address_of(target)
     if target.given.rstrip("/").endswith("/mcp"):
         return _server(target, trial)
     for engine in engines_of(target.given, trial):
@@ -72,17 +74,29 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
     raise UsageError(
         Problem(
             "no request brought a list of results",
-            path=target.given,
+            path=shown,
             expected="JSON with a list of results, or lines with ids",
             got="; ".join(dict.fromkeys(got)),
-            hint="give the address of one search with a query that finds something: 'http://host/search?q=word'",
+            hint=_hint(got),
+            parameters=("header",),
         )
     )
 
 
 def _server(target: Target, trial: Trial) -> FoundSystem:
-    place = {"url": target.given}
+    place = {"url": target.given, **({"headers": dict(trial.headers)} if trial.headers else {})}
     return mcp_system(target, place, mcp_tools(target, place, trial), trial)
+
+
+def _hint(got: Sequence[str]) -> str:
+    if any(f"HTTP {status}" in text for status in ("401", "403") for text in got):
+        return "{header='Authorization: Bearer {{env.TOKEN}}'} sends what it asks for, from the variable TOKEN"
+    return "give the address of one search with a query that finds something: 'http://host/search?q=word'"
+
+
+def address_of(target: Target) -> str:
+    """The address without its parameters, which may hold a secret."""
+    return target.given.partition("?")[0]
 
 
 def _engine(engine: Engine, target: Target, trial: Trial, got: list[str]) -> FoundSystem | None:
@@ -93,7 +107,7 @@ def _engine(engine: Engine, target: Target, trial: Trial, got: list[str]) -> Fou
         got.append(answers.problem or f"no results by the preset {engine.settings['preset']}")
         return None
     what = f"the preset {engine.settings['preset']}"
-    return FoundSystem(target.given, target.name or engine.name, engine.settings, what, ids, engine.notes)
+    return FoundSystem(address_of(target), target.name or engine.name, engine.settings, what, ids, engine.notes)
 
 
 def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> FoundSystem | None:
@@ -108,7 +122,9 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
         return None
     name = target.name or _name_of(target.given)
     reading = _with_k(reading, request, texts, trial)
-    found = FoundSystem(target.given, name, reading.settings, f"an HTTP service: {reading.shape.what}", reading.ids)
+    found = FoundSystem(
+        address_of(target), name, reading.settings, f"an HTTP service: {reading.shape.what}", reading.ids
+    )
     notes = [*open_notes(found, reading.shape.other_ids)]
     notes += [f"set the variable {name}, which stands in place of a secret" for name in request.environment]
     if not asks_for_k(reading.settings):
@@ -153,9 +169,8 @@ def _summary(outputs: Mapping[str, str]) -> str:
 def requests_of(address: str, trial: Trial) -> Iterator[Request]:
     """Requests that may be the search, the likeliest first."""
     parts = urlsplit(address)
-    base = literal(
-        urlunsplit((parts.scheme, parts.netloc, unquote(parts.path) if "%7B" in parts.path else parts.path, "", ""))
-    )
+    path = unquote(parts.path) if "%7B" in parts.path.upper() else parts.path  # {query} as a browser copies it
+    base = literal(urlunsplit((parts.scheme, parts.netloc, path, "", "")))
     written = parse_qsl(parts.query, keep_blank_values=True)
     environment = {_variable(name): value for name, value in written if _is_secret(name, value)}
     has_query = any("query" in placeholders(text) for text in (base, *(value for _, value in written)))
@@ -163,17 +178,21 @@ def requests_of(address: str, trial: Trial) -> Iterator[Request]:
     parameters = _parameters(written, name)
     if has_query or name:
         words = tuple(value for key, value in written if key == name and value.strip())
-        yield Request(_http(base, parameters), is_guess=False, words=words, environment=environment)
+        yield Request(_http(base, trial, parameters), is_guess=False, words=words, environment=environment)
         return
     for guess in GUESSED:
-        yield Request(_http(base, {**parameters, guess: "{query}"}), is_guess=True, environment=environment)
+        settings = _http(base, trial, {**parameters, guess: "{query}"})
+        yield Request(settings, is_guess=True, environment=environment)
     for guess in GUESSED[1::-1]:
-        body = {"url": base, "json": {guess: "{query}"}, **({"parameters": parameters} if parameters else {})}
-        yield Request({"http": body}, is_guess=True, environment=environment)
+        settings = _http(base, trial, parameters, {"json": {guess: "{query}"}})
+        yield Request(settings, is_guess=True, environment=environment)
 
 
-def _http(url: str, parameters: Mapping[str, Any]) -> Settings:
-    return {"http": {"url": url, **({"parameters": dict(parameters)} if parameters else {})}}
+def _http(
+    url: str, trial: Trial, parameters: Mapping[str, Any], body: Mapping[str, Any] = MappingProxyType({})
+) -> Settings:
+    optional = {"headers": dict(trial.headers), "parameters": dict(parameters)}
+    return {"http": {"url": url, **{key: value for key, value in optional.items() if value}, **body}}
 
 
 def _query_parameter(written: Sequence[tuple[str, str]], trial: Trial) -> str:

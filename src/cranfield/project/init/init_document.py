@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from cranfield.project.init.start import InitResult
-from cranfield.reporting.document import Block, Bullets, Column, Document, Section, Table
+from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
 from cranfield.words import printable
 
 OUT = "cranfield-out"
@@ -27,6 +27,8 @@ def init_document(result: InitResult) -> Document:
     table = Table(columns, rows, "What was found", shown=None, wrap=True)
     notes = list(_notes(result))
     blocks: list[Block] = [table, *([Bullets(tuple(notes))] if notes else [])]
+    if not result.is_judged:
+        blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
         subtitle=(),
@@ -43,6 +45,10 @@ def init_document(result: InitResult) -> Document:
     )
 
 
+_JUDGE = (
+    "Nothing is judged yet, so the first run has no verdict. Add queries to testset.yaml and grade its results there; or, "
+    "after a run, judge in the browser:"
+)
 _AS_SYSTEM = frozenset({"run", "database"})
 _USES = {
     "testset": "test set",
@@ -60,11 +66,6 @@ def _notes(result: InitResult) -> Iterator[str]:
     yield from result.testset.notes
     for name, system in result.systems.items():
         yield from (f"{name}: {note}" for note in system.notes)
-    if not result.is_judged and result.starter is not None:
-        yield (
-            f"Nothing is judged yet, so the first run has no verdict. Grade the results in {result.starter.name}, or, after "
-            f"that run, in the browser: {'; '.join(_judging_commands(result))}"
-        )
 
 
 def _judging_commands(result: InitResult) -> list[str]:

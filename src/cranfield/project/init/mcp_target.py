@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.loop import event_loop
-from cranfield.config.template import fill
+from cranfield.config.template import fill, fill_value, request_values
 from cranfield.errors import MissingExtraError, Problem, UsageError
 from cranfield.project.init.trial import TRIAL_S, UNREAD, answers_of, query_hint, reading_of, with_empty
 from cranfield.project.init.values import K_NAMES, QUERY_NAMES, UNLIKELY, FoundSystem, Settings, Target, Trial
@@ -96,8 +96,10 @@ def mcp_tools(target: Target, place: Settings, trial: Trial) -> Mapping[str, Too
     from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, SessionOptions, ToolFailedError
 
     argv = fill(place.get("command", ()), query="", k=0, python=sys.executable, params={})
+    values = request_values(query="", k=0, params={}, environment=os.environ)
+    headers = fill_value(place.get("headers", {}), values)
     cwd = trial.folder / place.get("cwd", ".")
-    options = SessionOptions(argv, cwd, dict(os.environ), place.get("url"), {}, TRIAL_S)
+    options = SessionOptions(argv, cwd, dict(os.environ), place.get("url"), headers, TRIAL_S)
     try:
         return event_loop().run(asyncio.wait_for(_list_tools(options), TRIAL_S))
     except TimeoutError:

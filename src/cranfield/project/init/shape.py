@@ -24,6 +24,9 @@ ID_NAMES = (
 )
 SCORE_NAMES = ("_score", "score", "relevance", "relevance_score", "similarity", "rank_score", "_rankingScore", "weight")
 TITLE_NAMES = ("title", "name", "headline", "heading", "label", "subject")
+TEXT_NAMES = ("text", "snippet", "body", "content", "abstract", "description", "excerpt", "summary")
+MAX_TEXT = 4000
+"""Characters of a text that goes into the run, for raters to read."""
 INSIDE = ("_source", "document", "doc", "payload", "metadata", "fields", "attributes", "source", "item", "resource")
 """Objects in a result that hold its fields."""
 MAX_DEPTH = 5
@@ -132,6 +135,8 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
         inner = _field(results, names, fits)
         if inner is not None and inner != path:
             extract[key] = json_path(inner)
+    if not known and (text := _field(results, TEXT_NAMES, _is_short)) is not None:
+        extract["result_fields"] = {"text": json_path(text)}  # for those who judge
     what = f"ids in `{extract['id']}`"
     is_open = n_known == 0 and path[-1] not in ID_NAMES[:6]
     other_ids = tuple(json_path(other) for other, _ in others) if is_open else ()
@@ -178,6 +183,10 @@ def _is_id(value: object) -> bool:
 
 def _is_score(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_short(value: object) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
 
 
 def _is_text(value: object) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.config import load_config
-from cranfield.errors import Problem, UsageError
+from cranfield.errors import Problem, UsageError, shorten
 from cranfield.formats.io.files import write_text
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model import Query, TestSet
@@ -50,7 +50,13 @@ class InitResult:
 
 
 def init_project(
-    arguments: Sequence[str], config: Path, *, ask: Ask = take_default, query: str = "", force: bool = False
+    arguments: Sequence[str],
+    config: Path,
+    *,
+    ask: Ask = take_default,
+    query: str = "",
+    headers: Sequence[str] = (),
+    force: bool = False,
 ) -> InitResult:
     """Write a config, its schema, and a starter test set where there is none.
 
@@ -59,6 +65,7 @@ def init_project(
         config: the file to write.
         ask: asks what cannot be found out.
         query: tried first with every system; of a starter the first query.
+        headers: `NAME: VALUE`, sent with every request over HTTP; a secret is `{env.VARIABLE}`.
         force: replace an existing config or starter.
 
     Raises:
@@ -71,7 +78,7 @@ def init_project(
     files = [file for target in targets if target.kind == "path" for file in found_files(target)]
     chosen = choose_testset(files, folder)
     first = (Query("q1", query), *chosen.first()) if query else chosen.first()
-    trial = Trial(folder, first, known_of(chosen), ask, K)
+    trial = Trial(folder, first, known_of(chosen), ask, K, _headers(headers))
     if not trial.queries and any(_needs_query(target, files) for target in targets):
         trial = replace(trial, queries=(Query("q1", _first_query(chosen, ask)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
@@ -84,11 +91,22 @@ def init_project(
     return _write(config, starter, systems, replace_starter(chosen, trial, systems), files)
 
 
+def _headers(written: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for header in written:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            expected = "NAME: VALUE, such as 'Authorization: Bearer {env.TOKEN}'"
+            message = f"{{header}} is {shorten(header)}"
+            raise UsageError(message, expected=expected, parameters=("header",))
+        found[name.strip()] = value.strip()
+    return found
+
+
 def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
     """The system with a note where no result is one that the test set expects."""
     found = [doc_id for ids in system.ids.values() for doc_id in ids]
-    is_known = bool(trial.known.ids or trial.known.patterns)
-    if system.run is not None or not found or not is_known or trial.known.count(found):
+    if system.run is not None or not found or not trial.known or trial.known.count(found):
         return system
     note = f"none of its first results is judged or expected; are its ids, such as {found[0]}, those of the test set?"
     return replace(system, notes=(*system.notes, note))

@@ -88,6 +88,10 @@ class Known:
     ids: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
 
+    def __bool__(self) -> bool:
+        """Whether anything is expected."""
+        return bool(self.ids or self.patterns)
+
     def count(self, values: Iterable[str]) -> int:
         """How many of some values are expected by a query."""
         return sum(value in self.ids or any(p.search(value) for p in self.patterns) for value in values)
@@ -104,6 +108,8 @@ class Trial:
     known: Known = field(default_factory=Known)
     ask: Ask = take_default
     k: int = 10
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request over HTTP; secrets as `{env.NAME}`."""
 
     def texts(self, *first: str) -> tuple[str, ...]:
         """Queries to try, those given first."""
