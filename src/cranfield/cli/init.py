@@ -67,11 +67,16 @@ def init_command(
     from cranfield.project.init.start import init_project
     from cranfield.project.init.values import take_default
 
-    asks = not yes and sys.stdin.isatty()
+    asks = not yes and _is_terminal()
     ask = _ask if asks else take_default
     result = init_project(targets or (), config, ask=ask, query=query, headers=header or (), force=force)
     deliver(init_document(result), output, written=result.written)
     typer.echo(f"Next: {next_commands(result)[0]}", err=True)
+
+
+def _is_terminal() -> bool:
+    """Whether a person can answer."""
+    return sys.stdin.isatty()
 
 
 def _ask(question: str, default: str, choices: Sequence[str] = ()) -> str:

@@ -12,6 +12,7 @@ from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetErr
 from cranfield.formats.io.files import stem, suffix_of
 from cranfield.formats.registry import Format, Kind
 from cranfield.formats.sniff import detect_format
+from cranfield.formats.testsets.beir import QRELS
 from cranfield.project.init.engine_target import is_database
 from cranfield.project.init.questions import TABLES, read_questions
 from cranfield.project.init.values import Target
@@ -48,7 +49,8 @@ def found_files(target: Target) -> list[FoundFile]:
     if not target.path.is_dir():
         return [_file(target)]
     found: list[FoundFile] = []
-    whole = _format(target.path, "testset", TestSetError)
+    is_split = (target.path / QRELS).is_dir()  # else its files say more: qrels, queries
+    whole = _format(target.path, "testset", TestSetError) if is_split else None
     if whole is not None:
         found.append(FoundFile(target, "testset", sentence_of(whole)))
     for path in _files_in(target.path):

@@ -90,7 +90,7 @@ def _server(target: Target, trial: Trial) -> FoundSystem:
 
 def _hint(got: Sequence[str]) -> str:
     if any(f"HTTP {status}" in text for status in ("401", "403") for text in got):
-        return "{header='Authorization: Bearer {{env.TOKEN}}'} sends what it asks for, from the variable TOKEN"
+        return "{header} 'Authorization: Bearer {env.TOKEN}' sends what it asks for, from the variable TOKEN"
     return "give the address of one search with a query that finds something: 'http://host/search?q=word'"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.config import load_config
-from cranfield.errors import Problem, UsageError, shorten
+from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.formats.io.files import write_text
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model import Query, TestSet
@@ -152,7 +152,10 @@ def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSy
     if file.path.stat().st_size >= LARGE_BYTES:
         return found
     testset = chosen.testset if chosen.has_judgments or chosen.testset else None
-    run = read_run_file(file.path, testset)
+    try:
+        run = read_run_file(file.path, testset)
+    except NoCommonQueryError as error:
+        raise UsageError([replace(problem, path=file.target.given) for problem in error.problems]) from None
     answered = {query_id: [hit.public_id for hit in answer.hits] for query_id, answer in run.answers.items()}
     return replace(found, what=f"{file.what}: {n_of(len(answered), 'queries')}", ids=answered)
 

@@ -34,7 +34,7 @@ def config_of(systems, about=""):
         {"testset": "t.yaml"},
         systems,
         about={"": about, **dict.fromkeys(systems, about)},
-        notes={name: (about,) for name in systems},
+        notes=dict.fromkeys(systems, (about,)),
         k=10,
         primary="nDCG@10",
     )
