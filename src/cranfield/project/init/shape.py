@@ -22,13 +22,15 @@ ID_NAMES = (
     *("_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path"),
     *("file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title"),
 )
+WEAK_IDS = frozenset({"number", "name", "title"})
+"""Names that are an id where nothing else is."""
 SCORE_NAMES = ("_score", "score", "relevance", "relevance_score", "similarity", "rank_score", "_rankingScore", "weight")
 TITLE_NAMES = ("title", "name", "headline", "heading", "label", "subject")
 TEXT_NAMES = ("text", "snippet", "body", "content", "abstract", "description", "excerpt", "summary")
 MAX_TEXT = 4000
 """Characters of a text that goes into the run, for raters to read."""
 INSIDE = ("_source", "document", "doc", "payload", "metadata", "fields", "attributes", "source", "item", "resource")
-"""Objects in a result that hold its fields."""
+"""Objects in a result that are the document; others may be its author or its collection."""
 MAX_DEPTH = 5
 """Of objects around the list of results."""
 _PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -156,14 +158,15 @@ def _id_paths(lists: Sequence[Sequence[Mapping[str, Any]]], known: Known) -> Ite
         is_named = path[-1] in ID_NAMES
         if n_known or (is_unique and is_named):
             place = len(ID_NAMES) - ID_NAMES.index(path[-1]) if is_named else 0
-            yield path, (n_known, is_unique, place, -len(path))
+            is_near = len(path) == 1 or path[0] in INSIDE
+            yield path, (n_known, is_unique, path[-1] not in WEAK_IDS, is_near, place, -len(path))
 
 
 def _paths(results: Sequence[Mapping[str, Any]]) -> Iterator[Steps]:
-    """Fields of the first result, and fields of the objects in it that hold fields."""
+    """Fields of the first result, then fields of the objects in it."""
+    yield from ((key,) for key in results[0])
     for key, value in results[0].items():
-        yield (key,)
-        if isinstance(value, dict) and key in INSIDE:
+        if isinstance(value, dict):
             yield from ((key, inner) for inner in value)
 
 

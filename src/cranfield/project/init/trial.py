@@ -18,6 +18,8 @@ from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import ConfiguredSystem, Exchange
 from cranfield.systems.kinds.build import system_class
 
+TRIAL = "trial"
+"""Name of a system and of a query that are tried."""
 TRIAL_S = 10.0
 """Time limit of a call."""
 UNREAD: Settings = {"extract": {"json": "@"}}
@@ -51,8 +53,8 @@ def make_system(settings: Settings, folder: Path, environment: Mapping[str, str]
         ConfigError: the settings are wrong.
     """
     limits = {"timeout_s": TRIAL_S, "retries": 0, **({"env": dict(environment)} if environment else {})}
-    config = system_config("trial", {**settings, **limits})
-    return system_class(expand_preset(config).kind)("trial", config, folder)
+    config = system_config(TRIAL, {**settings, **limits})
+    return system_class(expand_preset(config).kind)(TRIAL, config, folder)
 
 
 def answers_of(
@@ -76,19 +78,23 @@ def answers_of(
     try:
         system = make_system(settings, folder, environment)
     except CranfieldError as error:
-        return Answers({}, error.problems[0].sentence())
+        return Answers({}, _first_problem(error))
     try:
         preflight([system], k=k)
         for text in texts:
-            exchange = system.ask(Query("trial", text), k, is_shown=True)
+            exchange = system.ask(Query(TRIAL, text), k, is_shown=True)
             if is_broken(exchange):
                 return Answers(outputs, exchange.answer.reason or exchange.answer.outcome.value)
             outputs[text] = exchange.output
     except CranfieldError as error:
-        return Answers(outputs, error.problems[0].sentence())
+        return Answers(outputs, _first_problem(error))
     finally:
         system.close()
     return Answers(outputs)
+
+
+def _first_problem(error: CranfieldError) -> str:
+    return error.problems[0].sentence().removeprefix(f"system {TRIAL}: ").rstrip(".")
 
 
 def query_hint(trial: Trial) -> str:
@@ -115,7 +121,7 @@ def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, 
 
 def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[str, list[str]]:
     """The ids of the results of some answers, read by the settings."""
-    extractor = Extractor(expand_preset(system_config("trial", settings)))
+    extractor = Extractor(expand_preset(system_config(TRIAL, settings)))
     return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
 
 
@@ -130,7 +136,7 @@ def with_empty(settings: Settings, output: str, *, k: int) -> Settings:
     if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
         return settings
     extract: Mapping[str, Any] = settings["extract"]
-    answer = Extractor(expand_preset(system_config("trial", settings))).read(output, k)
+    answer = Extractor(expand_preset(system_config(TRIAL, settings))).read(output, k)
     if answer.outcome is Outcome.EMPTY or "regex" not in extract:
         return settings
     return {**settings, "empty": _empty_pattern(output)}

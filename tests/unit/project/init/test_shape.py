@@ -37,6 +37,12 @@ SOLR = {
         ([{"url": "u", "title": "A"}], {"json": "@", "id": "url", "title": "title"}, ["u"]),
         ({"results": ["a"], "suggestions": ["b", "c"]}, {"json": "results"}, ["a"]),
         ({"data": {"hits": [{"payload": {"docno": 7}}]}}, {"json": "data.hits", "id": "payload.docno"}, ["7"]),
+        (
+            [{"author": {"id": 7}, "url": "u"}, {"author": {"id": 7}, "url": "v"}],
+            {"json": "@", "id": "url"},
+            ["u", "v"],
+        ),
+        ([{"title": "A", "paper": {"doc_id": "p"}}], {"json": "@", "id": "paper.doc_id", "title": "title"}, ["p"]),
         ({"my results": [{"id": "a"}]}, {"json": '"my results"', "id": "id"}, ["a"]),
         (
             {"hits": [{"id": "a", "snippet": "s"}]},
