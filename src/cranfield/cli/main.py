@@ -19,6 +19,8 @@ from cranfield.words import or_list
 
 COMMANDS = (
     "demo",
+    "init",
+    "init",
     "run",
     "evaluate",
     "compare",
@@ -44,6 +46,7 @@ COMMANDS = (
     "explain",
     "convert",
     "measures",
+    "schema",
     "serve",
     "watch",
     "mcp",
@@ -105,6 +108,12 @@ def _run_formats() -> str:
     return or_list(format_names("run"))
 
 
+def _schemas() -> str:
+    from cranfield.project.schemas import SCHEMAS
+
+    return or_list([f"{name} ({schema.title})" for name, schema in SCHEMAS.items()])
+
+
 def _tests() -> str:
     from cranfield.stats.table import TESTS
 
@@ -123,6 +132,7 @@ LISTS: dict[str, Callable[[], str]] = {
     "{id_rules}": _id_rules,
     "{parts}": _parts,
     "{run_formats}": _run_formats,
+    "{schemas}": _schemas,
     "{tests}": _tests,
 }
 """Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""

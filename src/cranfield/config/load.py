@@ -30,7 +30,7 @@ def load_config(path: Path | str) -> Config:
     """
     path = Path(path)
     if not path.exists():
-        hint = "name another file, or write this one: the tutorial shows how."
+        hint = "name another file; `cranfield init` writes one from the files, addresses and commands that you have."
         raise ConfigError("no such file", path=shown(path), hint=hint)
     located = load_located(path, ConfigError)
     problems = ProblemList(ConfigError)

@@ -1,0 +1,88 @@
+"""`cranfield init`: write cranfield.yaml from files, addresses and commands."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.testset.common import ForceOption
+
+
+class InitCommand(TyperCommand):
+    """A command that takes what follows `--` as one command line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Join the words after `--`, quoted as a shell reads them."""
+        if "--" in args:
+            place = args.index("--")
+            rest = args[place + 1 :]
+            args = [*args[:place], "--", *([shlex.join(rest)] if len(rest) > 1 else rest)]
+        return super().parse_args(ctx, args)
+
+
+SETTINGS = {"cls": InitCommand}
+
+
+def init_command(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
+            help="Qrels, topics, a CSV of questions, run files, a folder, the address of a search, a command with {query}, "
+            "an MCP server; default: the files of this folder.",
+        ),
+    ] = None,
+    *,
+    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration file to write.")] = Path(
+        "cranfield.yaml"
+    ),
+    query: Annotated[
+        str, typer.Option("--query", metavar="TEXT", help="A query that finds something, to try systems with.")
+    ] = "",
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and take what is likeliest.")] = False,
+    force: ForceOption = False,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Write cranfield.yaml from what you have: judgments, queries, runs, an address, a command, an MCP server.
+
+    Addresses, commands and servers are tried with a few queries, to find out how they are asked and where their results
+    are. Without judgments a starter test set is written too. The last line is the command that comes next.
+    """
+    from cranfield.project.init.init_document import init_document, next_commands
+    from cranfield.project.init.start import init_project
+    from cranfield.project.init.values import take_default
+
+    asks = not yes and _is_terminal()
+    ask = _ask if asks else take_default
+    result = init_project(targets or (), config, ask=ask, query=query, headers=header or (), force=force)
+    deliver(init_document(result), output, written=result.written)
+    typer.echo(f"Next: {next_commands(result)[0]}", err=True)
+
+
+def _is_terminal() -> bool:
+    """Whether a person can answer."""
+    return sys.stdin.isatty()
+
+
+def _ask(question: str, default: str, choices: Sequence[str] = ()) -> str:
+    """Ask on the terminal; a default is taken by Enter."""
+    while True:
+        shown = f"{question} [{', '.join(choices)}]" if choices else question
+        answer = str(typer.prompt(shown, default=default, err=True)).strip()
+        if not choices or answer in choices:
+            return answer

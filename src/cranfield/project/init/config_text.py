@@ -1,0 +1,65 @@
+"""The text of a new cranfield.yaml: values through the YAML writer, comments of our own words or made safe to print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cranfield.formats.io.yaml_text import yaml_text
+from cranfield.words import printable, shorten_to
+
+SCHEMA_LINE = "# yaml-language-server: $schema=cranfield.schema.json"
+SCHEMA_NAME = "cranfield.schema.json"
+COMMENT_WIDTH = 110
+HEAD = """\
+# Made by `cranfield init`. `cranfield run` sends the queries, scores the answers and compares the systems;
+# `cranfield schema` prints every key, and an editor with YAML support completes them.
+"""
+VERDICT = """\
+# The primary measure decides the verdict; `cranfield measures` lists the others. A margin is the largest
+# difference that does not matter to you; with one, the verdict can be "equivalent".
+"""
+SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
+
+
+def config_text(
+    testsets: Mapping[str, Any],
+    systems: Mapping[str, Mapping[str, Any]],
+    *,
+    about: Mapping[str, str],
+    notes: Mapping[str, Sequence[str]],
+    k: int,
+    primary: str,
+) -> str:
+    """The whole file.
+
+    Args:
+        testsets: the keys that say what the queries are: `testset` or `testsets`, and `options`.
+        systems: settings by name.
+        about: name of a system, or "" for the test set, to what it is.
+        notes: name of a system to what stays open.
+        k: results asked of a system.
+        primary: the primary measure.
+    """
+    parts = [
+        SCHEMA_LINE + "\n" + HEAD,
+        comment(about[""]) + yaml_text(testsets),
+        comment("Results that are asked of each system for a query.") + yaml_text({"k": k}),
+        VERDICT + yaml_text({"primary": primary}) + "# margin: 0.01\n",
+        SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes)),
+    ]
+    return "\n".join(parts)
+
+
+def _system_lines(
+    systems: Mapping[str, Mapping[str, Any]], about: Mapping[str, str], notes: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for name, settings in systems.items():
+        for text in (about[name], *notes.get(name, ())):
+            yield "  " + comment(text)
+        yield yaml_text({"systems": {name: settings}}).partition("\n")[2]
+
+
+def comment(text: str) -> str:
+    """A text as one line of comment, whatever it holds."""
+    return f"# {shorten_to(printable(text), COMMENT_WIDTH)}\n"

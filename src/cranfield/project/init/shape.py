@@ -1,0 +1,201 @@
+"""How results are read from what a system answers: found from its answers to some queries, as keys of `extract`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cranfield.project.init.text_shape import text_shape
+from cranfield.project.init.values import Known, Shape
+from cranfield.systems.calls.extract import load_json
+
+Steps = tuple[str, ...]
+"""Keys that lead from an object to a value in it."""
+LIST_NAMES = (
+    *("hits", "results", "result", "items", "docs", "documents", "matches", "entries", "records", "data", "points"),
+    *("search_results", "searchResults", "organic_results", "children", "rows", "articles", "pages", "output"),
+)
+ID_NAMES = (
+    *("_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path"),
+    *("file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title"),
+)
+WEAK_IDS = frozenset({"number", "name", "title"})
+"""Names that are an id where nothing else is."""
+SCORE_NAMES = ("_score", "score", "relevance", "relevance_score", "similarity", "rank_score", "_rankingScore", "weight")
+TITLE_NAMES = ("title", "name", "headline", "heading", "label", "subject")
+TEXT_NAMES = ("text", "snippet", "body", "content", "abstract", "description", "excerpt", "summary")
+MAX_TEXT = 4000
+"""Characters of a text that goes into the run, for raters to read."""
+INSIDE = ("_source", "document", "doc", "payload", "metadata", "fields", "attributes", "source", "item", "resource")
+"""Objects in a result that are the document; others may be its author or its collection."""
+MAX_DEPTH = 5
+"""Of objects around the list of results."""
+_PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def shape_of(outputs: Sequence[str], known: Known) -> Shape | None:
+    """How the results of some answers are read; None where no results are found.
+
+    Args:
+        outputs: what the system answered, one text a query.
+        known: what the test set expects.
+    """
+    written = [output for output in outputs if output.strip()]
+    if not written:
+        return None
+    documents = _documents(written)
+    if documents is not None:
+        shapes = [shape for steps in _list_places(documents) if (shape := _list_shape(documents, steps, known))]
+        return max(shapes, key=lambda shape: shape.rank, default=None)
+    lines = _json_lines(written)
+    if lines is not None:
+        return _lines_shape(lines, known)
+    return text_shape(written, known)
+
+
+def _documents(outputs: Sequence[str]) -> list[Any] | None:
+    try:
+        return [load_json(output) for output in outputs]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _json_lines(outputs: Sequence[str]) -> list[list[Any]] | None:
+    try:
+        return [[load_json(line) for line in output.split("\n") if line.strip()] for output in outputs]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _list_places(documents: Sequence[Any]) -> Iterator[Steps]:
+    """Where there are lists in the documents, through objects only."""
+    seen: dict[Steps, None] = {}
+    for document in documents:
+        level: list[tuple[Steps, Any]] = [((), document)]
+        for _ in range(MAX_DEPTH + 1):
+            seen |= {steps: None for steps, value in level if isinstance(value, list)}
+            level = [
+                ((*steps, str(key)), inner)
+                for steps, value in level
+                if isinstance(value, dict)
+                for key, inner in value.items()
+            ]
+    yield from seen
+
+
+def _at(value: Any, steps: Steps) -> Any:
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _list_shape(documents: Sequence[Any], steps: Steps, known: Known) -> Shape | None:
+    found = [_at(document, steps) for document in documents]
+    lists = [value for value in found if isinstance(value, list)]
+    if any(value is not None and not isinstance(value, list) for value in found) or not any(lists):
+        return None
+    results = _result_shape(lists, known)
+    if results is None:
+        return None
+    place = json_path(steps) or "@"
+    is_named = bool(steps) and steps[-1] in LIST_NAMES
+    if not is_named and results.extract.get("id") is None and results.n_known == 0 and steps:
+        return None  # a list of texts somewhere: suggestions, facets, words
+    extract = {"json": place if len(lists) == len(found) else f"{place} || `[]`", **results.extract}
+    named = len(LIST_NAMES) - LIST_NAMES.index(steps[-1]) if is_named else 0
+    rank = (results.n_known, *results.rank, named, sum(map(len, lists)), -len(steps))
+    where = f"results in `{place}`" if steps else "a list of results"
+    return Shape(extract, f"JSON, {where}, {results.what}", results.n_known, results.other_ids, rank)
+
+
+def _lines_shape(lines: Sequence[Sequence[Any]], known: Known) -> Shape | None:
+    results = _result_shape(lines, known)
+    if results is None:
+        return None
+    return Shape(
+        {"jsonl": True, **results.extract}, f"lines of JSON, {results.what}", results.n_known, results.other_ids
+    )
+
+
+def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
+    """How a result is read: the paths of its id, score and title."""
+    results = [result for found in lists for result in found]
+    if all(_is_id(result) for result in results):
+        count = known.count(str(result) for result in results)
+        return Shape({}, "ids as they are", count, rank=(0, 0))
+    if not all(isinstance(result, dict) for result in results):
+        return None
+    ids = sorted(_id_paths(lists, known), key=lambda found: found[1], reverse=True)
+    if not ids:
+        return None
+    (path, (n_known, *_)), others = ids[0], ids[1:]
+    extract: dict[str, Any] = {"id": json_path(path)}
+    for key, names, fits in (("score", SCORE_NAMES, _is_score), ("title", TITLE_NAMES, _is_text)):
+        inner = _field(results, names, fits)
+        if inner is not None and inner != path:
+            extract[key] = json_path(inner)
+    if not known and (text := _field(results, TEXT_NAMES, _is_short)) is not None:
+        extract["result_fields"] = {"text": json_path(text)}  # for those who judge
+    what = f"ids in `{extract['id']}`"
+    is_open = n_known == 0 and path[-1] not in ID_NAMES[:6]
+    other_ids = tuple(json_path(other) for other, _ in others) if is_open else ()
+    return Shape(extract, what, int(n_known), other_ids, rank=(1, "score" in extract))
+
+
+def _id_paths(lists: Sequence[Sequence[Mapping[str, Any]]], known: Known) -> Iterator[tuple[Steps, tuple[float, ...]]]:
+    """Each path that is an id in every result, with how well it fits."""
+    results = [result for found in lists for result in found]
+    for path in _paths(results):
+        columns = [[_at(result, path) for result in found] for found in lists]
+        values = [value for column in columns for value in column]
+        if not all(_is_id(value) for value in values):
+            continue
+        n_known = known.count(map(str, values))
+        is_unique = all(len(set(column)) == len(column) for column in columns)
+        is_named = path[-1] in ID_NAMES
+        if n_known or (is_unique and is_named):
+            place = len(ID_NAMES) - ID_NAMES.index(path[-1]) if is_named else 0
+            is_near = len(path) == 1 or path[0] in INSIDE
+            yield path, (n_known, is_unique, path[-1] not in WEAK_IDS, is_near, place, -len(path))
+
+
+def _paths(results: Sequence[Mapping[str, Any]]) -> Iterator[Steps]:
+    """Fields of the first result, then fields of the objects in it."""
+    yield from ((key,) for key in results[0])
+    for key, value in results[0].items():
+        if isinstance(value, dict):
+            yield from ((key, inner) for inner in value)
+
+
+def _field(results: Sequence[Mapping[str, Any]], names: Sequence[str], fits: Any) -> Steps | None:
+    """The first field of some names that fits in every result."""
+    paths = list(_paths(results))
+    for name in names:
+        for path in paths:
+            if path[-1] == name and all(fits(_at(result, path)) for result in results):
+                return path
+    return None
+
+
+def _is_id(value: object) -> bool:
+    return (isinstance(value, str) and bool(value.strip())) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_short(value: object) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def json_path(steps: Steps) -> str:
+    """A JMESPath through the keys of objects."""
+    return ".".join(step if _PLAIN_STEP.fullmatch(step) else json.dumps(step) for step in steps)

@@ -1,0 +1,150 @@
+"""Trying a system that is not described yet: some queries are sent, and its answers tell how results are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cranfield.config import expand_preset, system_config
+from cranfield.errors import CranfieldError
+from cranfield.model import Outcome, Query
+from cranfield.project.init.shape import shape_of
+from cranfield.project.init.values import UNLIKELY, Known, Settings, Shape, Trial
+from cranfield.systems.calls.extract import Extractor
+from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.configured import ConfiguredSystem, Exchange
+from cranfield.systems.kinds.build import system_class
+
+TRIAL = "trial"
+"""Name of a system and of a query that are tried."""
+TRIAL_S = 10.0
+"""Time limit of a call."""
+UNREAD: Settings = {"extract": {"json": "@"}}
+"""Stands for how results are read, as long as that is not known: what the system answers is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a system answered to some queries."""
+
+    outputs: Mapping[str, str]
+    """By the text of the query."""
+    problem: str = ""
+    """Why a query has no answer; empty where all have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Settings of a system whose answers can be read, and what was read."""
+
+    settings: Settings
+    shape: Shape
+    ids: Mapping[str, Sequence[str]]
+    """Text of a query to the ids of its results."""
+
+
+def make_system(settings: Settings, folder: Path, environment: Mapping[str, str] | None = None) -> ConfiguredSystem:
+    """A system for a trial.
+
+    Raises:
+        ConfigError: the settings are wrong.
+    """
+    limits = {"timeout_s": TRIAL_S, "retries": 0, **({"env": dict(environment)} if environment else {})}
+    config = system_config(TRIAL, {**settings, **limits})
+    return system_class(expand_preset(config).kind)(TRIAL, config, folder)
+
+
+def answers_of(
+    settings: Settings,
+    texts: Sequence[str],
+    folder: Path,
+    *,
+    k: int,
+    environment: Mapping[str, str] | None = None,
+) -> Answers:
+    """Send some queries; the first that fails ends the trial.
+
+    Args:
+        settings: of the system, without `extract` where that is not known.
+        texts: the queries.
+        folder: of the config.
+        k: results to ask for.
+        environment: variables that the call needs and the config does not hold.
+    """
+    outputs: dict[str, str] = {}
+    try:
+        system = make_system(settings, folder, environment)
+    except CranfieldError as error:
+        return Answers({}, _first_problem(error))
+    try:
+        preflight([system], k=k)
+        for text in texts:
+            exchange = system.ask(Query(TRIAL, text), k, is_shown=True)
+            if is_broken(exchange):
+                return Answers(outputs, exchange.answer.reason or exchange.answer.outcome.value)
+            outputs[text] = exchange.output
+    except CranfieldError as error:
+        return Answers(outputs, _first_problem(error))
+    finally:
+        system.close()
+    return Answers(outputs)
+
+
+def _first_problem(error: CranfieldError) -> str:
+    return error.problems[0].sentence().removeprefix(f"system {TRIAL}: ").rstrip(".")
+
+
+def query_hint(trial: Trial) -> str:
+    """What to do where no results came."""
+    tried = ", ".join(repr(text) for text in trial.texts())
+    return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
+
+
+def is_broken(exchange: Exchange) -> bool:
+    """Whether the call itself failed; an output that cannot be read yet is none of it."""
+    outcome = exchange.answer.outcome
+    return outcome.is_failure and (outcome is not Outcome.UNPARSABLE or not exchange.output.strip())
+
+
+def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> Reading | None:
+    """The settings with how results are read, checked on the answers themselves; None where no results are found."""
+    shape = shape_of(list(outputs.values()), known)
+    if shape is None:
+        return None
+    whole = {**settings, "extract": dict(shape.extract)}
+    ids = read_ids(whole, outputs, k=k)
+    return Reading(whole, shape, ids) if any(ids.values()) else None
+
+
+def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[str, list[str]]:
+    """The ids of the results of some answers, read by the settings."""
+    extractor = Extractor(expand_preset(system_config(TRIAL, settings)))
+    return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
+
+
+def with_empty(settings: Settings, output: str, *, k: int) -> Settings:
+    """The settings with what the system writes where it finds nothing.
+
+    Args:
+        settings: with `extract`.
+        output: its answer to a query that finds nothing, it is hoped.
+        k: results that were asked for.
+    """
+    if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
+        return settings
+    extract: Mapping[str, Any] = settings["extract"]
+    answer = Extractor(expand_preset(system_config(TRIAL, settings))).read(output, k)
+    if answer.outcome is Outcome.EMPTY or "regex" not in extract:
+        return settings
+    return {**settings, "empty": _empty_pattern(output)}
+
+
+def _empty_pattern(output: str) -> str:
+    """A pattern of the first line, as far as it does not repeat the query."""
+    line = next(line.strip() for line in output.splitlines() if line.strip())
+    words = line.split(UNLIKELY)[0].rstrip(" '\"`:") or line
+    escaped = re.escape(words).replace("\\ ", " ")
+    return rf"(?m)^\s*{escaped}"
