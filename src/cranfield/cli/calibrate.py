@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     Output,
@@ -78,6 +79,7 @@ ByOption = Annotated[
 ]
 
 
+@takes_runs("run")
 @option_groups
 def calibrate_command(
     testset: Source,

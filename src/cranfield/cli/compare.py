@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypedDict
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     ContrastOption,
@@ -102,6 +103,7 @@ MoreArgument = Annotated[
 ]
 
 
+@takes_runs("baseline", "candidate", "more")
 @option_groups
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],

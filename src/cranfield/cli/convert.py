@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.shared import ConventionOption
 from cranfield.cli.testset.common import ForceOption, OutArgument, ToOption, note, refuse_existing
 
 
+@takes_runs("run")
 def convert_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run in any format that `cranfield evaluate` reads.")],
     out: OutArgument,

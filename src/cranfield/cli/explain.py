@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
     MeasureOption,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 
+@takes_runs("run")
 @option_groups
 def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],

@@ -12,6 +12,7 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.compare import MarginOption, TestOption
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 
@@ -42,6 +43,7 @@ BookOption = Annotated[
 AlphaOption = Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")]
 
 
+@takes_runs("baseline", "candidate")
 @option_groups
 def holes_command(
     baseline: BaselineArgument,

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli.ending import State, finish_output, handled, keep_interrupts, keep_streams, run_program
-from cranfield.cli.shared import with_named_testsets
+from cranfield.cli.named import with_config_testset, with_named_testsets
 from cranfield.version import __version__
 from cranfield.words import or_list
 
@@ -129,7 +129,11 @@ LISTS: dict[str, Callable[[], str]] = {
 
 
 class Command(TyperCommand):
-    """A command whose help has the lists filled in."""
+    """A command whose help has the lists filled in, and whose runs may be the names of systems."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the test set of the config before runs that are names."""
+        return super().parse_args(ctx, with_config_testset(self, ctx, args))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, each list read from its table."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     Output,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.project.loading import TestSetOptions
 
 
+@takes_runs("baseline", "candidate")
 @option_groups
 def power_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
