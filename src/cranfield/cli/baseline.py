@@ -1,4 +1,4 @@
-"""Accept a run as the baseline of a gate, or show the current baseline."""
+"""Accept a run as the baseline of a gate, or show the baseline."""
 
 from __future__ import annotations
 

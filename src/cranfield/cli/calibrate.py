@@ -98,7 +98,10 @@ def calibrate_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Calibration of a confidence against correctness: reliability, ECE, Brier score, thresholds and a diagnosis."""
+    """Compare the confidence of a system with its correctness.
+
+    Calibration: reliability, ECE, Brier score, thresholds and a diagnosis.
+    """
     from cranfield.calibration.report import CalibrationOptions, calibrate
     from cranfield.reporting.documents.calibration import calibration_document
 

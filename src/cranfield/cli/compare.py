@@ -152,7 +152,10 @@ def compare_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Compare two or more runs with paired tests and report a verdict with its evidence."""
+    """Compare two or more runs with paired tests, and reach a verdict.
+
+    The report has the evidence of the verdict.
+    """
     from cranfield.evaluation.values import Limits
     from cranfield.evaluation.verdict import CompareOptions, rule_of
     from cranfield.measures import parse

@@ -21,7 +21,10 @@ def convert_command(
     convention: ConventionOption = "trec",
     force: ForceOption = False,
 ) -> None:
-    """Convert a run to another format: `.run` (TREC), `.jsonl` or `.csv`. Only `.jsonl` holds fields and failed queries."""
+    """Convert a run to another format.
+
+    `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
+    """
     from cranfield.formats.convert import chosen_format, write_run
     from cranfield.ranking.stored import read_run_file
     from cranfield.words import n_of

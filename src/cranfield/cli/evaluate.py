@@ -59,7 +59,10 @@ def evaluate_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Score runs against a test set: means with confidence intervals, failures and judged share."""
+    """Score runs against a test set.
+
+    Means with confidence intervals, failures and judged share.
+    """
     from cranfield.project.large_runs import is_large
 
     if is_large(runs, large):

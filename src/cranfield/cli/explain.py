@@ -46,7 +46,10 @@ def explain_command(
     run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Explain why a run scores differently under two conventions: the effect of each choice on each query."""
+    """Explain why a run scores differently under two conventions.
+
+    The effect of each choice on each query.
+    """
     from cranfield.evaluation.explain import explain
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named

@@ -64,7 +64,10 @@ def holes_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Find the unjudged results that could change the verdict on two runs, and its best and worst case."""
+    """Find the unjudged results that could change a verdict.
+
+    The verdict on two runs, with its best and worst case.
+    """
     from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
     from cranfield.project.holes import holes_of_files

@@ -69,9 +69,9 @@ def judge_command(
     config: ProjectOption = None,
     browser: OpenOption = True,
 ) -> None:
-    """Open the judging page of a book in the browser, for one user of this machine.
+    """Open the judging page of a book in the browser.
 
-    The printed address holds a token that signs its user in. Ctrl-C ends the server; judgments are saved as they are made.
+    It is for one user of this machine. The printed address holds a token that signs its user in. Ctrl-C ends the server; judgments are saved as they are made.
     A run file makes a book of its first results; two make a book of their lists, of which the better one is chosen blind.
     """
     try:

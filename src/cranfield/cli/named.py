@@ -191,6 +191,10 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
         return arguments
     given, _, _ = command.make_parser(context).parse_args(args=list(arguments))
     is_option = testset.param_type_name == "option"
+    if not is_option and all(
+        each.param_type_name == "option" for each in command.params if each.name in names.parameters
+    ):
+        return arguments
     runs = _runs_without_testset(command, given, names, is_option=is_option)
     if not any(map(_may_be_name, runs if is_option else runs[:1])):
         return arguments

@@ -60,7 +60,10 @@ def power_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Power analysis from two runs: queries needed for a difference, or the difference that N queries can detect."""
+    """Power analysis: how many queries does a difference need?
+
+    From two runs: queries needed for a difference, or the difference that N queries can detect.
+    """
     from cranfield.evaluation.power import plan
     from cranfield.reporting.documents.power import power_document
 

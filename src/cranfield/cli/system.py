@@ -1,4 +1,6 @@
-"""Inspect the systems of a config: send a single query, list systems, show settings and presets.
+"""Inspect the systems of a config: probe, list, show, presets.
+
+Send a single query, list systems, show settings and presets.
 
 `cranfield run` queries all of them.
 """
