@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "demo": ("demo", "demo --out /tmp/demo"),
+    "demo": ("demo", "demo --out trial"),
     "run": ("run", "run experiments/reranker.yaml --out results", "run --system old --system new --fail-on worse"),
     "evaluate": (
         "evaluate qrels.txt bm25.run -m nDCG@10 -m R@100",
