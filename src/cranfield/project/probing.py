@@ -98,16 +98,16 @@ def probe_system(
     """
     (system,) = build_systems(config, [name], set_params, isolated=True)
     depth = k or config.k
-    asked = known.queries[0] if known is not None else Query("probe", query)
+    sent = known.queries[0] if known is not None else Query("probe", query)
     try:
         preflight([system], k=depth)
-        exchange = system.ask(replace(asked, params={**asked.params, **params}), depth, is_shown=True)
+        exchange = system.ask(replace(sent, params={**sent.params, **params}), depth, is_shown=True)
     finally:
         system.close()
     findings = _findings(config, system, exchange)
     is_failure = exchange.answer.outcome.is_failure or any(_rules(system, exchange).values())
     graded = None if known is None else _graded(known, system, exchange, depth, config.convention)
-    shown = _Shown(system, asked, depth, exchange, findings, graded, with_raw=raw)
+    shown = _Shown(system, sent, depth, exchange, findings, graded, with_raw=raw)
     return Probe(_exchange_document(shown), is_failure)
 
 
@@ -145,7 +145,7 @@ def _graded(
     query_id = known.queries[0].id
     run = Run(system.name, {query_id: exchange.answer}, depth=k, order=system.order)
     ranking = rank_run(known, run, convention_named(convention))
-    return tuple(ranking.top.get(query_id, ()))
+    return tuple(replace(hit, id=system.redactor.redact(hit.id)) for hit in ranking.top.get(query_id, ()))
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -270,7 +270,7 @@ def _graded_table(hits: Sequence[RankedHit]) -> Table:
 
 
 def _grade(hit: RankedHit) -> str:
-    """The grade of a result: that of what it matched, once; or that nobody judged it."""
+    """The grade of a result: that of what it matched, once; or that it is not judged."""
     if hit.state is not State.JUDGED:
         return "unjudged"
     return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
