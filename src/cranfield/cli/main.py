@@ -42,10 +42,44 @@ def _print_version(*, value: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(*, value: bool) -> None:
+    if value:
+        from cranfield.cli.completion import install
+
+        typer.echo(install(None))
+        raise typer.Exit
+
+
+def _show_completion(*, value: bool) -> None:
+    if value:
+        from cranfield.cli.completion import script
+
+        typer.echo(script(None))
+        raise typer.Exit
+
+
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints and leaves
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    install_completion: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            is_eager=True,
+            help="Install completion for this shell.",
+        ),
+    ] = False,
+    show_completion: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print the completion script of this shell.",
+        ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -126,6 +160,10 @@ def run_command_line(arguments: list[str]) -> int:
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(FEW_COLLECTIONS)
+    if "_CRANFIELD_COMPLETE" in os.environ:
+        from cranfield.cli.completion import complete
+
+        sys.exit(complete())
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
