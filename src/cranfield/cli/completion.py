@@ -197,7 +197,7 @@ def _attach(command: Any, parameter: Any) -> None:
     if names is None:
         return
 
-    is_path = parameter.name in PATHS and (parameter.name != "testset" or parameter.type.name != "text")
+    is_path = parameter.name in PATHS and (parameter.name != "testset" or parameter.type.name == "path")
 
     def offered(context: Any, incomplete: str) -> list[Any]:
         found = [name for name in names(context) if name.startswith(incomplete)]

@@ -23,7 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "baseline accept --dry-run",
     ),
     "baseline show": ("baseline show", "baseline show --baseline-ref origin/main"),
-    "components": ("components hybrid", "components hybrid experiments/hybrid.yaml --out results"),
+    "components": ("components hybrid", "components hybrid --config experiments/hybrid.yaml --out results"),
     "grid": ("grid", "grid experiments/grid.yaml --out results --fail-on worse"),
     "power": (
         "power qrels.txt old.run new.run --difference 0.02",

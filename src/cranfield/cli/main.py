@@ -13,7 +13,7 @@ import typer
 
 from cranfield.cli.ending import State, finish_output, handled, keep_interrupts, keep_streams, run_program
 from cranfield.cli.help import HELP, Command, Commands
-from cranfield.cli.named import with_named_testsets
+from cranfield.cli.named import with_config_option, with_named_testsets
 from cranfield.version import __version__
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -133,7 +133,7 @@ def add_command(app: typer.Typer, path: str, name: str) -> None:
     module = importlib.import_module(path)
     command = getattr(module, f"{name.replace('-', '_')}_command")
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(handled(with_named_testsets(command)))
+    app.command(name, **settings)(handled(with_named_testsets(with_config_option(command))))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 import typer
+from typer.models import ArgumentInfo
 
+from cranfield.errors import UsageError
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ CONFIG_HELP = (
     "Configuration file whose systems and test sets are known by name; default: cranfield.yaml, here or above."
 )
 ProjectOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
+
+SameConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="The same as CONFIG; every command takes it so.")
+]
+
+ABOUT_OTHERS = frozenset({"components_command"})
+"""Commands whose CONFIG, which is not what they are about, was an argument once: it still is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,37 @@ def takes_runs(*parameters: str, scored: bool = True) -> Callable[[Callable[P, R
         return wrapper
 
     return decorate
+
+
+def with_config_option(command: Callable[P, R]) -> Callable[P, R]:
+    """The command with `--config FILE` beside its argument CONFIG, so that every command takes the config by one option."""
+    signature = inspect.signature(command, eval_str=True)
+    argument = signature.parameters.get("config")
+    if argument is None or not any(isinstance(each, ArgumentInfo) for each in _metadata(argument)):
+        return command
+
+    @functools.wraps(command)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = kwargs.pop("project", None)
+        if given is not None:
+            if kwargs["config"] not in {argument.default, given}:
+                raise UsageError(
+                    "the config is given twice", expected="CONFIG or --config", got=f"{kwargs['config']} and {given}"
+                )
+            kwargs["config"] = given
+        elif command.__name__ in ABOUT_OTHERS and kwargs["config"] != argument.default:
+            typer.echo(f"note: the config is now given as --config {kwargs['config']}", err=True)
+        return command(*args, **kwargs)
+
+    option = inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SameConfigOption)
+    every = [*signature.parameters.values(), option]
+    wrapper.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return wrapper
+
+
+def _metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    return getattr(parameter.annotation, "__metadata__", ())
 
 
 def with_named_testsets(command: Callable[P, R]) -> Callable[P, R]:

@@ -73,7 +73,6 @@ def completed(line, program=CRANFIELD):
         ("cranfield grid --testset c", {"code"}),
         ("cranfield people add ol", set()),
         ("cranfield measures nD", {"nDCG", "nDCGRel"}),
-        ("cranfield evaluate 'an open quote ol", {"old"}),
         ("cranfield --debug compa", {"compare"}),
     ],
 )

@@ -205,3 +205,22 @@ def test_a_test_set_wins_over_a_system_of_its_name(project):
     found = call("evaluate", "cf", "new")
     assert "note: new is" in found.stderr
     assert "cf is" not in found.stderr
+
+
+def test_every_command_takes_the_config_by_one_option(project, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(tmp_path_factory.mktemp("outside"))
+    config = project / "cranfield.yaml"
+    call("run", "--config", config, "--out", project / "out")
+    call("history", "--config", config)
+    call("system", "list", "--config", config)
+    call("compare", "old", "new", "--config", config)
+    found = call("run", "other.yaml", "--config", config, code=2).stderr
+    assert "the config is given twice; expected CONFIG or --config, got other.yaml and" in found
+
+
+def test_an_argument_of_an_earlier_version_is_read_with_a_note(project):
+    both = {"fusion": {"method": "rrf", "of": ["old", "new"]}}
+    write(project, systems={**CONFIG["systems"], "both": both})
+    Path("cranfield.yaml").rename("other.yaml")
+    assert "note: the config is now given as --config other.yaml" in call("components", "both", "other.yaml").stderr
+    assert "note: the config" not in call("components", "both", "--config", "other.yaml").stderr
