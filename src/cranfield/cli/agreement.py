@@ -70,7 +70,10 @@ def agreement_command(
     output: Output,
     testset_format: TestSetFormatOption = None,
 ) -> None:
-    """Report rater agreement: coefficients with intervals, confusion matrices, and the rater who does not fit."""
+    """Report rater agreement.
+
+    Coefficients with intervals, confusion matrices, and the rater who does not fit.
+    """
     from cranfield.reporting.documents.agreement import agreement_document
     from cranfield.testsets.raters import rater_report
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import ConventionOption, MeasureOption, Output, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing, save_set
@@ -42,6 +43,7 @@ def accept_command(
         note(f"wrote {path}: {changed.meta.history[-1]}")
 
 
+@takes_runs("runs")
 @option_groups
 def alternatives_command(
     testset: TestSetArgument,

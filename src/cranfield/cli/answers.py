@@ -1,4 +1,4 @@
-"""`cranfield answers`: score the answers of agents against the labels of a test set."""
+"""Score the answers of agents against the labels of a test set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accept a run as the baseline of a gate, or show the current baseline."""
+"""Accept a run as the baseline of a gate, or show the baseline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.gate import ConfigArgument, FromOption, ResumeOption, RunOption
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder, today
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SUBCOMMANDS = dict.fromkeys(("accept", "show"), __name__)
 
 
+@takes_runs("run")
 @option_groups
 def accept_command(
     config: ConfigArgument = Path("cranfield.yaml"),

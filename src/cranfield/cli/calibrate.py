@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     Output,
@@ -78,6 +79,7 @@ ByOption = Annotated[
 ]
 
 
+@takes_runs("run")
 @option_groups
 def calibrate_command(
     testset: Source,
@@ -96,7 +98,10 @@ def calibrate_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Calibration of a confidence against correctness: reliability, ECE, Brier score, thresholds and a diagnosis."""
+    """Compare the confidence of a system with its correctness.
+
+    Calibration: reliability, ECE, Brier score, thresholds and a diagnosis.
+    """
     from cranfield.calibration.report import CalibrationOptions, calibrate
     from cranfield.reporting.documents.calibration import calibration_document
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypedDict
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     ContrastOption,
@@ -102,6 +103,7 @@ MoreArgument = Annotated[
 ]
 
 
+@takes_runs("baseline", "candidate", "more")
 @option_groups
 def compare_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
@@ -150,7 +152,10 @@ def compare_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Compare two or more runs with paired tests and report a verdict with its evidence."""
+    """Compare two or more runs with paired tests, and reach a verdict.
+
+    The report has the evidence of the verdict.
+    """
     from cranfield.evaluation.values import Limits
     from cranfield.evaluation.verdict import CompareOptions, rule_of
     from cranfield.measures import parse

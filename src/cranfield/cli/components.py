@@ -40,7 +40,9 @@ def components_command(
     output: Output,
     overrides: SetOverrides,
 ) -> None:
-    """Measure the contribution of each component: alone, all together, and all but one.
+    """Measure what each component of a system contributes.
+
+    Alone, all together, and all but one.
 
     An interrupted collection resumes when the command is repeated.
     """

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.shared import ConventionOption
 from cranfield.cli.testset.common import ForceOption, OutArgument, ToOption, note, refuse_existing
 
 
+@takes_runs("run")
 def convert_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run in any format that `cranfield evaluate` reads.")],
     out: OutArgument,
@@ -19,7 +21,10 @@ def convert_command(
     convention: ConventionOption = "trec",
     force: ForceOption = False,
 ) -> None:
-    """Convert a run to another format: `.run` (TREC), `.jsonl` or `.csv`. Only `.jsonl` holds fields and failed queries."""
+    """Convert a run to another format.
+
+    `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
+    """
     from cranfield.formats.convert import chosen_format, write_run
     from cranfield.ranking.stored import read_run_file
     from cranfield.words import n_of

@@ -19,7 +19,10 @@ def dashboard_command(
     ] = None,
     workbench: NamesOption = None,
 ) -> None:
-    """Write a dashboard for Grafana: import the JSON, and choose the Prometheus data source."""
+    """Write a dashboard for Grafana.
+
+    Import the JSON, and choose the Prometheus data source.
+    """
     from cranfield.service.metrics.dashboard import dashboard
 
     deliver_text(json.dumps(dashboard(naming_of(workbench)), indent=2) + "\n", out)

@@ -1,4 +1,4 @@
-"""Manage the database of books: upgrade its schema, show its revision, back it up, restore it."""
+"""Manage the database of books: upgrade, back up, restore."""
 
 from __future__ import annotations
 

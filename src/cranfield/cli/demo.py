@@ -19,7 +19,10 @@ def demo_command(
     ] = Path("cranfield-demo"),
     output: Output,
 ) -> None:
-    """Compare two search systems over the Python standard library and report which one is better."""
+    """Compare two search systems over the Python standard library.
+
+    The report says which one is better.
+    """
     from cranfield.demo.build import build_demo
     from cranfield.project.job import run_job
 

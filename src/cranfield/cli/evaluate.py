@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ContrastOption,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cranfield.reporting import Document
 
 
+@takes_runs("runs")
 @option_groups
 def evaluate_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
@@ -57,7 +59,10 @@ def evaluate_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Score runs against a test set: means with confidence intervals, failures and judged share."""
+    """Score runs against a test set.
+
+    Means with confidence intervals, failures and judged share.
+    """
     from cranfield.project.large_runs import is_large
 
     if is_large(runs, large):

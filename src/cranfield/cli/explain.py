@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
     MeasureOption,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.ranking import Duplicates, Missing, Ranking
 
 
+@takes_runs("run")
 @option_groups
 def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
@@ -44,7 +46,10 @@ def explain_command(
     run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Explain why a run scores differently under two conventions: the effect of each choice on each query."""
+    """Explain why a run scores differently under two conventions.
+
+    The effect of each choice on each query.
+    """
     from cranfield.evaluation.explain import explain
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named

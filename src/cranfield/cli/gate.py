@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 
@@ -53,6 +54,7 @@ OutOption = Annotated[
 ]
 
 
+@takes_runs("run")
 @option_groups
 def gate_command(
     config: ConfigArgument = Path("cranfield.yaml"),

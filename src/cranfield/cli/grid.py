@@ -43,7 +43,7 @@ def grid_command(
     output: Output,
     overrides: SetOverrides,
 ) -> None:
-    """Grid search: choose the best combination of settings on some queries and test it on the held-out queries.
+    """Grid search: choose settings, and test them on held-out queries.
 
     The verdict compares the chosen settings with those of the config on the held-out queries. An interrupted collection
     resumes when the command is repeated.

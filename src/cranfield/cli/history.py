@@ -60,7 +60,7 @@ def history_command(
     ] = False,
     output: Output,
 ) -> None:
-    """Show a measure over time and by commit, separately for each test set.
+    """Show a measure over time and by commit, for each test set.
 
     `cranfield run`, `cranfield gate` if it queries the system, and `cranfield evaluate --history DIR` add to the history.
     Each run is compared with the run before it by the paired test. `--first-bad` reports the first bad run and the last

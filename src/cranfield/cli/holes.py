@@ -12,6 +12,7 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.compare import MarginOption, TestOption
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 
@@ -42,6 +43,7 @@ BookOption = Annotated[
 AlphaOption = Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")]
 
 
+@takes_runs("baseline", "candidate")
 @option_groups
 def holes_command(
     baseline: BaselineArgument,
@@ -62,7 +64,10 @@ def holes_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Find the unjudged results that could change the verdict on two runs, and its best and worst case."""
+    """Find the unjudged results that could change a verdict.
+
+    The verdict on two runs, with its best and worst case.
+    """
     from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
     from cranfield.project.holes import holes_of_files

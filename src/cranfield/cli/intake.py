@@ -1,4 +1,4 @@
-"""Take in production queries: redacted, counted, kept for a set time, and exported for a refresh."""
+"""Take in production queries: redacted, counted, exported."""
 
 from __future__ import annotations
 

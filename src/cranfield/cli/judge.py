@@ -13,7 +13,8 @@ from urllib.parse import quote
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
-from cranfield.errors import MissingExtraError, UsageError
+from cranfield.cli.named import ProjectOption, runs_of_systems
+from cranfield.errors import CranfieldError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
@@ -26,7 +27,8 @@ DEFAULT_PORT = 8734
 TargetArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="BOOK|RUN...", help="Name of a book; or a run file, of which a book is made; or two, to compare."
+        metavar="BOOK|RUN...",
+        help="Name of a book; or a run, or a system of the config, of which a book is made; or two, to compare.",
     ),
 ]
 TestSetOption = Annotated[
@@ -64,11 +66,12 @@ def judge_command(
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
     workbench: WorkbenchOption = None,
+    config: ProjectOption = None,
     browser: OpenOption = True,
 ) -> None:
-    """Open the judging page of a book in the browser, for one user of this machine.
+    """Open the judging page of a book in the browser.
 
-    The printed address holds a token that signs its user in. Ctrl-C ends the server; judgments are saved as they are made.
+    It is for one user of this machine. The printed address holds a token that signs its user in. Ctrl-C ends the server; judgments are saved as they are made.
     A run file makes a book of its first results; two make a book of their lists, of which the better one is chosen blind.
     """
     try:
@@ -78,10 +81,19 @@ def judge_command(
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the judging page", "web") from None
 
+    named = None if _is_book_or_run(book, db) else runs_of_systems(book, config)
+    if named is not None:
+        book = named[0]
     from_runs = len(book) > 1 or Path(book[0]).is_file()
     store = open_books(db, create=from_runs)
     try:
-        name = book_of_runs(store, book, _judged(testset, queries), depth) if from_runs else book[0]
+        if from_runs:
+            judged = (
+                named[1] if named is not None and testset is None and queries is None else _judged(testset, queries)
+            )
+            name = book_of_runs(store, book, judged, depth)
+        else:
+            name = book[0]
         _show_book(store, name, workbench)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
@@ -89,6 +101,18 @@ def judge_command(
             run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()
+
+
+def _is_book_or_run(targets: list[str], db: str) -> bool:
+    """Whether the target is a run file, or a book that is there: then it is no name of a system."""
+    if any(Path(target).exists() for target in targets):
+        return True
+    if len(targets) > 1:
+        return False
+    with suppress(CranfieldError), closing(open_books(db)) as store:
+        store.books.get(targets[0])
+        return True
+    return False
 
 
 def _show_book(store: Store, name: str, workbench: Path | None) -> None:

@@ -6,65 +6,34 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli.ending import State, finish_output, handled, keep_interrupts, keep_streams, run_program
-from cranfield.cli.shared import with_named_testsets
+from cranfield.cli.help import HELP, Command, Commands
+from cranfield.cli.named import with_config_option, with_named_testsets
 from cranfield.version import __version__
-from cranfield.words import or_list
 
-COMMANDS = (
-    "demo",
-    "init",
-    "init",
-    "run",
-    "evaluate",
-    "compare",
-    "gate",
-    "baseline",
-    "components",
-    "grid",
-    "power",
-    "calibrate",
-    "history",
-    "ci",
-    "system",
-    "testset",
-    "pool",
-    "holes",
-    "book",
-    "db",
-    "agreement",
-    "answers",
-    "judge",
-    "golden",
-    "benefit",
-    "explain",
-    "convert",
-    "measures",
-    "schema",
-    "serve",
-    "watch",
-    "mcp",
-    "intake",
-    "metrics",
-    "alerts",
-    "dashboard",
-    "people",
-    "trec_eval",
-)
-"""In the order help lists them; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "Start": ("demo", "init", "run", "schema"),
+    "Evaluate": ("evaluate", "explain", "calibrate", "answers", "measures", "convert", "trec_eval"),
+    "Compare": ("compare", "power", "history"),
+    "Gate": ("gate", "baseline", "ci"),
+    "Test sets": ("testset", "pool", "holes"),
+    "Judge": ("judge", "book", "agreement", "db"),
+    "Systems": ("system", "components", "grid"),
+    "Golden sets and benefit": ("golden", "benefit"),
+    "Serve": ("serve", "watch", "mcp", "intake", "metrics", "alerts", "dashboard", "people"),
+}
+"""Heading of help to the commands below it; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
+COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
+"""In the order in which help lists them."""
 GROUPS = frozenset(
     {"answers", "baseline", "benefit", "book", "ci", "db", "golden", "intake", "people", "pool", "system", "testset"}
 )
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
-WHOLE_SENTENCE = 300
-"""Characters of a command's first sentence that help may show; none is as long."""
-HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def _print_version(*, value: bool) -> None:
@@ -73,103 +42,49 @@ def _print_version(*, value: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(*, value: bool) -> None:
+    if value:
+        from cranfield.cli.completion import install
+
+        typer.echo(install(None))
+        raise typer.Exit
+
+
+def _show_completion(*, value: bool) -> None:
+    if value:
+        from cranfield.cli.completion import script
+
+        typer.echo(script(None))
+        raise typer.Exit
+
+
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints and leaves
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    install_completion: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            is_eager=True,
+            help="Install completion for this shell.",
+        ),
+    ] = False,
+    show_completion: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print the completion script of this shell.",
+        ),
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Hold the options that belong to no command."""
     State.debug = debug
-
-
-def _conventions() -> str:
-    from cranfield.model import CONVENTIONS
-
-    return or_list(list(CONVENTIONS))
-
-
-def _id_rules() -> str:
-    from cranfield.model import ID_RULES
-
-    return or_list([f"{rule} ({what})" for rule, what in ID_RULES.items()])
-
-
-def _parts() -> str:
-    from cranfield.testsets.split import PARTS
-
-    return or_list(PARTS)
-
-
-def _run_formats() -> str:
-    from cranfield.formats.sniff import format_names
-
-    return or_list(format_names("run"))
-
-
-def _schemas() -> str:
-    from cranfield.project.schemas import SCHEMAS
-
-    return or_list([f"{name} ({schema.title})" for name, schema in SCHEMAS.items()])
-
-
-def _tests() -> str:
-    from cranfield.stats.table import TESTS
-
-    return or_list([name for name, spec in TESTS.items() if spec.can_declare])
-
-
-def _adjustments() -> str:
-    from cranfield.stats.table import ADJUSTMENTS
-
-    return or_list(list(ADJUSTMENTS))
-
-
-LISTS: dict[str, Callable[[], str]] = {
-    "{adjustments}": _adjustments,
-    "{conventions}": _conventions,
-    "{id_rules}": _id_rules,
-    "{parts}": _parts,
-    "{run_formats}": _run_formats,
-    "{schemas}": _schemas,
-    "{tests}": _tests,
-}
-"""Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""
-
-
-class Command(TyperCommand):
-    """A command whose help has the lists filled in."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, each list read from its table."""
-        for parameter in self.params:
-            text = getattr(parameter, "help", None) or ""
-            for place, listed in LISTS.items():
-                if place in text:
-                    text = text.replace(place, listed())
-                    parameter.help = text  # type: ignore[attr-defined]  # of a parameter of typer
-        super().format_options(ctx, formatter)
-
-
-class Commands(TyperGroup):
-    """Lists its commands in their order, groups among them, each with the whole of its first sentence."""
-
-    order: ClassVar[tuple[str, ...]] = COMMANDS
-    default: ClassVar[str] = ""
-    """The command of arguments that begin with none; empty where one is required."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before arguments that begin with no command."""
-        if self.default and args and args[0] not in {*self.commands, *HELP["help_option_names"]}:
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature, of its own copy of click
-        """A row a command; a sentence that is too long for it goes on below."""
-        names = sorted(self.commands, key=self.order.index)
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=WHOLE_SENTENCE)) for name in names])
 
 
 def command_line(*names: str) -> typer.Typer:
@@ -180,12 +95,12 @@ def command_line(*names: str) -> typer.Typer:
     """
     app = typer.Typer(
         name="cranfield",
-        cls=Commands,
+        cls=type("Commands", (Commands,), {"headings": HEADINGS}),
         help="Evaluate and compare search systems: measures, paired tests and a verdict with its evidence.",
         epilog=(
-            "Exit codes: 0 success; 1 a gate rule failed, or the verdict matches --fail-on; 2 usage error or invalid input; "
-            "3 a preflight check failed, or scores do not count: too many failed queries, or void evidence; "
-            "4 a gate rule is inconclusive, or --fail-on not-significant applies; 70 internal error; 130 interrupted."
+            "Exit codes: 0 success; 1 a gate rule failed, or a verdict of --fail-on; 2 usage error or invalid input; "
+            "3 a check failed, or scores do not count; 4 a gate rule is inconclusive, or --fail-on not-significant; "
+            "70 internal error; 130 interrupted."
         ),
         rich_markup_mode=None,
         no_args_is_help=True,
@@ -198,7 +113,7 @@ def command_line(*names: str) -> typer.Typer:
     for name in first or COMMANDS:
         if name in GROUPS:
             module = importlib.import_module(f"cranfield.cli.{name}")
-            settings = {"order": tuple(module.SUBCOMMANDS), "default": getattr(module, "DEFAULT", "")}
+            settings = {"headings": {"Commands": tuple(module.SUBCOMMANDS)}, "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
                 cls=type("Commands", (Commands,), settings),
                 no_args_is_help=True,
@@ -218,7 +133,7 @@ def add_command(app: typer.Typer, path: str, name: str) -> None:
     module = importlib.import_module(path)
     command = getattr(module, f"{name.replace('-', '_')}_command")
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(handled(with_named_testsets(command)))
+    app.command(name, **settings)(handled(with_named_testsets(with_config_option(command))))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -245,6 +160,10 @@ def run_command_line(arguments: list[str]) -> int:
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(FEW_COLLECTIONS)
+    if "_CRANFIELD_COMPLETE" in os.environ:
+        from cranfield.cli.completion import complete
+
+        sys.exit(complete())
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -62,9 +62,10 @@ def mcp_command(
     ] = None,
     log: LogOption = LogForm.AUTO,
 ) -> None:
-    """Serve evaluations to an AI agent by the Model Context Protocol, over stdin and stdout or HTTP.
+    """Serve evaluations to an AI agent over MCP.
 
-    It reads CONFIG and the run files in its folder, or a server's database. It writes nothing and asks only systems of CONFIG.
+    The Model Context Protocol, over stdin and stdout or HTTP. It reads CONFIG and the run files in its folder, or
+    a server's database. It writes nothing and asks only systems of CONFIG.
     """
     if config is None and db is None:
         raise UsageError(

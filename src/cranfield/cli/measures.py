@@ -18,7 +18,10 @@ def measures_command(
     *,
     output: Output,
 ) -> None:
-    """List all measures, or show some in full: parameters, aliases, formula and source."""
+    """List all measures, or show some in full.
+
+    Parameters, aliases, formula and source.
+    """
     from cranfield.errors import UsageError
     from cranfield.measures.own import load_plugins
     from cranfield.reporting.documents.catalogue import measures_document

@@ -60,7 +60,9 @@ def metrics_command(
     ] = None,
     workbench: NamesOption = None,
 ) -> None:
-    """Write results as Prometheus metrics: to stdout, a file, or a Pushgateway.
+    """Write results as Prometheus metrics.
+
+    To stdout, a file, or a Pushgateway.
 
     Each system on each test set is a group of its own in the Pushgateway. Metrics of the same name in its group are
     replaced; nothing is deleted. CRANFIELD_PUSH_AUTH is USER:PASSWORD, where the Pushgateway wants one.

@@ -231,15 +231,21 @@ class Group(NamedTuple):
 
     options: Mapping[str, Any]
     build: Callable[[dict[str, Any]], object]
+    heading: str = "Options"
+    """In help that is long."""
 
 
 GROUPS = {
-    "options": Group({name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options),
-    "overrides": Group({name: _annotation(name, row) for name, row in config_options().items()}, _overrides),
-    "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options),
-    "scores": Group(SCORING_OPTIONS, _scoring_options),
-    "large": Group(LARGE_OPTIONS, _large_options),
-    "output": Group(OUTPUT_OPTIONS, lambda values: Output(**values)),
+    "options": Group(
+        {name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options, "Test set"
+    ),
+    "overrides": Group(
+        {name: _annotation(name, row) for name, row in config_options().items()}, _overrides, "Test set"
+    ),
+    "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options, "Scoring"),
+    "scores": Group(SCORING_OPTIONS, _scoring_options, "Scoring"),
+    "large": Group(LARGE_OPTIONS, _large_options, "Run files of any size"),
+    "output": Group(OUTPUT_OPTIONS, lambda values: Output(**values), "Output"),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -279,4 +285,5 @@ def option_groups(command: Callable[..., R]) -> Callable[..., R]:
 
     wrapper.__signature__ = signature.replace(parameters=parameters, return_annotation=hints["return"])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    wrapper.headings = {option: group.heading for group in groups.values() for option in group.options}  # type: ignore[attr-defined]
     return wrapper

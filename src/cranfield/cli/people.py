@@ -1,4 +1,4 @@
-"""Accounts of the judging server: add, list, roles, passwords, tokens."""
+"""Accounts of the server: add, list, roles, passwords, tokens."""
 
 from __future__ import annotations
 

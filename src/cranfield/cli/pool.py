@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, note_scale, open_books
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
@@ -80,6 +81,7 @@ BookOption = Annotated[
 ]
 
 
+@takes_runs("runs", scored=False)
 @option_groups
 def build_command(
     runs: RunsArgument,
@@ -131,6 +133,7 @@ def build_command(
         _make_book(built.pool, judged, book, db, raters)
 
 
+@takes_runs("runs", scored=False)
 @option_groups
 def check_command(
     runs: RunsArgument,
@@ -179,6 +182,7 @@ def export_command(
     typer.echo(f"wrote {out}: {found.n_judged} judged, {found.n_pooled} in the pool and not judged (-1)")
 
 
+@takes_runs("runs", scored=False)
 @option_groups
 def estimate_command(
     pool: PoolArgument,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     Output,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.project.loading import TestSetOptions
 
 
+@takes_runs("baseline", "candidate")
 @option_groups
 def power_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
@@ -58,7 +60,10 @@ def power_command(
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Power analysis from two runs: queries needed for a difference, or the difference that N queries can detect."""
+    """Power analysis: how many queries does a difference need?
+
+    From two runs: queries needed for a difference, or the difference that N queries can detect.
+    """
     from cranfield.evaluation.power import plan
     from cranfield.reporting.documents.power import power_document
 

@@ -63,7 +63,7 @@ def run_command(
     output: Output,
     overrides: SetOverrides,
 ) -> None:
-    """Send every query to every system, then score, compare and report.
+    """Send every query to every system; score, compare and report.
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
     run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the

@@ -91,7 +91,9 @@ def serve_command(
     stop_s: StopOption = None,
     print_config: PrintOption = False,
 ) -> None:
-    """Serve all books of a database, and the systems of a config, to a team, until interrupted.
+    """Serve books and evaluations to a team, until interrupted.
+
+    All books of a database, and the systems of a config.
 
     What decides about a setting, in this order: the option, its environment variable, the block `server:` of the operator's file,
     the default. `--print-config` shows it.

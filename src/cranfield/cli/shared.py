@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import shutil
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,9 +31,6 @@ LARGE_BYTES = 16 * 1024 * 1024
 """Run files under this size are read in no time by either reader."""
 MANY_PAIRS = 500
 """Testing fewer pairs one by one takes no time worth counting."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Format(StrEnum):
@@ -205,26 +201,6 @@ def contrasts_of(specs: Sequence[str] | None) -> list[tuple[str, str, str]]:
 def today() -> date:
     """The user's own day, by which a test set is overdue for new queries."""
     return date.today()  # noqa: DTZ011
-
-
-TESTSETS = ("testset", "old", "new")
-"""Arguments of commands that are test sets."""
-
-
-def with_named_testsets(command: Callable[P, R]) -> Callable[P, R]:
-    """The command with the path of a test set in the place of its name."""
-
-    @functools.wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in TESTSETS:
-            given = kwargs.get(name)
-            if isinstance(given, Path) and not given.exists():
-                from cranfield.project.named_testset import named_testset
-
-                kwargs[name] = named_testset(given)
-        return command(*args, **kwargs)
-
-    return wrapper
 
 
 def require_single_stdin(paths: Sequence[Path]) -> None:

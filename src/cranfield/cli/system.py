@@ -1,4 +1,6 @@
-"""Inspect the systems of a config: send a single query, list systems, show settings and presets.
+"""Inspect the systems of a config: probe, list, show, presets.
+
+Send a single query, list systems, show settings and presets.
 
 `cranfield run` queries all of them.
 """
@@ -25,7 +27,7 @@ CONFIG = Path("cranfield.yaml")
 @option_groups
 def probe_command(
     name: NameArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text of the query.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text of the query; or the id of one of the test set.")],
     *,
     config: ConfigOption = CONFIG,
     k: Annotated[
@@ -39,15 +41,19 @@ def probe_command(
     testset: Annotated[
         str | None, typer.Option("--testset", metavar="NAME", help="Use the params of this test set of the config.")
     ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Show the raw output even where results were read from it.")
+    ] = False,
     output: Output,
 ) -> None:
-    """Send one query to one system and show the request, the raw answer and the hits parsed from it.
+    """Send one query to one system: the request as it was sent, and the results.
 
+    A query of the test set has the grades of its results. The raw output is shown where nothing could be read from it.
     Exits with 3 if the call failed, or the answer breaks a rule of the system. Nothing is stored.
     """
     from cranfield.project.probing import probe
 
-    found = probe(config, name, query, k=k, params=params or (), testset=testset)
+    found = probe(config, name, query, k=k, params=params or (), testset=testset, raw=raw)
     deliver(found.document, output)
     raise typer.Exit(EXIT_SYSTEM if found.is_failure else 0)
 
@@ -55,14 +61,14 @@ def probe_command(
 @option_groups
 def list_command(*, config: ConfigOption = CONFIG, output: Output) -> None:
     """List the systems of a config with their kind and settings. No system is started."""
-    from cranfield.project.probing import systems_document
+    from cranfield.project.listed_systems import systems_document
 
     deliver(systems_document(config), output)
 
 
 def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
     """Print a system as YAML with its preset expanded. Copy it to adapt a preset. Secrets are not printed."""
-    from cranfield.project.probing import filled_yaml
+    from cranfield.project.listed_systems import filled_yaml
 
     show([filled_yaml(config, name)])
 
@@ -74,6 +80,6 @@ def presets_command(
     output: Output,
 ) -> None:
     """List the presets; with a name, show its `with` parameters and the resulting settings."""
-    from cranfield.project.probing import presets_document
+    from cranfield.project.listed_systems import presets_document
 
     deliver(presets_document(name), output)

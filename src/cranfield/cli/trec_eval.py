@@ -14,7 +14,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def trec_eval_command(context: typer.Context) -> None:
-    """Drop-in replacement for trec_eval: same options, measures and output.
+    """Drop-in replacement for trec_eval: same options and output.
 
     QRELS contains the judgments and RUN the results; - reads RUN from stdin. Options may be given in any order, and
     abbreviated or combined as in trec_eval.

@@ -41,7 +41,9 @@ def watch_command(
     list_: ListOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the evaluations and experiments of the block `watch:` of the operator's file when they are due, until interrupted.
+    """Run evaluations on a schedule, until interrupted.
+
+    The evaluations and experiments of the block `watch:` of the operator's file, when they are due.
 
     `cranfield serve` does the same. With --once the exit code is 1 if a rule of the gate fails or the verdict is worse, and 3 if the
     result is void.

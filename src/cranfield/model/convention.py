@@ -67,10 +67,12 @@ class Convention:
     """Names of measures that its users know: the catalogue's name, and the one that is printed. No choice: values are the same."""
     decimals: int | None = None
     """Each query's value is rounded to so many decimals, halves up, before the mean; None does not round."""
+    phrase: str = ""
+    """A few words of the sentence, for the help of an option; no choice."""
 
 
 CHOICES: tuple[str, ...] = tuple(
-    field.name for field in fields(Convention) if field.name not in {"name", "sentence", "names"}
+    field.name for field in fields(Convention) if field.name not in {"name", "phrase", "sentence", "names"}
 )
 """Fields of a convention that are choices, in the order they apply: run, results, measure, mean."""
 
@@ -83,10 +85,15 @@ RANKING_CHOICES = frozenset(
 CONVENTIONS = {
     convention.name: convention
     for convention in (
-        Convention("trec", "the default: trec_eval's choices, scores as 64-bit floats, missing queries count as 0"),
+        Convention(
+            "trec",
+            "the default: trec_eval's choices, scores as 64-bit floats, missing queries count as 0",
+            phrase="as trec_eval; the default",
+        ),
         Convention(
             "trec9",
             "trec_eval 9.0.8 without -c: scores as 32-bit floats, recall shares rounded up, missing queries left out",
+            phrase="trec_eval 9: scores of 32 bits",
             score_width=32,
             missing="skip",
             iprec="up",
@@ -94,10 +101,12 @@ CONVENTIONS = {
         Convention(
             "trec10",
             "trec_eval 10.0 with -c: scores as 64-bit floats, recall shares to the nearest; the same choices as trec",
+            phrase="trec_eval 10 -c",
         ),
         Convention(
             "ir_measures",
             "ir_measures 0.4 over pytrec_eval: scores as 32-bit floats; RR@k, Judged@k, RBP and others order ties in their own ways",
+            phrase="ir_measures 0.4 over pytrec_eval",
             score_width=32,
             orders="ir_measures",
             iprec="up",
@@ -105,15 +114,20 @@ CONVENTIONS = {
         Convention(
             "ranx",
             "ranx 0.3: recall shares rounded up; its ties fall in no fixed order, here to the larger document id",
+            phrase="ranx 0.3",
             iprec="up",
         ),
         Convention(
-            "msmarco", "the MS MARCO scorer of ir_measures: ties fall to the smaller document id", ties="ascending"
+            "msmarco",
+            "the MS MARCO scorer of ir_measures: ties fall to the smaller document id",
+            phrase="the MS MARCO scorer",
+            ties="ascending",
         ),
         Convention(
             "searchtweak",
             "ordered by position; precision over the judged results, average precision over the relevant ones found, the "
             "ideal is the results re-sorted; no value where nothing is judged or nothing was returned",
+            phrase="by position; judged results only",
             file_order="rank",
             missing="skip",  # a run file has no line for a query with no result
             unjudged="unscored",
@@ -127,6 +141,7 @@ CONVENTIONS = {
         Convention(
             "cupertino",
             "the order given, every match credited with gain 1, ideal DCG fixed at 1 (so nDCG may exceed 1), RR to rank 10",
+            phrase="as listed; gain 1 a match, RR@10",
             file_order="given",
             credit="every",
             gain="match",
@@ -136,6 +151,7 @@ CONVENTIONS = {
         Convention(
             "octocode",
             "the order given, every match credited (so nDCG may exceed 1), RR to rank 20, failed queries left out",
+            phrase="as listed; every match counts, RR@20",
             file_order="given",
             credit="every",
             rr_depth=20,
@@ -145,6 +161,7 @@ CONVENTIONS = {
             "knowcode",
             "the list as it was shown, a result returned again takes a place too; every match credited (so P@k counts each "
             "chunk of an entity), RR over the whole list",
+            phrase="as listed; repeated results count",
             file_order="given",
             repeats="kept",
             credit="every",
@@ -153,6 +170,7 @@ CONVENTIONS = {
             "quepid",
             "gains 2^g - 1, the ideal of nDCG@k every judged document in its best order, not cut at k; precision over "
             "min(k, results returned)",
+            phrase="gains 2^g - 1, ideal not cut",
             gain="exponential",
             ideal="judged uncut",
             precision_over="returned",
@@ -160,6 +178,7 @@ CONVENTIONS = {
         Convention(
             "opensearch",
             "gains 2^g - 1, precision over min(k, results returned), and values rounded to 2 decimals before they are averaged",
+            phrase="gains 2^g - 1, rounded to 2 decimals",
             gain="exponential",
             precision_over="returned",
             decimals=2,

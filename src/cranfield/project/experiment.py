@@ -14,10 +14,11 @@ from cranfield.config import Config
 from cranfield.config.models import SetConfig
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
-from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure, parse
 from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
+from cranfield.project.declared import declared_options
 from cranfield.project.history_files import FOLDER, check_local, local_folder
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
@@ -279,7 +280,6 @@ def experiment_on(
     built = {system.name: system for system in build_systems(config, systems, chosen.params, isolated=isolated)}
     for stored in run_file_systems(built.values()):
         stored.read = partial(read_for, testset, config.convention)
-    limits = Limits(config.limits.max_failed_share, config.limits.min_judged_share, config.evidence)
     return Experiment(
         testset,
         [built[system] for system in systems],
@@ -287,14 +287,7 @@ def experiment_on(
         measures=chosen.measures,
         primary_spelling=chosen.primary,
         convention=config.convention,
-        declared=CompareOptions(
-            *(None, config.test, config.alpha, config.margin, seed),
-            n_draws=config.draws,
-            limits=limits,
-            verdict=chosen.verdict or config.verdict,
-            strata=chosen.strata or "",
-            adjust=config.adjust or "",
-        ),
+        declared=declared_options(config, chosen, seed),
         collecting=collect_options(config, cache),
         params=chosen.params,
         confusion=config.confusion,

@@ -29,6 +29,7 @@ from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.output_folder import REPORT_FILES, require_folder
 from cranfield.project.rescoring import rescore_command
+from cranfield.project.saved_runs import note_runs
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.reporting.sections.leaderboard import check_order, means_table
@@ -212,6 +213,7 @@ def _finish(
     else:
         document = evaluation_document(evaluations, by_query=True, **shown)
     written = save_reports(document, out, REPORT_FILES, root=root)
+    note_runs(config.folder, experiment.name, runs, out)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
         progress_on(sys.stderr).note(why)
     if many is not None:

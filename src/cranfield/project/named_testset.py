@@ -1,4 +1,4 @@
-"""Test sets by name: where a path would stand, the name of a set in the folder of the config."""
+"""Test sets by name: where a path would stand, the name of a set in the folder of the config; which config that is."""
 
 from __future__ import annotations
 
@@ -16,21 +16,38 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".qrels", ".txt
 _OTHERS = (".meta.json", ".schema.json")
 
 
-def named_testset(given: Path) -> Path:
+def project_config(given: Path | None = None) -> Path | None:
+    """The config of the project: the one that is given, else the nearest `cranfield.yaml`, here or above; None: there is none."""
+    if given is not None:
+        return given
+    here = Path()
+    return next((above / CONFIG for above in (here, *here.resolve().parents) if (above / CONFIG).is_file()), None)
+
+
+def can_be_name(given: Path) -> bool:
+    """Whether a path that is not there may be a name: it has no folder and no pattern, and is not `-`."""
+    name = str(given)
+    return not (_NO_NAME.search(name) or name in {"", "-", ".", ".."} or given.exists())
+
+
+def named_testset(given: Path, config: Path | None = None) -> Path:
     """The path of a test set that is given by its path or by its name.
 
     A name is one of `testsets` in the config, the name that a test set has, or the name of its file without its end. The
-    folder is that of the nearest `cranfield.yaml`, here or above, or the working folder.
+    folder is that of the config, or the working folder where there is none.
+
+    Args:
+        given: path or name.
+        config: of the project; None: the nearest `cranfield.yaml`, here or above.
 
     Raises:
         UsageError: there is no such file, and no set of that name; lists the names. Or several files have it.
     """
-    name = str(given)
-    if given.exists() or given.suffix in _SUFFIXES or _NO_NAME.search(name) or name in {"", "-", ".", ".."}:
+    if not can_be_name(given) or given.suffix in _SUFFIXES:
         return given
-    here = Path()
-    folder = next((above for above in (here, *here.resolve().parents) if (above / CONFIG).is_file()), here)
-    found = sets_by_name(folder)
+    name = str(given)
+    config = project_config(config)
+    found = sets_by_name(Path() if config is None else config.parent, config)
     if name in found:
         paths = found[name]
         if len(paths) > 1:
@@ -47,14 +64,20 @@ def named_testset(given: Path) -> Path:
     )
 
 
-def sets_by_name(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """Name of each test set of a folder to its files; one where no two have a name in common."""
+def sets_by_name(folder: Path, config: Path | None = None) -> dict[str, tuple[Path, ...]]:
+    """Name of each test set of a folder to its files; one where no two have a name in common.
+
+    Args:
+        folder: to look in.
+        config: whose names of test sets are known; None: `cranfield.yaml` in the folder.
+    """
+    config = config or folder / CONFIG
     found: dict[str, dict[Path, None]] = {}
-    declared = _declared(folder)
+    declared = _declared(config)
     for name, path in declared.items():
         found[name] = {path: None}
     for path in sorted(folder.iterdir()):
-        if not path.name.startswith(".") and path.name != CONFIG and _is_testset(path):
+        if not path.name.startswith(".") and path.name not in {CONFIG, config.name} and _is_testset(path):
             for name in dict.fromkeys(
                 [path.name.removesuffix(path.suffix) if path.is_file() else path.name, *_names_in(path)]
             ):
@@ -63,15 +86,14 @@ def sets_by_name(folder: Path) -> dict[str, tuple[Path, ...]]:
     return {name: tuple(paths) for name, paths in found.items()}
 
 
-def _declared(folder: Path) -> dict[str, Path]:
-    """The names under `testsets` in the config."""
-    config = folder / CONFIG
+def _declared(config: Path) -> dict[str, Path]:
+    """The names under `testsets` in a config."""
     if not config.is_file():
         return {}
     from cranfield.config.load import load_config
 
     sets = load_config(config).sets
-    return {name: folder / chosen.path for name, chosen in sets.items() if name}
+    return {name: config.parent / chosen.path for name, chosen in sets.items() if name}
 
 
 def _is_testset(path: Path) -> bool:

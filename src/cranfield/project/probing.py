@@ -9,22 +9,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
-from cranfield.config.presets import PRESETS, Preset
+from cranfield.config import Config, load_config
 from cranfield.config.reading import EveryAnswerCheck
-from cranfield.config.services import McpServer
-from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
-from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
+from cranfield.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
-from cranfield.model import Query, Scalar
+from cranfield.model import Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
+from cranfield.project.experiment import load_configured
+from cranfield.ranking import RankedHit, State, rank_run
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import Exchange
+from cranfield.testsets.split import only
 
 FEW_IDS = "few-ids"
 """The evidence check that one answer can show."""
@@ -47,23 +47,30 @@ def probe(
     k: int | None = None,
     params: Sequence[str] = (),
     testset: str | None = None,
+    raw: bool = False,
 ) -> Probe:
     """Send one query to one system of a config, after its preflight.
+
+    Where the query is one of the test set, its results have their grades.
 
     Args:
         config_path: cranfield.yaml.
         name: of the system.
-        query: its text.
+        query: its text; or the text or the id of a query of the test set.
         k: results to ask for; None as the config has it.
         params: `NAME=VALUE`, given with the query.
         testset: name of the set whose params are given, in a config of several.
+        raw: show the raw output, where results were read from it too.
 
     Raises:
         InputError: the config, with all its problems, or a name that is not in it.
         PreflightError: something it needs is not there.
     """
     config = load_config(config_path)
-    return probe_system(config, name, query, k=k, params=_params(params), set_params=_set_params(config, testset))
+    set_params = _set_params(config, testset)
+    known = _known_query(config, testset, query) if name in config.systems else None
+    given = _params(params)
+    return probe_system(config, name, query, k=k, params=given, set_params=set_params, known=known, raw=raw)
 
 
 def probe_system(
@@ -74,6 +81,8 @@ def probe_system(
     k: int | None = None,
     params: Mapping[str, Scalar] = NO_PARAMS,
     set_params: Mapping[str, Scalar] = NO_PARAMS,
+    known: TestSet | None = None,
+    raw: bool = False,
 ) -> Probe:
     """Send one query to one system of a config that is loaded; see `probe`.
 
@@ -84,17 +93,59 @@ def probe_system(
         k: results to ask for; None as the config has it.
         params: given with the query.
         set_params: those of a test set.
+        known: a test set of this query alone.
+        raw: as of `probe`.
     """
     (system,) = build_systems(config, [name], set_params, isolated=True)
     depth = k or config.k
+    sent = known.queries[0] if known is not None else Query("probe", query)
     try:
         preflight([system], k=depth)
-        exchange = system.ask(Query("probe", query, params=params), depth, is_shown=True)
+        exchange = system.ask(replace(sent, params={**sent.params, **params}), depth, is_shown=True)
     finally:
         system.close()
     findings = _findings(config, system, exchange)
     is_failure = exchange.answer.outcome.is_failure or any(_rules(system, exchange).values())
-    return Probe(_exchange_document(system, query, depth, exchange, findings), is_failure)
+    graded = None if known is None else _graded(known, system, exchange, depth, config.convention)
+    shown = _Shown(system, sent, depth, exchange, findings, graded, with_raw=raw)
+    return Probe(_exchange_document(shown), is_failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the document of a probe shows."""
+
+    system: ConfiguredSystem
+    query: Query
+    k: int
+    exchange: Exchange
+    findings: tuple[Finding, ...]
+    graded: tuple[RankedHit, ...] | None
+    """The first results with what the test set says of each; None where the query is not one of it."""
+    with_raw: bool
+
+
+def _known_query(config: Config, testset: str | None, query: str) -> TestSet | None:
+    """The test set of the config, with the one query of this text or id; None where there is none, or the set cannot be read."""
+    if testset is None and config.testsets is not None and len(config.testsets) > 1:
+        return None
+    name = testset or next(iter(config.sets))
+    try:
+        found = load_configured(config, name, allow_drift=True)
+    except CranfieldError:  # a system can be probed before there is a test set
+        return None
+    by_text = next((each.id for each in found.queries if each.text == query), query)
+    return only(found, [by_text]) if by_text in found.by_id else None
+
+
+def _graded(
+    known: TestSet, system: ConfiguredSystem, exchange: Exchange, k: int, convention: str
+) -> tuple[RankedHit, ...]:
+    """The first results in the order in which they are scored."""
+    query_id = known.queries[0].id
+    run = Run(system.name, {query_id: exchange.answer}, depth=k, order=system.order)
+    ranking = rank_run(known, run, convention_named(convention))
+    return tuple(replace(hit, id=system.redactor.redact(hit.id)) for hit in ranking.top.get(query_id, ()))
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -134,35 +185,41 @@ def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> t
     return (Finding(FEW_IDS, consequence, system.name, found.sentence, (), found.count, found.total),)
 
 
-def _exchange_document(
-    system: ConfiguredSystem, query: str, k: int, exchange: Exchange, findings: tuple[Finding, ...]
-) -> Document:
+def _exchange_document(shown: _Shown) -> Document:
+    system, exchange = shown.system, shown.exchange
     answer, log = exchange.answer, exchange.log
     outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
     facts = [
         ("outcome", outcome),
-        ("hits", f"{len(answer.hits)} ({k} requested)"),
+        ("hits", f"{len(answer.hits)} ({shown.k} requested)"),
         ("latency", f"{log.latency_ms:.1f} ms"),
         ("attempts", str(log.attempts)),
         ("order", "as returned" if system.order == "given" else f"by score, {system.order}"),
         *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
         *((f"rule {rule}", why or "kept") for rule, why in _rules(system, exchange).items()),
     ]
-    table = _hits_table(exchange)
+    raw = shown.with_raw or not answer.hits
+    if exchange.output and not raw:
+        facts.append(("raw output", f"{len(exchange.output):,} characters; --raw shows it"))
+    table = _hits_table(exchange) if shown.graded is None else _graded_table(shown.graded)
     read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
-    if findings:
-        read.insert(0, Bullets(tuple(f"{each.consequence}: {each.sentence}" for each in findings), "warning"))
+    if shown.findings:
+        read.insert(0, Bullets(tuple(f"{each.consequence}: {each.sentence}" for each in shown.findings), "warning"))
+    outputs = _raw(exchange, with_output=raw)
     sections = [
         Section("request", "Request", (Code(exchange.request, "sent to the system, secrets hidden", in_text=True),)),
-        Section("raw", "Raw output", tuple(_raw(exchange))),
+        *([Section("raw", "Raw output", tuple(outputs))] if outputs else []),
         Section("hits", "Parsed answer", tuple(read)),
     ]
+    known = () if shown.graded is None else (f"query {shown.query.id} of the test set",)
+    payload = _exchange_payload(system, shown.query.text, shown.k, exchange)
+    grades = {} if shown.graded is None else {"query_id": shown.query.id, "graded": _graded_records(shown.graded)}
     return Document(
-        title=f"System {system.name}, query {shorten(query)}",
-        subtitle=(f"kind {system.config.kind}, k = {k}",),
+        title=f"System {system.name}, query {shorten(shown.query.text)}",
+        subtitle=(f"kind {system.config.kind}, k = {shown.k}", *known),
         sections=tuple(sections),
         tidy=lambda: table,
-        payload=lambda: _exchange_payload(system, query, k, exchange) | {"evidence": plain(findings)},
+        payload=lambda: payload | grades | {"evidence": plain(shown.findings)},
     )
 
 
@@ -174,22 +231,53 @@ def _rules(system: ConfiguredSystem, exchange: Exchange) -> dict[str, str | None
     return {str(rule): rule.violation(exchange.answer.fields) for rule in map(parse_answer_rule, written)}
 
 
-def _raw(exchange: Exchange) -> list[Code | Paragraph]:
+def _raw(exchange: Exchange, *, with_output: bool) -> list[Code | Paragraph]:
+    """Stderr, and the output where the results do not show it already."""
     raw: list[Code | Paragraph] = []
-    if exchange.output:
+    if exchange.output and with_output:
         raw.append(Code(exchange.output, "output", in_text=True))
     if exchange.stderr:
         raw.append(Code(exchange.stderr, "stderr", in_text=True))
-    return raw or [Paragraph("The output is empty.")]
+    return raw or ([Paragraph("The output is empty.")] if with_output else [])
+
+
+SHOWN_HITS = 10
+"""Results in plain text."""
 
 
 def _hits_table(exchange: Exchange) -> Table:
+    hits = exchange.answer.hits
     columns = (Column("rank", "count"), Column("id"), Column("score", "value"), Column("title"), Column("span"))
     rows = [
-        (rank, hit.public_id, hit.score, hit.title or "", hit.public_span or "")
-        for rank, hit in enumerate(exchange.answer.hits, 1)
+        (rank, hit.public_id, hit.score, hit.title or "", hit.public_span or "") for rank, hit in enumerate(hits, 1)
     ]
-    return Table(columns, rows, "Hits in the order of the output, before sorting and cutting", shown=None)
+    return Table(columns, rows, "Hits in the order of the output, before sorting and cutting", shown=SHOWN_HITS)
+
+
+def _graded_table(hits: Sequence[RankedHit]) -> Table:
+    columns = (
+        Column("rank", "count"),
+        Column("grade"),
+        Column("id"),
+        Column("score", "value"),
+        Column("title"),
+        Column("span"),
+    )
+    rows = [(hit.rank, _grade(hit), hit.id, hit.score, hit.title or "", hit.span or "") for hit in hits]
+    return Table(
+        columns, rows, f"The first {len(hits)} results as they are scored, with their grades", shown=SHOWN_HITS
+    )
+
+
+def _grade(hit: RankedHit) -> str:
+    """The grade of a result: that of what it matched, once; or that it is not judged."""
+    if hit.state is not State.JUDGED:
+        return "unjudged"
+    return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
+
+
+def _graded_records(hits: Sequence[RankedHit]) -> list[dict[str, Any]]:
+    return [{"rank": hit.rank, "id": hit.id, "grade": _grade(hit)} for hit in hits]
 
 
 FIELDS: Fields = {
@@ -207,113 +295,3 @@ def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Ex
     head = {"system": system.name, "kind": system.config.kind, "query": query, "k": k}
     rules = _rules(system, exchange)
     return {**head, **record_of(exchange, FIELDS), "hits": hits, **({"rules": rules} if rules else {})}
-
-
-def systems_document(config_path: Path) -> Document:
-    """The systems of a config, a line each; nothing is started."""
-    config = load_config(config_path)
-    columns = (
-        Column("system"),
-        Column("kind"),
-        Column("target"),
-        Column("timeout"),
-        Column("concurrency", "count"),
-        Column("components"),
-    )
-    rows = [
-        (
-            name,
-            f"preset {system.preset}" if isinstance(system, PresetConfig) else system.kind,
-            _target(expand_preset(system)),
-            f"{system.timeout_s:g} s",
-            system.concurrency,
-            ", ".join(system.components or ()),
-        )
-        for name, system in config.systems.items()
-    ]
-    table = Table(
-        columns, rows, "`cranfield system probe NAME QUERY` sends a query to one of them", shown=None, wrap=True
-    )
-    return Document(
-        title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
-        subtitle=(str(config_path),),
-        sections=(Section("systems", "Systems", (table,)),),
-        tidy=lambda: table,
-        payload=lambda: {"systems": {name: public_config(system) for name, system in config.systems.items()}},
-    )
-
-
-def _target(system: SystemConfig) -> str:
-    """The command, address, function or file, as written."""
-    if isinstance(system, HttpConfig):
-        return system.http.url
-    if isinstance(system, McpConfig):
-        tool = system.mcp
-        return f"{tool.tool} of {tool.url if isinstance(tool, McpServer) else ' '.join(tool.command)}"
-    if isinstance(system, FusionConfig):
-        return f"{system.fusion.method} of {', '.join(system.fusion.of)}"
-    written = getattr(system, system.kind)
-    return " ".join(written) if isinstance(written, list) else str(written)
-
-
-def filled_yaml(config_path: Path, name: str) -> str:
-    """A system of a config as YAML, its preset filled in."""
-    config = load_config(config_path)
-    if name not in config.systems:
-        raise UnknownNameError.among("system", name, config.systems)
-    return _yaml({name: public_config(expand_preset(config.systems[name]))})
-
-
-def _yaml(value: object) -> str:
-    import yaml
-
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
-    return text
-
-
-def presets_document(name: str | None = None) -> Document:
-    """The table of presets; or one of them, with the settings of `with` and its expansion."""
-    if name is not None and name not in PRESETS:
-        raise UnknownNameError.among("preset", name, PRESETS)
-    if name is not None:
-        return _preset_document(PRESETS[name])
-    rows = [(preset.name, preset.title, ", ".join(_needed(preset))) for preset in PRESETS.values()]
-    columns = (Column("preset"), Column("description"), Column("needs"))
-    table = Table(columns, rows, "`cranfield system presets NAME` shows one in full", shown=None)
-    return Document(
-        title="Presets",
-        subtitle=("forms of other kinds of system, filled in",),
-        sections=(Section("presets", "Presets", (table,)),),
-        tidy=lambda: table,
-        payload=lambda: {preset.name: preset.settings.model_json_schema() for preset in PRESETS.values()},
-    )
-
-
-def _needed(preset: Preset) -> list[str]:
-    return [field.alias or name for name, field in preset.settings.model_fields.items() if field.is_required()]
-
-
-def _preset_document(preset: Preset) -> Document:
-    columns = (Column("setting"), Column("required"), Column("meaning"))
-    rows = [
-        (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
-        for name, field in preset.settings.model_fields.items()
-    ]
-    table = Table(columns, rows, "Settings of `with`", shown=None, wrap=True)
-    example = {"preset": preset.name, "with": dict(preset.example)}
-    yaml_text = _yaml(example)
-    comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
-    return Document(
-        title=f"preset {preset.name}",
-        subtitle=(preset.title,),
-        sections=(
-            Section("settings", "Settings", (table,)),
-            Section(
-                "example",
-                "Example",
-                (Code(yaml_text, "in the config", in_text=True), Code(comes_to, "expanded", in_text=True)),
-            ),
-        ),
-        tidy=lambda: table,
-        payload=lambda: dict(preset.settings.model_json_schema()),
-    )

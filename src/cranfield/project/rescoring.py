@@ -1,8 +1,7 @@
-"""The command that scores the runs of `cranfield run` again, by other measures, without asking a system."""
+"""The settings of a config as options of a command, and the command that scores the runs of `cranfield run` again."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,15 @@ from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.testset_options import config_options
+from cranfield.project.declared import declared_options
 from cranfield.project.experiment import Experiment
-from cranfield.project.loading import SetOverrides
+from cranfield.project.loading import SetOverrides, options_of
+from cranfield.project.saved_runs import from_here
 from cranfield.systems.collect.collection import RUNS
 
 _USUAL = CompareOptions()
+Words = tuple[str, ...]
+"""An option with its value, or a flag."""
 
 
 def rescore_command(
@@ -39,60 +42,109 @@ def rescore_command(
     if len(systems) > 2 and baseline is not None:
         systems = [baseline, *(name for name in systems if name != baseline)]
     chosen = config.sets[experiment.name]
-    words = ["cranfield", "compare" if len(systems) > 1 else "evaluate", _shown(config.folder / chosen.path)]
-    words += [_shown(out / RUNS / f"{name}.jsonl") for name in systems]
-    for measure in experiment.measures or [str(experiment.primary)]:
-        words += ["-m", measure]
-    if chosen.repo is not None:
-        words += ["--repo", _shown(config.folder / chosen.repo), *(["--allow-drift"] if allow_drift else [])]
-    if chosen.ids is not None:
-        words += ["--ids", chosen.ids]
-    words += _options(experiment.given)
-    if experiment.convention != DEFAULT_CONVENTION:
-        words += ["--convention", experiment.convention, *_counting(convention_named(experiment.convention))]
-    words += _evidence(config.evidence)
+    words = ["cranfield", "compare" if len(systems) > 1 else "evaluate", path_word(config.folder / chosen.path)]
+    words += [path_word(out / RUNS / f"{name}.jsonl") for name in systems]
+    measures = experiment.measures or [str(experiment.primary)]
+    for pair in (
+        *(("-m", measure) for measure in measures),
+        *_testset_options(config, experiment.name, experiment.given, allow_drift=allow_drift),
+        *_scoring(config),
+    ):
+        words += pair
     if len(systems) > 1:
-        words += _comparison(experiment)
+        for pair in _comparison(measures[0], str(experiment.primary), experiment.declared, many=len(systems) > 2):
+            words += pair
     if len(systems) > 2 and baseline is None:
         words.append("--baseline-less")
     return shlex.join(words)
 
 
-def _options(given: SetOverrides) -> Iterator[str]:
-    """The options of the test set."""
-    for name, row in config_options().items():
-        value = given.depth if name == "depth" else getattr(given.options, name)
+def testset_words(config: Config, name: str) -> list[Words]:
+    """The options of a test set of a config, as a command takes them; the number of results that are read is none."""
+    given = options_of(config.sets[name].options, config.folder)
+    return list(_testset_options(config, name, SetOverrides(given.options)))
+
+
+def scoring_words(config: Config, name: str, *, many: bool = False) -> list[Words]:
+    """Everything that a config says of scoring and comparing runs on one of its test sets, as `compare` takes it.
+
+    Args:
+        config: from `load_config`.
+        name: of the test set.
+        many: of three runs or more.
+    """
+    chosen = config.sets[name]
+    measures = [str(parse(measure)) for measure in chosen.measures or ()]
+    primary = str(parse(chosen.primary)) if chosen.primary is not None else measures[0] if measures else None
+    given = options_of(chosen.options, config.folder)
+    return [
+        *(("-m", measure) for measure in measures),
+        *_testset_options(config, name, given),
+        *_scoring(config),
+        *(("--confusion", f"{field}={stratum}") for field, stratum in config.confusion.items()),
+        *_comparison(measures[0] if measures else None, primary, declared_options(config, chosen), many=many),
+    ]
+
+
+def _testset_options(config: Config, name: str, given: SetOverrides, *, allow_drift: bool = False) -> Iterator[Words]:
+    """The repository, the rule of ids and the options of a test set."""
+    chosen = config.sets[name]
+    if chosen.repo is not None:
+        yield "--repo", path_word(config.folder / chosen.repo)
+        if allow_drift:
+            yield ("--allow-drift",)
+    if chosen.ids is not None:
+        yield "--ids", chosen.ids
+    for key, row in config_options().items():
+        value = given.depth if key == "depth" else getattr(given.options, key)
         if value is None or value is False:
             continue
         if row.kind == "flag":
-            yield row.spelling(name)
+            yield (row.spelling(key),)
         elif isinstance(value, Mapping):
-            for key, place in value.items():
-                yield from (row.spelling(name), f"{key}={place}")
+            for part, place in value.items():
+                yield row.spelling(key), f"{part}={place}"
         else:
             for part in value if isinstance(value, tuple | list) else (value,):
-                yield from (row.spelling(name), _shown(part) if isinstance(part, Path) else str(part))
+                yield row.spelling(key), path_word(part) if isinstance(part, Path) else str(part)
 
 
-def _counting(convention: Convention) -> Iterator[str]:
+def _scoring(config: Config) -> Iterator[Words]:
+    """The convention, and the evidence checks that differ from their table."""
+    if config.convention != DEFAULT_CONVENTION:
+        yield "--convention", config.convention
+        yield from _counting(convention_named(config.convention))
+    yield from _evidence(config.evidence)
+
+
+def _counting(convention: Convention) -> Iterator[Words]:
     """That queries without an answer count as 0, where the convention leaves them out."""
     if leaves_out(convention):
-        yield from ("--failed", "zero")
+        yield "--failed", "zero"
     if convention.missing == "skip":
-        yield from ("--missing", "zero")
+        yield "--missing", "zero"
 
 
-def _comparison(experiment: Experiment) -> Iterator[str]:
-    """Options of `compare`, where they differ from its defaults."""
-    declared = experiment.declared
-    first = parse((experiment.measures or [str(experiment.primary)])[0])
-    if experiment.primary != first:  # else it is the first of the measures, whatever these become
-        yield from ("--primary", str(experiment.primary))
+def _comparison(first: str | None, primary: str | None, declared: CompareOptions, *, many: bool) -> Iterator[Words]:
+    """Options of `compare`, where they differ from its defaults.
+
+    Args:
+        first: of the measures; None: the first of the default list.
+        primary: the measure that decides; None: the first.
+        declared: everything else.
+        many: of three runs or more.
+    """
+    if primary is not None and (first is None or parse(primary) != parse(first)):
+        yield "--primary", primary  # else it is the first of the measures, whatever these become
     values: dict[str, tuple[object, object]] = {
         "--test": (declared.test, _USUAL.test),
         "--margin": (declared.margin, _USUAL.margin),
         "--alpha": (declared.alpha, _USUAL.alpha),
         "--seed": (declared.seed, _USUAL.seed),
+        "--draws": (declared.n_draws, _USUAL.n_draws),
+        "--adjust": (declared.adjust if many else "", ""),
+        "--verdict": (declared.verdict, _USUAL.verdict),
+        "--verdict-strata": (declared.strata, _USUAL.strata),
         # `compare` has no spelling for no limit: a share of 1 is never exceeded
         "--max-failed": (
             1.0 if (most := declared.limits.max_failed_share) is None else most,
@@ -102,19 +154,18 @@ def _comparison(experiment: Experiment) -> Iterator[str]:
     }
     for option, (value, usual) in values.items():
         if value != usual:
-            yield from (option, str(value))
+            yield option, str(value)
 
 
-def _evidence(settings: Mapping[str, Setting]) -> Iterator[str]:
+def _evidence(settings: Mapping[str, Setting]) -> Iterator[Words]:
     for name, setting in settings.items():
         if setting.consequence is not None:
-            yield from ("--evidence", f"{name}={setting.consequence}")
+            yield "--evidence", f"{name}={setting.consequence}"
         if setting.threshold is not None:
-            yield from ("--evidence", f"{name}={setting.threshold}")
+            yield "--evidence", f"{name}={setting.threshold}"
 
 
-def _shown(path: Path) -> str:
+def path_word(path: Path) -> str:
     """A path relative to the working directory where it is inside, as a command takes it."""
-    absolute = Path(os.path.normpath(path.absolute()))
-    shown = str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
+    shown = str(from_here(path))
     return f"./{shown}" if shown.startswith("-") else shown

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.config import Config, expand_preset
 from cranfield.config.tunable import Range
 from cranfield.errors import CranfieldError, Problem, UsageError
-from cranfield.project.probing import filled_yaml
+from cranfield.project.listed_systems import filled_yaml
 from cranfield.server.access import Caller, require
 from cranfield.server.live_measures import SECONDS, to_comparison
 from cranfield.server.pages import render_page, see_other, segment

@@ -194,6 +194,10 @@ class ConfiguredSystem(ABC):
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """Text of the request for display; the caller redacts secrets."""
 
+    async def sent(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """As `request`, with what only the running system knows: the statement that a function sends to its database."""
+        return self.request(query, k, params)
+
     def ready_steps(self) -> Iterator[Step]:
         """Preflight checks of this kind: the program, the tool, an environment variable."""
         return iter(())
@@ -289,7 +293,7 @@ class ConfiguredSystem(ABC):
         log = CallLog(latency_ms, output[:HEAD_CHARS], stderr[-HEAD_CHARS:], attempts)
         if not is_shown:
             return Exchange("", "", "", answer, log)
-        return Exchange(redact(self.request(query.text, k, params)), output, stderr, answer, log)
+        return Exchange(redact(await self.sent(query.text, k, params)), output, stderr, answer, log)
 
     async def _read_in_time(self, reply: Reply, k: int, tried: str) -> tuple[Answer, str, str]:
         """As `_read`, in a thread: a long output must not delay other calls, nor an interruption."""

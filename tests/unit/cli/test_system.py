@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -42,7 +45,7 @@ def cranfield(tmp_path, monkeypatch):
 
 
 def test_a_probe_shows_request_raw_answer_and_hits_and_no_secret(cranfield):
-    code, out, _ = cranfield("probe", "echo", "grid")
+    code, out, _ = cranfield("probe", "echo", "grid", "--raw")
     assert code == 0
     request, rest = out.split("Raw output")
     assert "sh grid top" in request
@@ -123,3 +126,76 @@ def test_every_preset_shows_its_settings_and_what_it_comes_to(cranfield):
         assert code == 0
         assert f"preset: {name}" in out
         assert "expanded" in out
+
+
+KNOWN = """\
+cranfield_testset: 1
+name: shelves
+queries:
+- {id: q1, text: grid, params: {shelf: low}, judgments: {"doc:grid": 2, "doc:row": 1}}
+"""
+
+
+def test_a_probe_of_a_query_of_the_test_set_has_grades_and_lists_results_once(cranfield, tmp_path):
+    (tmp_path / "queries.yaml").write_text(KNOWN)
+    code, out, _ = cranfield("probe", "echo", "grid")
+    assert code == 0
+    assert "query q1 of the test set" in out
+    assert "sh grid low" in out  # with the params of the query
+    assert re.search(r"^ +1 +2 +doc:grid", out, re.MULTILINE)
+    assert out.count("doc:grid") == 1
+    assert "--raw shows it" in out
+    by_id, by_text = (json.loads(cranfield("probe", "echo", asked, "--format", "json")[1]) for asked in ("q1", "grid"))
+    assert by_id["query"] == by_text["query"] == "grid"
+    assert by_id["graded"] == by_text["graded"] == [{"rank": 1, "id": "doc:grid", "grade": "2"}]
+
+
+def test_a_result_that_nobody_judged_says_so(cranfield, tmp_path):
+    (tmp_path / "queries.yaml").write_text(KNOWN.replace('"doc:grid": 2, ', ""))
+    assert re.search(r"^ +1 +unjudged +doc:grid", cranfield("probe", "echo", "grid")[1], re.MULTILINE)
+
+
+def test_a_probe_of_another_query_needs_no_test_set(cranfield):
+    code, out, _ = cranfield("probe", "echo", "grid")
+    assert code == 0
+    assert "of the test set" not in out
+
+
+SQLITE = """\
+testset: queries.yaml
+systems:
+  fts:
+    preset: sqlite
+    with: {database: docs.db, table: docs, title_column: title, where: ":lang IS NULL OR title <> ':__k'"}
+  both: {fusion: {method: rrf, of: [fts, fts2], depth: 20}}
+  fts2: {preset: sqlite, with: {database: docs.db, table: docs}}
+"""
+
+
+@pytest.mark.parametrize("query", ["alpha beta", "it's", 'say "alpha" now'])
+def test_the_sql_that_is_shown_gives_the_results_that_are_shown(cranfield, tmp_path, query):
+    rows = [("a", "A", "alpha beta"), ("b", "B", "alpha"), ("x", "X", "beta it's gamma"), ("c", "C", "say so")]
+    with closing(sqlite3.connect(tmp_path / "docs.db")) as database:
+        database.execute("create virtual table docs using fts5(id unindexed, title, body)")
+        database.executemany("insert into docs values (?, ?, ?)", rows)
+        database.commit()
+        (tmp_path / "cranfield.yaml").write_text(SQLITE)
+        found = json.loads(cranfield("probe", "fts", query, "--param", "lang=en", "--format", "json")[1])
+        call, statement = found["request"].split("\n")
+        assert call.startswith("searcher(")
+        assert ":" not in statement.replace("':__k'", "")
+        assert [row[1] for row in database.execute(statement)] == [hit["id"] for hit in found["hits"]]
+    both = json.loads(cranfield("probe", "both", query, "--format", "json")[1])
+    assert both["request"].count("SELECT") == 2
+    assert both["request"].count("LIMIT 20") == 2
+
+
+def test_the_request_of_a_service_is_shown_with_its_parameters(cranfield, tmp_path):
+    (tmp_path / "cranfield.yaml").write_text(
+        "testset: queries.yaml\nsystems:\n  web:\n"
+        "    http: {url: 'http://127.0.0.1:1/s', method: POST, parameters: {n: '{k}'}, json: {q: '{query}'}}\n"
+        "    extract: {json: 'hits[]', id: id}\n    retries: 0\n"
+    )
+    out = cranfield("probe", "web", "wing flutter", "-k", "7")[1]
+    assert "POST http://127.0.0.1:1/s?n=7" in out
+    assert '{"q": "wing flutter"}' in out or '{"q":"wing flutter"}' in out

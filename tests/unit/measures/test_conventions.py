@@ -225,7 +225,7 @@ def test_ties_of_rr_with_a_cutoff_fall_the_other_way_and_no_other_measure_does(t
 def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
     names = "trec trec9 trec10 ir_measures ranx msmarco searchtweak cupertino octocode knowcode quepid opensearch"
     assert list(CONVENTIONS) == names.split()
-    assert replace(TREC, name="", sentence="") == Convention("", "")
+    assert replace(TREC, name="", sentence="", phrase="") == Convention("", "")
     assert differing(TREC, convention_named("trec10")) == ()
 
 
@@ -270,7 +270,7 @@ def test_a_convention_holds_still_and_every_choice_is_one_of_its_literals():
             allowed = get_args(hints[choice])
             held = getattr(convention, choice)
             assert held in allowed or any(isinstance(kind, type) and isinstance(held, kind) for kind in allowed)
-    assert {field.name for field in fields(Convention)} == {"name", "sentence", "names", *CHOICES}
+    assert {field.name for field in fields(Convention)} == {"name", "phrase", "sentence", "names", *CHOICES}
     assert set(CHOICES) > RANKING_CHOICES
 
 

@@ -1,4 +1,4 @@
-"""Experiments: an agent with a retrieval tool against the same agent without it."""
+"""Experiments: an agent with a retrieval tool, and without it."""
 
 SUBCOMMANDS = {
     "check": f"{__name__}.check",

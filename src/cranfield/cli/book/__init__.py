@@ -1,4 +1,4 @@
-"""Manage books: pools with their raters and judgments, in a database."""
+"""Manage books: pools with their raters and judgments."""
 
 SUBCOMMANDS = {
     "create": f"{__name__}.create",

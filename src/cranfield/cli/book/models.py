@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ConventionOption,
@@ -41,6 +42,7 @@ SampleOption = Annotated[
 ]
 
 
+@takes_runs("runs")
 @option_groups
 def models_command(
     book: BookArgument,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
@@ -147,6 +148,7 @@ def agreement_command(
     deliver(agreement_document(report), output)
 
 
+@takes_runs("baseline", "candidate")
 @option_groups
 def sensitivity_command(
     book: BookArgument,

@@ -1,4 +1,4 @@
-"""Make golden sets over a code base: queries with answers that were checked against the source."""
+"""Make golden sets over a code base, checked against the source."""
 
 SUBCOMMANDS = {
     "plan": f"{__name__}.plan",

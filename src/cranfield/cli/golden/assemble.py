@@ -9,6 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import RepoOption, RunArgument
+from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import MeasureOption, Output, SeedOption, deliver
 from cranfield.cli.testset.common import TodayOption, day_of, note
@@ -18,6 +19,7 @@ AlphaOption = Annotated[
 ]
 
 
+@takes_runs("runs")
 @option_groups
 def assemble_command(
     run: RunArgument,
@@ -55,6 +57,7 @@ def assemble_command(
         raise typer.Exit(EXIT_VERDICT)
 
 
+@takes_runs("runs")
 @option_groups
 def batch_command(
     old: Annotated[Path, typer.Argument(metavar="BLESSED", help="Golden set so far, or the folder of its versions.")],

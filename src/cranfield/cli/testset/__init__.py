@@ -1,4 +1,4 @@
-"""Manage test sets: convert, show, validate, count, edit, compare and refresh."""
+"""Manage test sets: convert, show, validate, edit, refresh."""
 
 SUBCOMMANDS = {
     "convert": f"{__name__}.change",

@@ -146,6 +146,14 @@ class PostgresTable:
             raise ValueError(f"PostgreSQL: {type(error).__name__}") from error
         return [_hit(row) for row in rows]
 
+    def shown_request(self, query: str, k: int, /, **params: Scalar) -> str:
+        """The statement that `search` executes, with its values, as `psql` takes it."""
+        from psycopg import ClientCursor
+
+        given = OrNone(params, __query=query.replace("\0", " "), __k=k)
+        with self._connections.connection() as connection:
+            return ClientCursor(connection).mogrify(self._statement, given).strip()
+
     def close(self) -> None:
         """Close the connections."""
         with suppress(OSError):

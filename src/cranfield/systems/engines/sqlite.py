@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from cranfield.systems.engines.connections import Connections, OrNone
 
 Words = Literal["any", "all", "phrase", "raw"]
 _LATE = frozenset({sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|:(\w+)""")
 _STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
 
@@ -117,6 +119,11 @@ class Fts5Table:
             Hit(str(row[1]), float(row[0]), None if len(row) < 3 or row[2] is None else str(row[2])) for row in rows
         ]
 
+    def shown_request(self, query: str, k: int, /, **params: Scalar) -> str:
+        """The statement that `search` executes, with its values, as the `sqlite3` program takes it."""
+        match = match_of(query, self._words)
+        return with_values(self._statement, OrNone(params, __query=match, __k=k)) if match else "no statement: no words"
+
     def close(self) -> None:
         """Close the connections."""
         self._connections.close()
@@ -130,6 +137,19 @@ def match_of(query: str, words: Words) -> str:
     if words == "phrase":
         return " + ".join(quoted)
     return (" OR " if words == "any" else " ").join(quoted)
+
+
+def with_values(statement: str, values: Mapping[str, object]) -> str:
+    """A statement with literals in the place of `:name`; strings and quoted names stay as they are."""
+    return _PARAMETER.sub(lambda found: found[0] if found[1] is None else _literal(values[found[1]]), statement)
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(int(value))
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _connection(path: Path, timeout_s: float) -> sqlite3.Connection:

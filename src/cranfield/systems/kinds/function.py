@@ -303,6 +303,18 @@ class LocalFunction:
         with redirect_stdout():
             return await function.ask(query, k, params, reading)
 
+    async def shown_request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """What the method `shown_request` of a made object returns: what it sends, for display; empty where it has none."""
+        await self.load()
+        shown = getattr(self._made, "shown_request", None)
+        if not callable(shown):
+            return ""
+        try:
+            with redirect_stdout():
+                return str(await self._threads.call(lambda: shown(query, k, **params)))
+        except FunctionError as raised:
+            return f"({error_text(raised.error)})"
+
     async def close(self, timeout_s: float) -> None:
         """Call the method `close` of a made object, end the threads, and restore the working directory."""
         async with self._loading:

@@ -114,6 +114,10 @@ class FunctionProcess(LineProgram):
         )
         return reply if reply.answer is None else replace(reply, answer=to_answer(reply.answer, k, reading.order))
 
+    async def shown_request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """As `LocalFunction.shown_request`."""
+        return (await self._request({"do": "show", "query": query, "k": k, "params": dict(params)})).output
+
     async def close(self, timeout_s: float) -> None:
         """Call the method `close` of a made object, and let the process end by itself."""
         run = self._run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -65,6 +66,16 @@ class FunctionSystem(ConfiguredSystem):
         """The call as Python writes it."""
         named = "".join(f", {name}={value!r}" for name, value in params.items())
         return f"{self.source().called}({query!r}, {k}{named})"
+
+    async def sent(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """The call, and below it what the function sends, where its object has a method `shown_request`."""
+        call = self.request(query, k, params)
+        try:
+            async with asyncio.timeout(self.config.timeout_s):
+                text = await self.function.shown_request(query, k, params)
+        except (CheckFailedError, TimeoutError):
+            return call
+        return f"{call}\n{text}" if text else call
 
     def close(self) -> None:
         """Close what was loaded; it is loaded again by the next call."""

@@ -67,6 +67,8 @@ class Worker:
                 return await self._function.ask(request["query"], request["k"], request["params"], reading)
             case "check":
                 return Reply(await self._function.check(request["params"]))
+            case "show":
+                return Reply(await self._function.shown_request(request["query"], request["k"], request["params"]))
             case "close":
                 await self._function.close(_CLOSE_S)
             case _:

@@ -135,6 +135,13 @@ class FusionSystem(ConfiguredSystem):
         sent = ((part, part.request(query, depth, part.params_of(whole))) for part in self.active_parts.values())
         return "\n".join(f"{part.name}: {part.redactor.redact(request)}" for part, request in sent)
 
+    async def sent(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
+        """What its parts send."""
+        depth, whole = self._depth(k), Query("request", query, params=dict(params))
+        parts = self.active_parts.values()
+        sent = [part.redactor.redact(await part.sent(query, depth, part.params_of(whole))) for part in parts]
+        return "\n".join(f"{part.name}: {text}" for part, text in zip(parts, sent, strict=True))
+
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:  # noqa: ARG002
         """Call every part once."""
         answer, log = await self._ask_parts(Query("attempt", query, params=dict(params)), k)
@@ -145,7 +152,7 @@ class FusionSystem(ConfiguredSystem):
         params = self.params_of(query)
         with self._interruptible():
             answer, log = await self._ask_parts(Query(query.id, query.text, params=params), k)
-        request = self.request(query.text, k, params) if is_shown else ""
+        request = await self.sent(query.text, k, params) if is_shown else ""
         shown = (log.stdout_head, log.stderr_head) if is_shown else ("", "")
         return Exchange(request, *shown, answer, log)
 
