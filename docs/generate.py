@@ -90,6 +90,8 @@ def measures_page() -> str:
         sections += [f"**{family}**", table(("measure", "what it is", "range"), rows)]
     for spec in CATALOGUE.values():
         facts = [
+            *([("question", spec.question)] if spec.question else []),
+            *([("in plain words", spec.plain)] if spec.plain else []),
             ("spelling", f"`{spec.spelling}`" + (" (the cutoff is required)" if spec.cutoff == "required" else "")),
             ("formula", f"`{spec.formula}`"),
             (
