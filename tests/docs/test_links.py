@@ -69,6 +69,24 @@ def test_every_link_of_every_page_leads_somewhere_in_the_repository(files: set[s
     assert [problem for page in pages for problem in dead_links(page, files)] == []
 
 
+def test_every_page_stands_once_in_its_table_of_the_index_and_in_the_tree_under_the_same_caption(
+    files: set[str],
+) -> None:
+    text = (CHECKOUT / "docs" / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^```\{toctree\}\n:hidden:\n:caption: (.+)\n\n([^`]+)```$", text, re.MULTILINE)
+    tables = [
+        (section.partition("\n")[0], re.findall(r"^\| \[.+?\]\((\S+)\.md\) \|", section, re.MULTILINE))
+        for section in FENCE.sub("", text).split("\n## ")[1:]
+    ]
+    assert tables == [(caption, pages.split()) for caption, pages in trees]
+    listed = sorted(page for _, pages in tables for page in pages)
+    included = {"index", "reference/generated/calculator"}
+    assert listed == sorted(
+        {name[len("docs/") : -len(".md")] for name in files if name.startswith("docs/") and name.endswith(".md")}
+        - included
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
