@@ -81,7 +81,7 @@ format: setup  ## format every file, and apply the linter's fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup  ## build the documentation into docs/_build/html; every warning is an error
+docs: setup  ## write the reference pages and build the documentation into docs/_build/html; every warning is an error
 	@scripts/docs.sh
 	@echo "docs/_build/html/index.html"
 
@@ -97,6 +97,6 @@ bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's S
 	@$(BIN)/python bench/scale.py $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources
-	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build docs/reference/generated
+	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import generate  # noqa: E402 - it lies beside this file
-
-import cranfield  # noqa: E402
-
-generate.write_pages(HERE / "reference" / "generated")
+import cranfield
 
 project = "Cranfield"
 author = "The Cranfield developers"

@@ -1,6 +1,8 @@
 """Reference pages, written from the tables in the code: what the page lists is what the program knows.
 
-`conf.py` calls `write_pages` before Sphinx reads its sources. By hand: python docs/generate.py FOLDER.
+They lie in the repository, to be read there too: `make docs` writes them, `make check` and the tests find those that are out of date.
+
+    python docs/generate.py [--check] [FOLDER]
 """
 
 from __future__ import annotations
@@ -88,6 +90,8 @@ def measures_page() -> str:
         sections += [f"**{family}**", table(("measure", "what it is", "range"), rows)]
     for spec in CATALOGUE.values():
         facts = [
+            *([("question", spec.question)] if spec.question else []),
+            *([("in plain words", spec.plain)] if spec.plain else []),
             ("spelling", f"`{spec.spelling}`" + (" (the cutoff is required)" if spec.cutoff == "required" else "")),
             ("formula", f"`{spec.formula}`"),
             (
@@ -110,8 +114,8 @@ def measures_page() -> str:
 
 
 def anchor(name: str) -> str:
-    """The id of a heading, as docutils makes it."""
-    return name.lower().replace("_", "-")
+    """The anchor of a heading, as code hosts and MyST make it."""
+    return name.lower()
 
 
 NEEDED = {
@@ -670,18 +674,35 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
+FOLDER = Path(__file__).parent / "reference" / "generated"
+
+
+def changed_pages(folder: Path) -> Mapping[Path, str | None]:
+    """What has to be written so that the folder is as the code is: each path with its text, None where it goes."""
+    texts = {folder / f"{name}.md": page() + "\n" for name, page in PAGES.items()}
+    present = {path: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    gone = dict.fromkeys(present.keys() - texts.keys())
+    return gone | {path: text for path, text in texts.items() if present.get(path) != text}
+
+
 def write_pages(folder: Path) -> None:
     """Write every page whose text has changed (so that Sphinx rebuilds only those), and remove the others."""
-    texts = {f"{name}.md": page() for name, page in PAGES.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.md"):
-        if old.name not in texts:
-            old.unlink()
-    for name, text in texts.items():
-        path = folder / name
-        if not path.exists() or path.read_text() != text + "\n":
-            path.write_text(text + "\n")
+    for path, text in changed_pages(folder).items():
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> str | None:
+    """The message that ends the program, or None."""
+    folder = Path(next((each for each in arguments if each != "--check"), FOLDER))
+    if "--check" not in arguments:
+        return write_pages(folder)
+    changed = sorted(path.name for path in changed_pages(folder))
+    return f"out of date in {folder}: {', '.join(changed)}\n`make docs` writes them" if changed else None
 
 
 if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -25,7 +25,7 @@ step format .venv/bin/ruff format --check .
 step lint .venv/bin/ruff check .
 step types .venv/bin/mypy
 step architecture .venv/bin/python -m pytest -q tests/architecture
-step documentation scripts/docs.sh
+step documentation scripts/docs.sh --check
 
-[ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format fixes some of it)"
+[ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format and make docs fix some of it)"
 echo "all checks passed"

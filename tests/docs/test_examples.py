@@ -54,8 +54,10 @@ SLOW_PAGES = {
         "rest",
         "watch",
     )
-}
+} | {"docs/studies/trec.md"}
 """Those that take seconds; what they show is tested elsewhere too."""
+DATA_PAGES = {"docs/studies/trec.md": "cranfield"}
+"""Those that need data which we may not publish: the folder that lies in theirs."""
 FILE_NAME = re.compile(r"`(?P<name>[\w./-]+)`:\s*\Z")
 EXPECTED_OUTPUT = re.compile(r"^[ \t]*# > ?(.*)$", re.MULTILINE)
 COMMAND_S = 120
@@ -208,7 +210,9 @@ def failures(document: Document) -> list[str]:
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page for page in PAGES]
 )
-def test_the_examples_of_a_page_have_the_output_it_shows(page: str) -> None:
+def test_the_examples_of_a_page_have_the_output_it_shows(page: str, request: pytest.FixtureRequest) -> None:
+    if data := DATA_PAGES.get(page):
+        shutil.copytree(request.getfixturevalue("shared_data") / data, data)
     document = Document.parse(str(CHECKOUT / page), parse_page)
     found = failures(document)
     if UPDATES in document.namespace:

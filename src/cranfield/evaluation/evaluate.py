@@ -72,7 +72,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
     if keep_undefined:
         impossible = {}
     if measures is not None and ranking.n_queries:
-        _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values())})
+        _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values(), ranking)})
     else:
         for measure, reasons in impossible.items():
             notes.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}")
@@ -179,10 +179,14 @@ HINTS: Mapping[Reason, str] = {
 """Hints for a measure that is undefined for every query, by reason."""
 
 
-def _is_of_the_run(measure: Measure, reasons: Iterable[str]) -> bool:
-    """Whether a measure is undefined because of the run, and not because of the test set."""
-    spec = CATALOGUE[measure.name]
-    return spec.unscored_by_run and spec.why_unscored in set(reasons)
+def _is_of_the_run(measure: Measure, reasons: Iterable[str], ranking: Ranking) -> bool:
+    """Whether a measure is undefined because of the run, and not because of the test set.
+
+    A run without results has none whose cost it could state: it does not show that its system states no costs.
+    """
+    spec, found = CATALOGUE[measure.name], set(reasons)
+    is_empty = Reason.NO_TOKENS in found and not ranking.n_returned.any()
+    return (spec.unscored_by_run and spec.why_unscored in found) or is_empty
 
 
 def _refuse(impossible: dict[Measure, dict[str, str]]) -> None:

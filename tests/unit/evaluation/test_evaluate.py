@@ -99,6 +99,13 @@ def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
     ]
 
 
+def test_a_run_without_results_does_not_show_that_its_system_states_no_costs():
+    (measure,) = evaluate(TWO, Run("r", {"q1": Answer(Outcome.EMPTY)}), measures=["TokensToHit"]).measures
+    assert str(measure) == "TokensToHit"
+    with pytest.raises(MeasureError, match="does not say what its results cost in tokens"):
+        evaluate(TWO, {"q1": ["a"]}, measures=["TokensToHit"])
+
+
 def test_by_default_such_a_measure_is_left_out_and_said():
     evaluation = evaluate(EVERY, {"q1": ["a"]})
     assert [str(measure) for measure in evaluation.measures] == ["RR@10", "P@5", "Success@5"]
