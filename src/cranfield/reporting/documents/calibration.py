@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cranfield.calibration.answers import ScoredAnswers
+from cranfield.calibration.answers import Exclusion, ScoredAnswers
 from cranfield.calibration.diagnosis import FEWEST, RULES, Diagnosis, Losses
 from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Group, Routed
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_interval, format_p, format_value
@@ -14,6 +14,7 @@ from cranfield.reporting.charts.calibration import reliability_diagram, risk_cov
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     Block,
+    Brief,
     Bullets,
     Cell,
     Column,
@@ -29,11 +30,13 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.stats.calibration import EQUAL_WIDTH_BINS, Bin, LogisticFit, NullTest
-from cranfield.words import first_of, n_of
+from cranfield.words import capitalised, first_of, n_of
 
 TIDY = ("correctness", "query", "score", "correct", "reason not counted")
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
+BESIDE_THE_VERDICT = ("correct", "mean score", "log loss", "AURC", "diagnosis")
+"""Figures that the short form does not repeat, or leaves to the report."""
 TONES: dict[Diagnosis, Tone] = {
     Diagnosis.WELL_CALIBRATED: "good",
     Diagnosis.OVER_CONFIDENT: "bad",
@@ -78,7 +81,25 @@ def calibration_document(report: CalibrationReport) -> Document:
         tidy=lambda: tidy_table(TIDY, _tidy(report)),
         payload=lambda: _payload(report),
         verdict=_verdict(report),
+        brief=lambda: _brief(report),
     )
+
+
+def _brief(report: CalibrationReport) -> Brief:
+    """The figures of the first kind of correctness; the diagnosis against another kind; and what is not counted."""
+    first, *others = report.calibrations
+    shown = [row for row in _figures(first) if row[0] not in BESIDE_THE_VERDICT]
+    table = Table((Column("figure"), Column("value")), shown, f"Against correctness, {first.kind.value}")
+    lines = [f"Against correctness, {each.kind.value}: {each.group.diagnosis.value}" for each in others]
+    if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:
+        lines.append(_losses(report.losses))
+    excluded = [_excluded_text(why, queries) for why, queries in first.excluded.items()]
+    return Brief(table, tuple(lines), (*_verdict(report).reasons, *excluded))
+
+
+def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
+    ids = first_of(list(queries), SHOWN)
+    return f"not counted, {why.value}: {n_of(len(queries), 'queries', format_count)} ({ids})"
 
 
 def _verdict(report: CalibrationReport) -> VerdictBlock:
@@ -125,10 +146,7 @@ def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
     name, kind, group = found.kind.name.lower(), found.kind.value, found.group
     blocks: list[Block] = [KeyValues(_figures(found))]
     for why, queries in found.excluded.items():
-        ids = first_of(list(queries), SHOWN)
-        blocks.append(
-            Paragraph(f"Not counted, {why.value}: {n_of(len(queries), 'queries', format_count)} ({ids}).", "note")
-        )
+        blocks.append(Paragraph(f"{capitalised(_excluded_text(why, queries))}.", "note"))
     if report.losses is not None and found is report.calibrations[0]:
         blocks.append(Paragraph(f"{_losses(report.losses)}.", "note"))
     sections = [Section(f"figures-{name}", f"Against correctness, {kind}", tuple(blocks))]

@@ -73,7 +73,7 @@ def gate_document(results: Named) -> Document:
 
 
 def _brief(results: Named) -> Brief:
-    """The rules, those that are broken first; the queries that fail, by their texts; and what limits the gate."""
+    """The rules, those that are broken first; the queries that fail, by their texts; what limits the gate, and its notes."""
     verdict = _verdict(results)
     rows: list[tuple[Cell, ...]] = [
         (TonedCell(rule.status, TONES[rule.status]), f"{name}: {rule.rule}" if name else rule.rule, rule.got)
@@ -85,7 +85,14 @@ def _brief(results: Named) -> Brief:
     table = Table((Column("outcome"), Column("rule"), Column("got")), rows, "Rules")
     failing = [change.text or change.query_id for _, result in results for change in result.worse]
     named = f"{n_of(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
-    return Brief(table, (named,) if failing else (), (*verdict.reasons, *verdict.caveats))
+    notes = [
+        f"{name}: {note}" if name else note
+        for name, result in results
+        for note in (*result.notes, *_unseen_lines(result))
+        if note != result.explanation
+    ]
+    doubts = dict.fromkeys((*verdict.reasons, *verdict.caveats, *notes))
+    return Brief(table, (named,) if failing else (), tuple(doubts))
 
 
 def _test_set_line(name: str, evaluation: Evaluation) -> str:
@@ -153,8 +160,7 @@ def _with_printed_names(result: GateResult) -> GateResult:
 def _sections(name: str, result: GateResult) -> Iterator[Section]:
     result = _with_printed_names(result)
     link, of = (f"{name}-", f", {name}") if name else ("", "")
-    nearest = [(rule.rule, rule.nearest_unseen) for rule in result.rules]
-    unseen = tuple(f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None)
+    unseen = _unseen_lines(result)
     yield Section(f"{link}rules", f"Rules{of}", (_rules(result), *((Bullets(unseen),) if unseen else ())))
     has_baseline = result.baseline is not None
     interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
@@ -178,6 +184,12 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     if result.earlier:
         provenance.insert(0, Details(EARLIER, (earlier_table(result),), in_text=result.n_earlier > 0))
     yield Section(f"{link}provenance", f"Provenance{of}", tuple(provenance))
+
+
+def _unseen_lines(result: GateResult) -> tuple[str, ...]:
+    """What queries that are not in the sample could do to each rule on a difference."""
+    nearest = [(rule.rule, rule.nearest_unseen) for rule in result.rules]
+    return tuple(f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None)
 
 
 def _rules(result: GateResult) -> Table:

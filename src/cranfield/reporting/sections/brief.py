@@ -18,7 +18,7 @@ from cranfield.reporting.sections.leaderboard import order_of, ranked_systems
 from cranfield.reporting.sections.subject import Subject
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.stats.table import TESTS
-from cranfield.words import n_of, shorten_to
+from cranfield.words import capitalised, n_of, shorten_to
 
 QUERY_COLUMNS = 26
 """Of the text of a query that changed most: two of them are on a line."""
@@ -37,9 +37,9 @@ def brief_of(subject: Subject) -> Brief:
     if subject.pair is not None:
         pair = subject.pair
         table = _measures(pair) if pair.by_class is None else _classes(pair)
-        return Brief(table, _changes(pair), doubts)
+        return Brief(table, (*_changes(pair), *_findings(subject)), doubts)
     if subject.many is not None:
-        return Brief(_board(subject.many, subject.sort), (), doubts)
+        return Brief(_board(subject.many, subject.sort), _findings(subject), doubts)
     evaluations = subject.evaluations
     table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
     return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
@@ -56,8 +56,22 @@ def _doubts(subject: Subject) -> tuple[str, ...]:
     if block.tone == "void":
         found = [*block.reasons, *block.caveats, *cautions, *block.disagreements]
     else:
-        found = [*block.caveats, *cautions, *block.disagreements, *block.reasons]
+        reasons = [reason for reason in block.reasons if not _is_finding(reason, subject)]
+        found = [*block.caveats, *cautions, *block.disagreements, *reasons]
     return tuple(dict.fromkeys(found))
+
+
+def _findings(subject: Subject) -> tuple[str, ...]:
+    """Reasons of the verdict that are results and nothing to doubt."""
+    block = verdict_block(subject)
+    reasons = () if block is None else block.reasons
+    return tuple(capitalised(reason) for reason in reasons if _is_finding(reason, subject))
+
+
+def _is_finding(reason: str, subject: Subject) -> bool:
+    """Whether it says that a loss of the margin is ruled out, or how each of many systems did against the baseline."""
+    of_many = () if subject.many is None else (f"against {subject.many.baseline}, ",)
+    return reason.startswith((f"{VerdictCode.NON_INFERIOR.text}: ", *of_many))
 
 
 def _measures(comparison: Comparison) -> Table:
