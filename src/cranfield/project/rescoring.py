@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from cranfield.config import Config
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.evidence.values import Setting
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
@@ -19,6 +21,7 @@ from cranfield.project.loading import SetOverrides
 from cranfield.systems.collect.collection import RUNS
 
 _USUAL = CompareOptions()
+_USUAL_LATENCY = LatencyRule()
 
 
 def rescore_command(
@@ -51,6 +54,7 @@ def rescore_command(
     if experiment.convention != DEFAULT_CONVENTION:
         words += ["--convention", experiment.convention, *_counting(convention_named(experiment.convention))]
     words += _evidence(config.evidence)
+    words += _latency(experiment.latency)
     if len(systems) > 1:
         words += _comparison(experiment)
     if len(systems) > 2 and baseline is None:
@@ -111,6 +115,12 @@ def _evidence(settings: Mapping[str, Setting]) -> Iterator[str]:
             yield from ("--evidence", f"{name}={setting.consequence}")
         if setting.threshold is not None:
             yield from ("--evidence", f"{name}={setting.threshold}")
+
+
+def _latency(rule: LatencyRule) -> Iterator[str]:
+    for name, value in asdict(rule).items():
+        if value != getattr(_USUAL_LATENCY, name):
+            yield from ("--latency", f"{name}={value:g}")
 
 
 def _shown(path: Path) -> str:
