@@ -29,6 +29,7 @@ COMMANDS = (
     "power",
     "calibrate",
     "history",
+    "view",
     "ci",
     "system",
     "testset",

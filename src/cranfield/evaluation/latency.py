@@ -188,28 +188,31 @@ def latency_impact(
     about = latency_summary(baseline), latency_summary(candidate)
     if about[0] is None or about[1] is None:
         return None
+    shared, a, b = _paired(baseline, candidate)
+    why_not = incomparable(baseline, candidate, shared)
+    found = _differences(a, b, alpha, seed, n_draws) if shared else (None, None, None)
+    median, p50, p95 = (_judged(each, candidate.latency_rule, is_comparable=not why_not) for each in found)
+    return LatencyImpact(
+        *(about[0], about[1], len(shared), median, p50, p95),
+        *((baseline.name, candidate.name), alpha, candidate.latency_rule, why_not),
+        _shared_warm_up(baseline, candidate),
+    )
+
+
+def _paired(baseline: Evaluation, candidate: Evaluation) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """The queries that both sides answered, and the latencies of each side."""
     sides = _answered(baseline), _answered(candidate)
     shared = [query_id for query_id in sides[0] if query_id in sides[1]]
     a, b = (np.array([side[query_id] for query_id in shared], dtype=np.float64) for side in sides)
-    rule, why_not = candidate.latency_rule, incomparable(baseline, candidate, shared)
-    judged = [
-        replace(each, is_comparable=not why_not, is_large=rule.counts(each.delta_ms, each.baseline_ms))
-        for each in (_differences(a, b, alpha, seed, n_draws) if shared else ())
-    ]
-    median, p50, p95 = judged or (None, None, None)
-    return LatencyImpact(
-        about[0],
-        about[1],
-        len(shared),
-        median,
-        p50,
-        p95,
-        names=(baseline.name, candidate.name),
-        alpha=alpha,
-        rule=rule,
-        incomparable=why_not,
-        warm_up=_shared_warm_up(baseline, candidate),
-    )
+    return shared, a, b
+
+
+def _judged(found: LatencyDifference | None, rule: LatencyRule, *, is_comparable: bool) -> LatencyDifference | None:
+    """A difference with what its verdict rests on."""
+    if found is None:
+        return None
+    is_large = rule.counts(found.delta_ms, found.baseline_ms)
+    return replace(found, is_comparable=is_comparable, is_large=is_large)
 
 
 def cautions(about: LatencySummary) -> list[str]:
