@@ -190,3 +190,8 @@ def _bare(text: str) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", MINUS)
+
+
+def subtract(a: float | None, b: float | None) -> float | None:
+    """The difference a - b; None where either is None."""
+    return None if a is None or b is None else a - b

@@ -54,7 +54,7 @@ def run_of(
 ) -> Path:
     """A run as `cranfield run` writes it."""
     answers = {query: Answer(Outcome.ANSWERED, tuple(Hit(doc) for doc in docs)) for query, docs in lists.items()}
-    logs = {query: CallLog(time) for query, time in (times or {}).items()}
+    logs = {query: CallLog(time, calls_before=3 + n) for n, (query, time) in enumerate((times or {}).items())}
     path = Path(f"{name}.jsonl")
     write_run(Run(name, answers, depth=10, logs=logs, config=config or {}), path)
     return path

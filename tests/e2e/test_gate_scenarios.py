@@ -652,6 +652,9 @@ PULL_REQUEST_ROWS = [
     loosened("other classes", lambda p: p.top("strata: kind"), "the classes of main count"),
     loosened("a margin", lambda p: p.top("margin: 0.9"), "a margin decides no rule"),
     loosened("a warm-up", lambda p: p.top("collect: {warm_up: 10}"), "the collection of main counts"),
+    loosened(
+        "slow calls without a timing", lambda p: p.top("latency: {skip_first: 999}"), "the latency rule of main counts"
+    ),
     loosened("a hundred repeats", lambda p: p.top("collect: {repeats: 3}"), "the collection of main counts"),
     loosened("kept answers", lambda p: p.top("collect: {cache_h: 1000}"), "a gate asks"),
     loosened("only the held-out part", lambda p: p.top("options: {part: held-out}"), "the options of main count"),

@@ -61,6 +61,7 @@ alpha: 0.1
 margin: 0.0123456789
 limits: {max_failed_share: null, min_judged_share: 0.2}
 evidence: {identical-runs: off, kept-answers: 3}
+latency: {skip_first: 0, smallest_ms: 2.5}
 """
 
 

@@ -49,6 +49,14 @@ EvidenceOption = Annotated[
         help="Change an evidence check: off, caveat, void or a threshold, as in same-list=off; repeat for more.",
     ),
 ]
+LatencyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--latency",
+        metavar="KEY=NUMBER",
+        help="Change when a system is called faster: skip_first=3, smallest_ms=1, smallest_percent=5; repeat for more.",
+    ),
+]
 KINDS: Mapping[OptionKind, Any] = {
     "file": Path | None,
     "text": str | None,
@@ -201,11 +209,16 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
         from cranfield.evaluation.values import Limits
 
         limits = Limits(evidence=parse_settings(evidence))
+    if latency := values.pop("latency", None):
+        from cranfield.evaluation.latency_rule import parse_rule
+
+        latency = parse_rule(latency)
     if confusion := values.pop("confusion", None):
         from cranfield.evaluation.confusion import parse_pairs
 
         confusion = parse_pairs(confusion)
-    return ScoringOptions(cache=not values.pop("no_cache"), limits=limits, confusion=confusion, **values)
+    no_cache = values.pop("no_cache")
+    return ScoringOptions(cache=not no_cache, limits=limits, latency=latency or None, confusion=confusion, **values)
 
 
 def _overrides(values: dict[str, Any]) -> SetOverrides:
@@ -242,7 +255,9 @@ GROUPS = {
     "overrides": Group(
         {name: _annotation(name, row) for name, row in config_options().items()}, _overrides, "Test set"
     ),
-    "scoring": Group({**SCORING_OPTIONS, "confusion": ConfusionOption}, _scoring_options, "Scoring"),
+    "scoring": Group(
+        {**SCORING_OPTIONS, "confusion": ConfusionOption, "latency": LatencyOption}, _scoring_options, "Scoring"
+    ),
     "scores": Group(SCORING_OPTIONS, _scoring_options, "Scoring"),
     "large": Group(LARGE_OPTIONS, _large_options, "Run files of any size"),
     "output": Group(OUTPUT_OPTIONS, lambda values: Output(**values), "Output"),

@@ -92,6 +92,19 @@ class Collect(Strict):
     """Random seed of the order in which systems take turns."""
 
 
+class Latency(Strict):
+    """Which timings count, and when a system is called faster or slower."""
+
+    skip_first: Annotated[int, Field(ge=0)] = 3
+    """First calls to each system whose timings are left out; at a higher `concurrency` as many as that. Their answers count,
+    and no query is sent twice; queries that `collect: {warm_up: N}` sends beforehand count as first calls. Without either, no
+    system is called faster."""
+    smallest_ms: Annotated[float, Field(ge=0)] = 1
+    """Smallest difference that counts, in milliseconds."""
+    smallest_percent: Annotated[float, Field(ge=0)] = 5
+    """Smallest difference that counts, in percent of the latency of the baseline; both must be reached."""
+
+
 class Limits(Strict):
     """Limits beyond which a comparison is invalid."""
 
@@ -200,6 +213,8 @@ class Config(Strict):
     """Equivalence margin: the largest difference that does not matter; required for the verdict equivalent."""
     collect: OfRef[Collect] = Field(default_factory=Collect)
     """How queries are sent: warm-up, repetitions, cache."""
+    latency: OfRef[Latency] = Field(default_factory=Latency)
+    """Which timings count, and the smallest difference at which a system is called faster or slower."""
     limits: OfRef[Limits] = Field(default_factory=Limits)
     """Limits on failures and judged share, beyond which the comparison is invalid."""
     evidence: OfRef[EvidenceConfig] = Field(default_factory=dict)

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import SAME
-from cranfield.evaluation.values import RATED_BY_SLOT, known_mean, subtract
+from cranfield.evaluation.values import RATED_BY_SLOT, known_mean
 from cranfield.measures import Measure, compute
 from cranfield.measures.orders import convention_for
 from cranfield.model import Absence, Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
+from cranfield.numbers import subtract
 from cranfield.ranking.value import FloatQ, Ranking
 
 Rank = Callable[[Convention], Ranking]

@@ -9,9 +9,10 @@ from typing import Any
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.evidence.values import void_sentences
-from cranfield.evaluation.values import Comparison, Evaluation, subtract
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.measures import Measure
+from cranfield.numbers import subtract
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,24 @@
 """Latency: percentiles of one system, and the paired difference of two.
 
 Latencies are milliseconds of the last attempt of a call, one per query. They come from a run's logs; run files of other tools
-have none.
+have none. Which timings count, and when a difference is a claim, is in `latency_rule`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.evaluation.latency_rule import LatencyRule, NoVerdict, concurrency_of, incomparable, timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.model import CallLog, Outcome
+from cranfield.model import Outcome
 from cranfield.stats.resampling import index_blocks
 from cranfield.stats.vectors import check_alpha, check_draws
+from cranfield.words import n_of
 
 DEFAULT_RESAMPLES = 2_000
 """Resamples for an interval of a latency difference; Monte Carlo error of the ends is a few percent of its width."""
@@ -37,7 +38,7 @@ class LatencySummary:
     """Latency of one system over its queries."""
 
     n: int
-    """Calls, those that failed included."""
+    """Calls whose timings count, those that failed included."""
     mean_ms: float
     p50_ms: float
     p95_ms: float
@@ -52,6 +53,8 @@ class LatencySummary:
     """Answers kept from an earlier collection, whose latencies are of that one."""
     concurrency: int
     """Maximum number of concurrent calls, from the configuration."""
+    n_left_out: int = 0
+    """First calls, whose timings are left out."""
 
     @property
     def cached_share(self) -> float:
@@ -68,14 +71,29 @@ class LatencyDifference:
     delta_ms: float
     ci_ms: Spread
     """Percentiles of resampled queries, at about 1 - alpha; None under 6 queries, and of the 95th percentile under 50."""
+    baseline_ms: float
+    """The same figure of the baseline; of the median difference, its median."""
+    is_comparable: bool = True
+    """False where the timings allow no verdict."""
+    is_large: bool = True
+    """Whether it is at least the smallest effect."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies wholly on one side of zero."""
+        low, high = self.ci_ms
+        return (low is not None and low > 0) or (high is not None and high < 0)
 
     @property
     def verdict(self) -> VerdictCode:
-        """`slower` or `faster` where the interval excludes zero, else `not_significant`."""
-        low, high = self.ci_ms
-        if low is not None and low > 0:
-            return VerdictCode.SLOWER
-        return VerdictCode.FASTER if high is not None and high < 0 else VerdictCode.NOT_SIGNIFICANT
+        """`slower` or `faster` where the interval excludes zero and the difference is large enough for a claim."""
+        if not self.is_comparable:
+            return VerdictCode.NOT_CLAIMED
+        if not self.excludes_zero:
+            return VerdictCode.NOT_SIGNIFICANT
+        if not self.is_large:
+            return VerdictCode.NEGLIGIBLE
+        return VerdictCode.SLOWER if self.delta_ms > 0 else VerdictCode.FASTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +108,31 @@ class LatencyImpact:
     """Of the differences query by query; None where no query was answered on both sides."""
     p50: LatencyDifference | None
     p95: LatencyDifference | None
-    sentence: str
+    names: tuple[str, str]
     alpha: float
-    cautions: tuple[str, ...] = ()
-    """Why the times may not be comparable: kept answers, several calls at once, retries."""
+    rule: LatencyRule
+    """When a difference is a claim: that of the candidate's evaluation."""
+    incomparable: tuple[NoVerdict, ...] = ()
+    """Why there is no verdict; empty where there is one."""
+    warm_up: int | None = None
+    """Calls made to each system before the first one that counts; None where it is not known."""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What may disturb the times: kept answers, several calls at once, retries."""
+        sides = zip(self.names, (self.baseline, self.candidate), strict=True)
+        return tuple(f"{name}: {caution}" for name, side in sides for caution in cautions(side))
+
+    @property
+    def sentence(self) -> str:
+        """The median difference with its verdict, or why there is none."""
+        return _sentence(self)
 
 
 def latency_summary(evaluation: Evaluation) -> LatencySummary | None:
     """Percentiles and counts of one system's calls; None where no call was timed."""
-    logs = _logs(evaluation)
+    timed = timed_calls(evaluation)
+    logs = timed.logs
     if not logs:
         return None
     times = np.array([log.latency_ms for log in logs.values()])
@@ -117,7 +151,8 @@ def latency_summary(evaluation: Evaluation) -> LatencySummary | None:
         n_errors=len(failed) - timeouts,
         n_retried=sum(log.attempts > 1 for log in logs.values()),
         n_cached=sum(log.cached for log in logs.values()),
-        concurrency=_concurrency(evaluation),
+        concurrency=concurrency_of(evaluation),
+        n_left_out=timed.n_left_out,
     )
 
 
@@ -153,24 +188,31 @@ def latency_impact(
     about = latency_summary(baseline), latency_summary(candidate)
     if about[0] is None or about[1] is None:
         return None
+    shared, a, b = _paired(baseline, candidate)
+    why_not = incomparable(baseline, candidate, shared)
+    found = _differences(a, b, alpha, seed, n_draws) if shared else (None, None, None)
+    median, p50, p95 = (_judged(each, candidate.latency_rule, is_comparable=not why_not) for each in found)
+    return LatencyImpact(
+        *(about[0], about[1], len(shared), median, p50, p95),
+        *((baseline.name, candidate.name), alpha, candidate.latency_rule, why_not),
+        _shared_warm_up(baseline, candidate),
+    )
+
+
+def _paired(baseline: Evaluation, candidate: Evaluation) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """The queries that both sides answered, and the latencies of each side."""
     sides = _answered(baseline), _answered(candidate)
     shared = [query_id for query_id in sides[0] if query_id in sides[1]]
     a, b = (np.array([side[query_id] for query_id in shared], dtype=np.float64) for side in sides)
-    median, p50, p95 = _differences(a, b, alpha, seed, n_draws) if shared else (None, None, None)
-    names = baseline.name, candidate.name
-    return LatencyImpact(
-        about[0],
-        about[1],
-        len(shared),
-        median,
-        p50,
-        p95,
-        sentence=_sentence(median, names, len(shared)),
-        alpha=alpha,
-        cautions=tuple(
-            f"{name}: {caution}" for side, name in zip(about, names, strict=True) if side for caution in cautions(side)
-        ),
-    )
+    return shared, a, b
+
+
+def _judged(found: LatencyDifference | None, rule: LatencyRule, *, is_comparable: bool) -> LatencyDifference | None:
+    """A difference with what its verdict rests on."""
+    if found is None:
+        return None
+    is_large = rule.counts(found.delta_ms, found.baseline_ms)
+    return replace(found, is_comparable=is_comparable, is_large=is_large)
 
 
 def cautions(about: LatencySummary) -> list[str]:
@@ -185,12 +227,10 @@ def cautions(about: LatencySummary) -> list[str]:
     return notes
 
 
-def _logs(evaluation: Evaluation) -> Mapping[str, CallLog]:
-    """Query id to log, of the queries that count and were asked, in their order."""
-    logs = evaluation.run.logs if evaluation.run is not None else {}
-    return {
-        query_id: logs[query_id] for query_id in evaluation.query_ids if query_id in logs and logs[query_id].attempts
-    }
+def _shared_warm_up(*systems: Evaluation) -> int | None:
+    """Calls made to each system before the first that counts; None where that is not known of one."""
+    known = [number for number in (timed_calls(system).warm_up for system in systems) if number is not None]
+    return min(known) if len(known) == len(systems) else None
 
 
 def _answered(evaluation: Evaluation) -> dict[str, float]:
@@ -198,20 +238,16 @@ def _answered(evaluation: Evaluation) -> dict[str, float]:
     outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
     return {
         query_id: log.latency_ms
-        for query_id, log in _logs(evaluation).items()
+        for query_id, log in timed_calls(evaluation).logs.items()
         if not outcomes[query_id].is_failure and outcomes[query_id] is not Outcome.MISSING
     }
-
-
-def _concurrency(evaluation: Evaluation) -> int:
-    declared = evaluation.run.config.get("concurrency", 1) if evaluation.run is not None else 1
-    return declared if isinstance(declared, int) else 1
 
 
 def _differences(
     a: NDArray[np.float64], b: NDArray[np.float64], alpha: float, seed: int, n_draws: int
 ) -> tuple[LatencyDifference, LatencyDifference, LatencyDifference]:
-    observed = np.median(b - a), *(np.percentile(b, [50, 95]) - np.percentile(a, [50, 95]))
+    p50, p95 = np.percentile(a, [50, 95]).tolist()
+    observed = np.median(b - a), *(np.percentile(b, [50, 95]) - [p50, p95])
     intervals: list[Spread] = [(None, None)] * 3
     if len(a) >= FEWEST_QUERIES:
         drawn = np.concatenate([_resampled(a, b, rows) for _, rows in index_blocks(seed, n_draws, len(a))])
@@ -221,8 +257,8 @@ def _differences(
         intervals[2] = (None, None)
     names = ("median difference", "difference of p50", "difference of p95")
     first, second, third = (
-        LatencyDifference(name, float(delta), interval)
-        for name, delta, interval in zip(names, observed, intervals, strict=True)
+        LatencyDifference(name, float(delta), interval, of_baseline)
+        for name, delta, interval, of_baseline in zip(names, observed, intervals, (p50, p50, p95), strict=True)
     )
     return first, second, third
 
@@ -234,23 +270,37 @@ def _resampled(a: NDArray[np.float64], b: NDArray[np.float64], rows: NDArray[np.
     return np.column_stack([np.median(b_drawn - a_drawn, axis=1), of_percentiles.T])
 
 
-def _sentence(found: LatencyDifference | None, names: tuple[str, str], n: int) -> str:
-    """`new is slower than old by 12.1 ms [8.0, 17.2] at the median (n = 50).`"""
-    baseline, candidate = names
+def _sentence(impact: LatencyImpact) -> str:
+    """`new is slower than old by 12.1 ms [8.0, 17.2], 24 %, at the median (n = 50, after a warm-up of 3 calls).`"""
+    (baseline, candidate), found = impact.names, impact.median
     if found is None:
         return f"No query was answered by both {baseline} and {candidate}: latencies cannot be compared."
     low, high = found.ci_ms
     if low is None or high is None:
         (delta,) = signed_ms(found.delta_ms)
-        return f"{candidate} against {baseline}: {delta} ms at the median; {n} queries are too few for an interval."
-    if found.verdict is VerdictCode.NOT_SIGNIFICANT:
-        delta, *ends = signed_ms(found.delta_ms, low, high)
         return (
-            f"No significant difference in latency between {baseline} and {candidate}: {delta} ms "
-            f"[{', '.join(ends)}] at the median (n = {n})."
+            f"{candidate} against {baseline}: {delta} ms at the median; {impact.n} queries are too few for an interval."
         )
+    delta, *ends = signed_ms(found.delta_ms, low, high)
+    figures, of = f"{delta} ms [{', '.join(ends)}]", f"at the median ({_sample(impact)})"
+    if found.verdict is VerdictCode.NOT_CLAIMED:
+        return (
+            f"{candidate} against {baseline}: {figures} {of}. No verdict: {'; '.join(map(str, impact.incomparable))}."
+        )
+    if found.verdict is VerdictCode.NOT_SIGNIFICANT:
+        return f"No significant difference in latency between {baseline} and {candidate}: {figures} {of}."
+    if found.verdict is VerdictCode.NEGLIGIBLE:
+        least = f"below the smallest effect that counts, {impact.rule.smallest}"
+        return f"Negligible difference in latency between {baseline} and {candidate}: {figures} {of}; {least}."
     delta, *ends = (text.lstrip(PLUS_OR_MINUS) for text in signed_ms(found.delta_ms, *sorted((low, high), key=abs)))
-    return f"{candidate} is {found.verdict.text} than {baseline} by {delta} ms [{', '.join(ends)}] at the median (n = {n})."
+    percent = f", {abs(found.delta_ms) / found.baseline_ms:.0%}".replace("%", " %") if found.baseline_ms else ""
+    return f"{candidate} is {found.verdict.text} than {baseline} by {delta} ms [{', '.join(ends)}]{percent}, {of}."
+
+
+def _sample(impact: LatencyImpact) -> str:
+    """`n = 50, after a warm-up of 3 calls`."""
+    after = f", after a warm-up of {n_of(impact.warm_up, 'calls')}" if impact.warm_up else ""
+    return f"n = {impact.n}{after}"
 
 
 PLUS_OR_MINUS = "+\u2212"

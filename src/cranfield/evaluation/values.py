@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
 from cranfield.evaluation.evidence.values import Finding, Scored, Setting, without_secrets
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
@@ -54,11 +55,6 @@ def known_mean(values: FloatQ) -> float | None:
     """Mean of the values that are not NaN."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
-
-
-def subtract(a: float | None, b: float | None) -> float | None:
-    """The difference a - b; None where either is None."""
-    return None if a is None or b is None else a - b
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +169,8 @@ class Evaluation:
     """The ranking of each of these scales."""
     limits: Limits = field(default_factory=Limits)
     """Of the evidence checks."""
+    latency_rule: LatencyRule = field(default_factory=LatencyRule)
+    """Which timings count, and when a difference of latencies is a claim."""
 
     @property
     def query_ids(self) -> tuple[str, ...]:

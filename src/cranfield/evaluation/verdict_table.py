@@ -72,8 +72,22 @@ class VerdictCode(StrEnum):
     )
     HELPS = "helps", "helps", "good", "Of a component: the system is significantly worse without it."
     HURTS = "hurts", "hurts", "bad", "Of a component: the system is significantly better without it."
-    FASTER = "faster", "faster", "good", "Of latency: the confidence interval of the difference lies wholly below zero."
-    SLOWER = "slower", "slower", "bad", "Of latency: the confidence interval of the difference lies wholly above zero."
+    FASTER = (
+        *("faster", "faster", "good"),
+        "Of latency: the confidence interval of the difference lies wholly below zero, and the difference is at least the smallest effect that counts.",
+    )
+    SLOWER = (
+        *("slower", "slower", "bad"),
+        "Of latency: the confidence interval of the difference lies wholly above zero, and the difference is at least the smallest effect that counts.",
+    )
+    NEGLIGIBLE = (
+        *("negligible", "negligible", "even"),
+        "Of latency: the confidence interval of the difference excludes zero, but the difference is below the smallest effect that counts.",
+    )
+    NOT_CLAIMED = (
+        *("not_claimed", "no verdict", "open"),
+        "Of latency: the timings are not comparable, for the reasons given, such as no warm-up, cached answers or another day.",
+    )
 
 
 def parse_verdict(spelling: str) -> VerdictCode:

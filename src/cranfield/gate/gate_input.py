@@ -11,6 +11,7 @@ from itertools import compress
 import numpy as np
 
 from cranfield.evaluation.absence import leaves_out
+from cranfield.evaluation.latency_rule import timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.gate.baseline import Baseline
@@ -141,11 +142,8 @@ class GateInput:
 
     @property
     def latencies(self) -> Sequence[float]:
-        """Latencies of calls in milliseconds, if recorded; a stored answer without one has 0."""
-        run = self.evaluation.run
-        known = set(self.evaluation.query_ids)
-        logs = [] if run is None else [log for query_id, log in run.logs.items() if query_id in known]
-        return [log.latency_ms for log in logs if log.latency_ms or not log.cached]
+        """Latencies in milliseconds of the calls whose timings count."""
+        return [log.latency_ms for log in timed_calls(self.evaluation).logs.values()]
 
 
 def direction(measure: str) -> int:

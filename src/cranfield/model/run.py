@@ -94,6 +94,8 @@ class CallLog:
     """For each of those times that brought another answer, the first difference: `rank 2: d7, then d9`."""
     cached: bool = False
     """The answer was kept from an earlier collection; latency and the rest are of that one."""
+    calls_before: int | None = field(default=None, compare=False)
+    """Calls that this collection had made to the system before, its warm-up included; None where it is not known."""
     at: str | None = field(default=None, compare=False)
     """Time of the answer, UTC: `2026-11-21T20:51:03Z`."""
     age_s: float | None = field(default=None, compare=False)
@@ -122,6 +124,8 @@ class Run:
     """The system's configuration as written, for the provenance of a report; holds no secret."""
     changed: bool = False
     """What the system depends on changed while it was asked: the answers may be of two versions of its index."""
+    machine: str | None = None
+    """A digest that tells the machine of the collection from others; None where it is not known."""
     says_empty: bool = True
     """False where it was read from a table of results, which has no row for an answer without a result."""
 

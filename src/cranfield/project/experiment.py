@@ -14,6 +14,7 @@ from cranfield.config import Config
 from cranfield.config.models import SetConfig
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure, parse
@@ -28,6 +29,7 @@ from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.preflight import preflight
+from cranfield.systems.kinds.build import systems_to_check
 from cranfield.systems.kinds.run_file import run_file_systems
 
 ANSWERS = "answers"
@@ -61,6 +63,9 @@ class Experiment:
 
     confusion: Mapping[str, str] = field(default_factory=dict)
     """Field of the answers to the stratum that it predicts."""
+
+    latency: LatencyRule = field(default_factory=LatencyRule)
+    """Which timings count, and when a system is called faster."""
 
     absent: Missing | None = "zero"
     """How a query without an answer counts; None: as the convention has it."""
@@ -208,6 +213,7 @@ class Experiment:
             failed=self.absent,
             depth=self.given.depth,
             limits=self.declared.limits,
+            latency=self.latency,
             confusion=self.confusion,
         )
         scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
@@ -291,6 +297,7 @@ def experiment_on(
         collecting=collect_options(config, cache),
         params=chosen.params,
         confusion=config.confusion,
+        latency=LatencyRule(**config.latency.model_dump()),
     )
 
 
@@ -372,19 +379,3 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
         cache_h=settings.cache_h,
         refresh=cache == "refresh",
     )
-
-
-def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
-    """The systems without a fusion whose parts are all checked with another system."""
-    if all(system.config.kind != "fusion" for system in systems):
-        return list(systems)
-    from cranfield.systems.kinds.fusion import FusionSystem
-
-    found: list[ConfiguredSystem] = []
-    checked: set[int] = set()
-    for system in systems:
-        parts = {id(part) for part in system.active_parts.values()} if isinstance(system, FusionSystem) else set()
-        if not parts or not parts <= checked:
-            found.append(system)
-        checked |= parts
-    return found

@@ -17,6 +17,7 @@ from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
+    from cranfield.evaluation.latency_rule import LatencyRule
     from cranfield.evaluation.values import Limits
     from cranfield.model import Run, TestSet
 
@@ -52,6 +53,8 @@ class ScoringOptions:
     columns: Mapping[str, str] | None = None
     keep: int = REPORTED_HITS
     limits: Limits | None = None
+    latency: LatencyRule | None = None
+    """Which timings count; None: the default rule."""
     confusion: Mapping[str, str] | None = None
     failed: Missing | None = None
     """How a query counts that the system failed on, or answered with nothing; None as the convention has it."""

@@ -33,6 +33,7 @@ from cranfield.project.saved_runs import note_runs
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
 from cranfield.reporting.sections.leaderboard import check_order, means_table
+from cranfield.reporting.sections.subject import Preflight
 from cranfield.systems import progress_on
 
 if TYPE_CHECKING:
@@ -75,12 +76,12 @@ class Job:
 class Extras:
     """What reports show besides the results."""
 
-    contrasts: tuple[ContrastSpec, ...]
-    today: date | None
-    sensitivity: bool
-    allow_drift: bool
-    sort: str
-    pairs: bool
+    contrasts: tuple[ContrastSpec, ...] = ()
+    today: date | None = None
+    sensitivity: bool = False
+    allow_drift: bool = False
+    sort: str = "mean"
+    pairs: bool = False
 
     def check(self, experiments: Sequence[Experiment]) -> None:
         """Refuse, before a query is sent, strata, an order and a list of pairs that no report can have."""
@@ -195,23 +196,7 @@ def _finish(
     """Score, compare and report the runs of one test set, in a folder of the user's or below one."""
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
-    shown: dict[str, Any] = {
-        "preflight": experiment.check_rows,
-        "contrasts": extras.contrasts,
-        "today": extras.today,
-    }
-    comparison: Comparison | None = None
-    many: ManyComparison | None = None
-    if len(evaluations) == 2:
-        comparison = compare_evaluations(evaluations[0], evaluations[1], options)
-        document = comparison_document(comparison, sensitivity=_sensitivity(comparison, extras), **shown)
-    elif len(evaluations) > 2:
-        from cranfield.evaluation.many import compare_many
-
-        many = compare_many(evaluations, options, baseline=config.baseline if config.baseline in runs else None)
-        document = comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown)
-    else:
-        document = evaluation_document(evaluations, by_query=True, **shown)
+    document, comparison, many = compared(config, experiment, evaluations, extras, experiment.check_rows)
     written = save_reports(document, out, REPORT_FILES, root=root)
     note_runs(config.folder, experiment.name, runs, out)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
@@ -224,6 +209,37 @@ def _finish(
     return Job(
         document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many, rescore=rescore
     )
+
+
+def compared(
+    config: Config,
+    experiment: Experiment,
+    evaluations: tuple[Evaluation, ...],
+    extras: Extras,
+    preflight: Preflight = (),
+) -> tuple[Document, Comparison | None, ManyComparison | None]:
+    """The report of the systems of one test set, and the comparison of two of them or of more.
+
+    Args:
+        config: names the baseline of three systems or more.
+        experiment: what is declared.
+        evaluations: of the systems, in order.
+        extras: what the report shows besides.
+        preflight: (system, check, found) of the checks that passed.
+    """
+    shown: dict[str, Any] = {"preflight": preflight, "contrasts": extras.contrasts, "today": extras.today}
+    if len(evaluations) == 2:
+        comparison = compare_evaluations(evaluations[0], evaluations[1], experiment.options)
+        document = comparison_document(comparison, sensitivity=_sensitivity(comparison, extras), **shown)
+        return document, comparison, None
+    if len(evaluations) > 2:
+        from cranfield.evaluation.many import compare_many
+
+        names = {evaluation.name for evaluation in evaluations}
+        baseline = config.baseline if config.baseline in names else None
+        many = compare_many(evaluations, experiment.options, baseline=baseline)
+        return comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown), None, many
+    return evaluation_document(evaluations, by_query=True, **shown), None, None
 
 
 def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:

@@ -29,7 +29,7 @@ LARGE_ROWS = 5_000_000
 """From so many rows on, a command says that a Parquet file can be read in parts."""
 ROW_BYTES = 200
 """Of a row of a Parquet file that is read as a whole."""
-NOT_LARGE = {"failed", "run_format", "confusion", "limits", "name", "keep_undefined"}
+NOT_LARGE = {"failed", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
 
 

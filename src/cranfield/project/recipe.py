@@ -126,6 +126,8 @@ def evaluate_with_options(
 
         tables, missing = confusions_of(evaluation, options.confusion)
         evaluation = replace(evaluation, confusions=tables, warnings=(*evaluation.warnings, *missing))
+    if options.latency is not None:
+        evaluation = replace(evaluation, latency_rule=options.latency)
     return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from cranfield.config import Config
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.evidence.values import Setting
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
@@ -115,6 +116,7 @@ def _scoring(config: Config) -> Iterator[Words]:
         yield "--convention", config.convention
         yield from _counting(convention_named(config.convention))
     yield from _evidence(config.evidence)
+    yield from _latency(config)
 
 
 def _counting(convention: Convention) -> Iterator[Words]:
@@ -163,6 +165,13 @@ def _evidence(settings: Mapping[str, Setting]) -> Iterator[Words]:
             yield "--evidence", f"{name}={setting.consequence}"
         if setting.threshold is not None:
             yield "--evidence", f"{name}={setting.threshold}"
+
+
+def _latency(config: Config) -> Iterator[Words]:
+    usual = LatencyRule()
+    for name, value in config.latency.model_dump().items():
+        if value != getattr(usual, name):
+            yield "--latency", f"{name}={value:g}"
 
 
 def path_word(path: Path) -> str:

@@ -16,6 +16,7 @@ from cranfield.evaluation.classes import class_measures_by_stratum
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import latency_summary
+from cranfield.evaluation.latency_rule import LatencyRule, timed_calls
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Evaluation, Limits, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
@@ -55,6 +56,7 @@ def settings_of(experiment: Experiment, *, name: str, pilot: bool = False) -> Js
         "absent": experiment.absent,
         "confusion": dict(experiment.confusion),
         "limits": limits,
+        "latency": asdict(experiment.latency),
         "compare": {
             "test": declared.test,
             "alpha": declared.alpha,
@@ -80,6 +82,7 @@ def experiment_of(settings: Json, testset: TestSet) -> Experiment:
         declared=CompareOptions(limits=limits_of(settings), **settings["compare"]),
         confusion=settings["confusion"],
         absent=settings["absent"],
+        latency=LatencyRule(**settings.get("latency", {})),
     )
 
 
@@ -167,9 +170,7 @@ def failures_of(evaluation: Evaluation) -> dict[str, int]:
 def _latency(evaluation: Evaluation) -> Json | None:
     """Percentiles and a histogram of the calls of this evaluation; None where none was timed."""
     summary = latency_summary(evaluation)
-    logs = {} if evaluation.run is None else evaluation.run.logs
-    known = set(evaluation.query_ids)
-    times = [log.latency_ms for query_id, log in logs.items() if query_id in known and not log.cached]
+    times = [log.latency_ms for log in timed_calls(evaluation).logs.values() if not log.cached]
     if summary is None or not times:
         return None
     bounds: tuple[int | None, ...] = (*BUCKETS_MS, None)

@@ -19,8 +19,9 @@ ANSWERED = Answer(Outcome.ANSWERED, (Hit("d"),))
 def timed(
     times: list[float], name: str = "system", *, failed: dict[int, Outcome] | None = None, **config: int
 ) -> Evaluation:
-    """A system that took so long for each query."""
-    return logged([CallLog(time) for time in times], name, failed=failed, **config)
+    """A system that took so long for each query, after a warm-up of 5 calls."""
+    logs = [CallLog(time, calls_before=5 + n) for n, time in enumerate(times)]
+    return logged(logs, name, failed=failed, **config)
 
 
 def logged(
@@ -67,7 +68,10 @@ def test_a_candidate_that_takes_12_ms_more_everywhere_is_slower_by_12_ms() -> No
     times = [10.0 + n for n in range(20)]
     impact = latency_impact(timed(times, "old"), timed([time + 12 for time in times], "new"))
     assert impact is not None
-    assert impact.sentence == "new is slower than old by 12.0 ms [12.0, 12.0] at the median (n = 20)."
+    assert (
+        impact.sentence
+        == "new is slower than old by 12.0 ms [12.0, 12.0], 62 %, at the median (n = 20, after a warm-up of 5 calls)."
+    )
     for found in (impact.median, impact.p50, impact.p95):
         assert found is not None
         assert found.delta_ms == pytest.approx(12)
@@ -79,7 +83,8 @@ def test_the_other_way_round_it_is_faster_by_as_much() -> None:
     times = [10.0 + n for n in range(20)]
     impact = latency_impact(timed([time + 12 for time in times], "old"), timed(times, "new"))
     assert impact is not None
-    assert impact.sentence == "new is faster than old by 12.0 ms [12.0, 12.0] at the median (n = 20)."
+    after = "at the median (n = 20, after a warm-up of 5 calls)"
+    assert impact.sentence == f"new is faster than old by 12.0 ms [12.0, 12.0], 38 %, {after}."
 
 
 def test_noise_is_not_called_slower() -> None:

@@ -23,6 +23,8 @@ TEXTS = {
     "hurts": "hurts",
     "faster": "faster",
     "slower": "slower",
+    "negligible": "negligible",
+    "not_claimed": "no verdict",
 }
 
 

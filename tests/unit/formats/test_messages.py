@@ -183,7 +183,7 @@ LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the
         ),
         (
             '{"query_id":"q1","latency_ms":1,"x":""}',
-            ":2: unknown key 'x'; expected age_s, at, attempts, cached, latency_ms, repeat_ms, stderr_head, stdout_head, unstable.",
+            ":2: unknown key 'x'; expected age_s, at, attempts, cached, calls_before, latency_ms, repeat_ms, stderr_head, stdout_head, unstable.",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,17 @@ def test_coverage_is_the_mean_share_that_is_judged(answered: Found, at_least: st
     now = answered({"q1": "RN", "q2": "R-"})  # 2 of 2 and 1 of 2 results
     result = judged(f"judged: {{k: 10, at_least: {at_least}}}", now)
     assert (result.status, result.got) == (status, "75.0 %")
+
+
+def test_the_first_calls_to_a_system_are_not_held(answered: Found) -> None:
+    cold = answered(dict.fromkeys("abcdef", "R"), latencies=(900, 800, 700, 10, 20, 30))
+    assert judged("latency: {p50_ms: 10}", cold).status == "failed"
+    run = cold.run
+    assert run is not None
+    logs = {key: replace(log, calls_before=n) for n, (key, log) in enumerate(run.logs.items())}
+    warm = replace(cold, run=replace(run, logs=logs))
+    assert judged("latency: {p50_ms: 20, p95_ms: 30}", warm).status == "passed"
+    assert judged("latency: {p50_ms: 19}", warm).status == "failed"
 
 
 def test_latency_is_held_at_each_percentile_that_is_named(answered: Found) -> None:

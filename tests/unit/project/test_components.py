@@ -12,8 +12,9 @@ from cranfield.config.load import load_config
 from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query
 from cranfield.project.components import run_components, variants_of
-from cranfield.project.experiment import collect_options, systems_to_check
+from cranfield.project.experiment import collect_options
 from cranfield.systems import build_systems
+from cranfield.systems.kinds.build import systems_to_check
 
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, params: {lang: en}, judgments: {x: 1}}\n"
 PART = '{command: [touch, asked, "{query}"], extract: {regex: a}}'

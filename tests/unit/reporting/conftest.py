@@ -54,10 +54,10 @@ def small_runs(testset: TestSet) -> tuple[Run, Run]:
         "q7": answered("y"),
         "q8": Answer(Outcome.TIMEOUT, reason="no answer in 30 s"),
     }
-    logs = {query_id: CallLog(10.0 + place) for place, query_id in enumerate(a)}
+    logs = {query_id: CallLog(10.0 + place, calls_before=3 + place) for place, query_id in enumerate(a)}
     digests = {"testset_digest": testset.digest, "config_digest": "sha256:" + "c" * 64}
     config = {"command": ["search", "{query}"]}
-    failed = logs | {"q8": CallLog(30_000.0, stderr_head="\n  boom: index locked\nmore")}
+    failed = logs | {"q8": CallLog(30_000.0, stderr_head="\n  boom: index locked\nmore", calls_before=10)}
     return (
         Run("plain", a, depth=10, logs=logs, config=config, **digests),
         Run("weighted", b, depth=10, logs=failed, config=config, **digests),

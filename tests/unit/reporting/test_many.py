@@ -19,7 +19,7 @@ from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
-from cranfield.reporting.document import Block, Details, Document, Figure, Table
+from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.sections.labels import letters
 
@@ -48,10 +48,11 @@ def made_up(names: list[str], n: int = 30, *, timed: bool = True, strata: bool =
         logs = {
             query.id: CallLog(
                 draw.uniform(5, 9) + 10 * place,
+                calls_before=4 + number,
                 repeat_ms=(4.0, 5.0),
                 unstable=("rank 2: d7, then d9",) if query.id == "q2" and not place else (),
             )
-            for query in queries
+            for number, query in enumerate(queries)
         }
         config = {"concurrency": 4}
         evaluations.append(evaluate(truth, Run(name, answers, depth=10, logs=logs if timed else {}, config=config)))
@@ -210,7 +211,8 @@ def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyCompari
     assert [row[3] for row in against.rows] == ["slower"] * 4
     assert [row[-1] for row in against.rows] == [30, 30, 30, 29]  # the last failed on one
     assert [row[7] for row in calls.rows] == [0, 0, 0, 0, 1]
-    bullets = blocks_of(comparison_document(many), "latency")[-1]
+    *_, rule, bullets = blocks_of(comparison_document(many), "latency")
+    assert rule == Paragraph("A system is called faster or slower from a difference of 1 ms and 5 % on.")
     assert bullets.items == ("every system: up to 4 calls ran concurrently and may have delayed each other",)
 
 

@@ -62,6 +62,7 @@ def write_run(run: Run, path: Path | str, *, root: Path | None = None) -> None:
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
     if logs:
         header = {LOG_KEY: VERSION, "name": run.name, **({"changed": True} if run.changed else {})}
+        header |= {} if run.machine is None else {"machine": run.machine}
         write_text(log_path(path), [json_line(header), *logs], errors="surrogatepass", root=root, private=True)
     else:
         log_path(path).unlink(missing_ok=True)
@@ -98,7 +99,7 @@ def read_run(path: Path | str) -> Run:
         raise RunFormatError(
             "the file is empty", path=shown(path), expected=f'a header line {{"{RUN_KEY}":{VERSION},…}}'
         )
-    logs, changed = _read_logs(log_path(path))
+    logs, about = _read_logs(log_path(path))
     return Run(
         name=short_name(header["name"]),
         answers=answers,
@@ -109,16 +110,17 @@ def read_run(path: Path | str) -> Run:
         config_digest=header.get("config_digest"),
         pilot=header.get("pilot", False),
         config=header.get("config", {}),
-        changed=changed,
+        changed=about.get("changed") is True,
+        machine=machine if isinstance(machine := about.get("machine"), str) else None,
         says_empty=header.get("says_empty", True),
     )
 
 
-def _read_logs(path: Path) -> tuple[dict[str, CallLog], bool]:
-    """The log of each query, and whether what the system depends on changed meanwhile."""
+def _read_logs(path: Path) -> tuple[dict[str, CallLog], dict[str, Any]]:
+    """The log of each query, and the header."""
     if not path.exists():
-        return {}, False
-    changed = False
+        return {}, {}
+    header: dict[str, Any] = {}
     logs: dict[str, CallLog] = {}
     reader = _LineReader(
         path, hint="it holds latencies and raw output only; without the file the run can still be read"
@@ -137,9 +139,9 @@ def _read_logs(path: Path) -> tuple[dict[str, CallLog], bool]:
         if LOG_KEY not in record:
             reader.take(line, record, take_log)
         else:
-            changed = record.get("changed") is True
+            header = record
     reader.problems.raise_if_any()
-    return logs, changed
+    return logs, header
 
 
 def _check_version(header: dict[str, Any]) -> bool:

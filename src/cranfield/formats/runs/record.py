@@ -19,7 +19,18 @@ from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span", "fields")
-LOG_KEYS = ("latency_ms", "stdout_head", "stderr_head", "attempts", "repeat_ms", "unstable", "cached", "at", "age_s")
+LOG_KEYS = (
+    "latency_ms",
+    "stdout_head",
+    "stderr_head",
+    "attempts",
+    "repeat_ms",
+    "unstable",
+    "cached",
+    "calls_before",
+    "at",
+    "age_s",
+)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _KINDS = {dict: "an object", list: "a list", str: "a string", float: "a finite number"}
@@ -198,7 +209,7 @@ class RecordReader:
         log = self.mapping(value, name, LOG_KEYS)
         if log is not self._not_there and "latency_ms" not in log:
             self.wrong(f"missing key 'latency_ms' in {name}")
-        attempts = self.number(log, "attempts", of=name)
+        attempts, before = (self.number(log, key, of=name) for key in ("attempts", "calls_before"))
         cached = log.get("cached", False)
         if not isinstance(cached, bool):
             self.wrong(f"wrong value for {name}.cached", expected="true or false", got=shorten(cached))
@@ -210,6 +221,7 @@ class RecordReader:
             repeat_ms=tuple(self._listed(log, "repeat_ms", float, of=name)),
             unstable=tuple(self._listed(log, "unstable", str, of=name)),
             cached=cached is True,
+            calls_before=None if before is None else int(before),
             at=self.text(log, "at", of=name),
             age_s=self.number(log, "age_s", of=name),
         )

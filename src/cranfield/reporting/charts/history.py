@@ -1,4 +1,4 @@
-"""A measure over time as a Vega-Lite specification: a line that breaks wherever its test set or config changed."""
+"""A measure over time as a Vega-Lite specification: lines that break wherever their test set or config changed."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ LABEL_ROWS, LABEL_STEP = 3, 14
 """Words at the marks are in turn in one of three rows: those of neighbours would overlap."""
 LABEL_CHARS = 12
 """Words under a point: a short commit, or a day."""
+Begin = tuple[int, str]
+"""A place at which something changed, and what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ class Dot:
     """`bad` or `good` where the change to the dot before it is significant."""
     stretch_label: str = ""
     """At the first dot of a stretch: what changed."""
+    words: str = ""
+    """What it is, when it is pointed at; empty: the label."""
+    href: str = ""
+    """Relative address of its report."""
+
+    @property
+    def told(self) -> str:
+        """What is shown when it is pointed at."""
+        return f"{self.words or self.label}: {format_value(self.mean)} ({format_interval((self.low, self.high))})"
 
 
 def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
@@ -62,57 +73,56 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
             "high": dot.high,
             "stretch": dot.stretch,
             "colour": {"bad": WORSE, "good": BETTER}.get(dot.tone, INK),
-            "tip": tip_of(f"{dot.label}: {format_value(dot.mean)} ({format_interval((dot.low, dot.high))})"),
+            "tip": tip_of(dot.told),
         }
         for place, dot in enumerate(dots)
     ]
-    many = len(dots) > MANY_DOTS
+    leading = [value | {"tip": tip_of(dot.told, href=dot.href)} for value, dot in zip(values, dots, strict=True)]
+    many, x = len(dots) > MANY_DOTS, across(len(dots))
+    y = _down(title, screen, "mean")
     interval: Rule = {
         "transform": [BOUNDED],
         "mark": {"type": "rule", "strokeWidth": 1 if many else 2, "opacity": 0.45},
-        "encoding": {
-            "x": _across(dots),
-            "y": _down(title, screen, "low"),
-            "y2": {"field": "high"},
-            "color": as_is("colour"),
-        },
+        "encoding": {"x": x, "y": _down(title, screen, "low"), "y2": {"field": "high"}, "color": as_is("colour")},
     }
     line: Rule = {
+        "data": {"values": [{key: value[key] for key in ("place", "mean", "stretch")} for value in values]},
         "mark": {"type": "line", "color": INK, "strokeWidth": 2},
-        "encoding": {
-            "x": _across(dots),
-            "y": _down(title, screen, "mean"),
-            "detail": {"field": "stretch", "type": "nominal"},
-        },
+        "encoding": {"x": x, "y": y, "detail": {"field": "stretch", "type": "nominal"}},
     }
     point: Rule = {
+        "data": {"values": leading},
         "mark": {"type": "point", "filled": True, "size": 12 if many else 60, "opacity": 1},
-        "encoding": {"x": _across(dots), "y": _down(title, screen, "mean"), "color": as_is("colour")},
+        "encoding": {"x": x, "y": y, "color": as_is("colour")},
     }
+    begins = [
+        (place, dot.stretch_label) for place, dot in enumerate(dots) if place and dot.stretch != dots[place - 1].stretch
+    ]
     frame = frame_of(screen.width, LINE_HEIGHT, LEFT, right=RIGHT, top=TOP)
-    return spec_of(values, [*_breaks(dots, screen), interval, line, point, _under(dots, screen)], frame)
+    room = screen.width - LEFT - RIGHT
+    layers = [*breaks(begins, len(dots), screen), interval, line, point, under([dot.label for dot in dots], room)]
+    return spec_of(values, layers, frame)
 
 
-def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
-    """A dashed line before each new stretch, and what is new; words run towards the middle."""
-    begins = [place for place, dot in enumerate(dots) if place and dot.stretch != dots[place - 1].stretch]
+def breaks(begins: Sequence[Begin], n: int, screen: Screen) -> list[Rule]:
+    """A dashed line before each of these places of `n`, and what is new; words run towards the middle."""
     values = [
         {
             "at": place - 0.5,
             "row": number % LABEL_ROWS,
-            "words": shorten_to(printable(dots[place].stretch_label), screen.label_chars),
+            "words": shorten_to(printable(words), screen.label_chars),
         }
-        for number, place in enumerate(begins)
+        for number, (place, words) in enumerate(begins)
     ]
     if not values:
         return []
-    x = _across(dots, "at")
+    x = across(n, "at")
     rule: Rule = {
         "data": {"values": values},
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": SAME},
         "encoding": {"x": x},
     }
-    middle = (len(dots) - 1) / 2
+    middle = (n - 1) / 2
     sides = (("left", 4, f"datum.at < {middle}"), ("right", -4, f"datum.at >= {middle}"))
     texts = [
         (align, dx, f"{where} && datum.row == {row}", row) for align, dx, where in sides for row in range(LABEL_ROWS)
@@ -131,20 +141,21 @@ def _breaks(dots: Sequence[Dot], screen: Screen) -> list[Rule]:
     ]
 
 
-def _under(dots: Sequence[Dot], screen: Screen) -> Rule:
-    """Labels under some of the dots, the last among them: as many as fit."""
-    room = (screen.width - LEFT - RIGHT) / (LABEL_CHARS * CHARACTER)
-    step = max(1, -(-len(dots) // max(1, int(room))))
-    chosen = range(len(dots) - 1, -1, -step)
+def under(labels: Sequence[str], room: float, height: float = LINE_HEIGHT) -> Rule:
+    """Labels under some of the places, the last among them: as many as fit into so many pixels."""
+    longest = max(min(LABEL_CHARS, max(map(len, labels), default=1) + 2), 1)
+    step = max(1, -(-len(labels) // max(1, int(room / (longest * CHARACTER)))))
+    chosen = range(len(labels) - 1, -1, -step)
     return {
-        "data": {"values": [{"at": place, "words": printable(dots[place].label)} for place in chosen]},
-        "mark": {"type": "text", "align": "center", "y": LINE_HEIGHT + AXIS_ROOM / 2},
-        "encoding": {"x": _across(dots, "at"), "text": {"field": "words", "type": "nominal"}},
+        "data": {"values": [{"at": place, "words": printable(labels[place])} for place in chosen]},
+        "mark": {"type": "text", "align": "center", "y": height + AXIS_ROOM / 2},
+        "encoding": {"x": across(len(labels), "at"), "text": {"field": "words", "type": "nominal"}},
     }
 
 
-def _across(dots: Sequence[Dot], field: str = "place") -> Rule:
-    scale = {"domain": [-0.5, len(dots) - 0.5], "nice": False, "zero": False}
+def across(n: int, field: str = "place") -> Rule:
+    """The horizontal channel of `n` places."""
+    scale = {"domain": [-0.5, n - 0.5], "nice": False, "zero": False}
     return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
 
 

@@ -18,7 +18,7 @@ from cranfield.words import printable, shorten_to
 from cranfield.words import width as width_of
 
 TIP = "\u2063"
-"""Between the words of a mark and the id of its query in a description."""
+"""Between the words of a mark, the id of its query and the address it leads to, in a description."""
 BETTER, WORSE, SAME, BAND = "#0072B2", "#D55E00", "#767676", "#E69F00"
 
 Spec = dict[str, Any]
@@ -89,9 +89,16 @@ def frame_of(
     }
 
 
-def tip_of(words: str, query_id: str = "") -> str:
-    """What a mark says when it is pointed at, and the query to go to: `tip` of its data."""
-    return printable(words).replace(TIP, "") + TIP + quote(query_id.encode("utf-8", "replace"), safe="")
+def tip_of(words: str, query_id: str = "", href: str = "") -> str:
+    """What a mark says when it is pointed at, and where it leads: `tip` of its data.
+
+    Args:
+        words: what it says.
+        query_id: the query that it opens.
+        href: a relative address that it links to, quoted.
+    """
+    query = quote(query_id.encode("utf-8", "replace"), safe="")
+    return printable(words).replace(TIP, "") + TIP + query + (TIP + href.replace(TIP, "") if href else "")
 
 
 def _described(layer: Rule, values: Sequence[Mapping[str, Any]]) -> Rule:

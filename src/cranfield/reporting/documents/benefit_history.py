@@ -113,7 +113,7 @@ def _section(name: str, experiment: str, stratum: str, points: list[_Point], pla
     )
     rows = [_row(point, place) for point in reversed(points)]
     table = Table(columns, rows, f"Results of {title}, the latest first", wrap=True, shown=None)
-    dots = [_dot(point, point.row) for point in points if point.row is not None and _is_drawn(point)]
+    dots = [_dot(point, point.row, place) for point in points if point.row is not None and _is_drawn(point)]
     if len(dots) < 2:
         return Section(name, title, (table,))
     figure = Figure(
@@ -133,7 +133,7 @@ def _is_drawn(point: _Point) -> bool:
     return not point.result.is_void and point.row is not None and point.row.success_lift.value is not None
 
 
-def _dot(point: _Point, row: PastStratum) -> Dot:
+def _dot(point: _Point, row: PastStratum, place: Place) -> Dot:
     lift, tone = row.success_lift, TONES[row.verdict]
     return Dot(
         point.result.version,
@@ -143,6 +143,7 @@ def _dot(point: _Point, row: PastStratum) -> Dot:
         point.stretch,
         tone=tone if tone in {"good", "bad"} else "",
         stretch_label=point.changed or "after an invalid result",
+        href=Link("", place(point.result)).href,
     )
 
 

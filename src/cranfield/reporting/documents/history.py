@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 
 from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, n_runs
 from cranfield.evaluation.history_changes import MOST_CHANGES
@@ -30,10 +29,12 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.documents.history_data import TIDY, changes_of, history_payload, tidy_rows
+from cranfield.reporting.documents.history_labels import COMMIT_SHOWN, commit_of, label_maker, time_of
+from cranfield.reporting.documents.history_overlay import overlay_section
 from cranfield.stats.table import TESTS
 from cranfield.words import capitalised, n_of
 
-COMMIT_SHOWN, DIGEST_SHOWN = 8, 19
+DIGEST_SHOWN = 19
 NOT_A_TEST = (
     "A bound, not a test: the best of many means is the best partly by chance. Without --drop, the paired test decides."
 )
@@ -55,8 +56,16 @@ def history_document(report: HistoryReport, places: Places = no_report) -> Docum
     """The first bad run where requested, then a line for each system and test set, latest run first."""
     sections = [_found(found, place) for place, found in enumerate(report.first_bad, start=1)]
     bad = {id(found.bad) for found in report.first_bad if found.bad is not None}
-    for place, (line, changes) in enumerate(zip(report.lines, changes_of(report), strict=True), start=1):
-        sections.append(_LineSection(line, changes, bad, places).section(place))
+    parts = [
+        _LineSection(line, changes, bad, places) for line, changes in zip(report.lines, changes_of(report), strict=True)
+    ]
+    overlaid: set[str] = set()
+    for number, (testset, own) in enumerate(_by_testset(parts).items(), start=1):
+        if len(own) > 1 and (section := _overlay(own, number)) is not None:
+            sections.append(section)
+            overlaid.add(testset)
+    for place, part in enumerate(parts, start=1):
+        sections.append(part.section(place, is_drawn=part.line.testset not in overlaid))
     notes = _notes(report)
     if notes:
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
@@ -69,6 +78,25 @@ def history_document(report: HistoryReport, places: Places = no_report) -> Docum
     )
 
 
+def _by_testset(parts: Sequence[_LineSection]) -> dict[str, list[_LineSection]]:
+    """Test set to the lines of its systems."""
+    found: dict[str, list[_LineSection]] = {}
+    for part in parts:
+        found.setdefault(part.line.testset, []).append(part)
+    return found
+
+
+def _overlay(parts: Sequence[_LineSection], number: int) -> Section | None:
+    by_system = {part.line.system: part for part in parts}
+    return overlay_section(
+        [part.line for part in parts],
+        number,
+        lambda line, point, before: by_system[line.system].dot(point, before),
+        label_maker([point for part in parts for point in part.line.points]),
+        parts[0].places,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _LineSection:
     """The section of one line: its picture, and a row for each point."""
@@ -78,14 +106,18 @@ class _LineSection:
     bad: Container[int]
     places: Places
 
-    def section(self, place: int) -> Section:
+    def section(self, place: int, *, is_drawn: bool) -> Section:
+        """The section; without a picture where all systems of the test set have one together."""
         line, title = self.line, f"{self.line.system} on {self.line.testset}"
         rows = [self._row(point, before) for before, point in self._pairs()]
         if len(rows) == 1:
             table = Table(self._columns, rows, f"{line.measure} of {title}, one point", wrap=True)
             return Section(f"line-{place}", title, (table, *self._notes()))
         table = Table(self._columns, rows[::-1], f"{line.measure} of {title}, latest first", wrap=True)
-        dots = [self._dot(point, before) for before, point in self._pairs()]
+        if not is_drawn:
+            return Section(f"line-{place}", title, (table, *self._notes()))
+        label = label_maker(self.line.points)
+        dots = [replace(self.dot(point, before), label=label(point)) for before, point in self._pairs()]
         figure = Figure(
             name=f"history-{place}",
             title=f"{line.measure} over time",
@@ -111,8 +143,8 @@ class _LineSection:
         path = self.places(point)
         failed: tuple[Cell, ...] = (point.n_failed,) if self._has_failures else ()
         return (
-            _when(point.time) if path is None else Link(_when(point.time), path),
-            *((_commit(point),) if self._has_commits else ()),
+            time_of(point.time) if path is None else Link(time_of(point.time), path),
+            *((commit_of(point),) if self._has_commits else ()),
             score.mean,
             (score.ci_low, score.ci_high),
             *((delta, None if change is None else change.p_adjusted) if self._has_changes else ()),
@@ -144,12 +176,15 @@ class _LineSection:
     def _has_failures(self) -> bool:
         return any(point.n_failed for point in self.line.points)
 
-    def _dot(self, point: HistoryPoint, before: HistoryPoint | None) -> Dot:
+    def dot(self, point: HistoryPoint, before: HistoryPoint | None) -> Dot:
+        """A point of the picture, which leads to its report."""
+        path = self.places(point)
+        at = f"{time_of(point.time)}, {commit_of(point)}" if point.commit else time_of(point.time)
         score, change = self.line.score(point), self.changes.get(id(point))
         verdict = None if change is None else change.verdict
         tone = "bad" if id(point) in self.bad else "" if verdict is None else SIGNIFICANT.get(verdict, "")
         return Dot(
-            _commit(point) or f"{point.time:%m-%d}",
+            commit_of(point),
             score.mean or 0.0,
             score.ci_low,
             score.ci_high,
@@ -158,19 +193,24 @@ class _LineSection:
             ),
             tone=tone,
             stretch_label=", ".join(short for short, _ in _what_changed(before, point)),
+            words=", ".join((at, *self._point_words(point))),
+            href="" if path is None else Link("", path).href,
         )
 
     def _point_notes(self, point: HistoryPoint, before: HistoryPoint | None) -> Iterator[str]:
         yield from (full for _, full in _what_changed(before, point))
+        yield from self._point_words(point)
+        if point.pilot:
+            yield "pilot"
+        if point.unchanged:
+            yield _unchanged(point)
+
+    def _point_words(self, point: HistoryPoint) -> Iterator[str]:
         change = self.changes.get(id(point))
         if change is not None and change.verdict is not None and change.verdict in SIGNIFICANT:
             yield f"significantly {change.verdict.text}"
         if id(point) in self.bad:
             yield "first bad"
-        if point.pilot:
-            yield "pilot"
-        if point.unchanged:
-            yield _unchanged(point)
 
     def _notes(self) -> Iterator[Block]:
         if len(self.line.stretches) > 1:
@@ -204,7 +244,7 @@ def _about_changes(tested: Sequence[Change], n_all: int) -> str:
 
 def _unchanged(point: HistoryPoint) -> str:
     """`same answers at 2 later runs: a1b2c3d4, e5f6a7b8*`."""
-    commits = list(dict.fromkeys(_commit(later) for later in point.unchanged if later.commit))
+    commits = list(dict.fromkeys(commit_of(later) for later in point.unchanged if later.commit))
     shown = ", ".join(commits[:SHOWN_COMMITS]) + (
         f" and {len(commits) - SHOWN_COMMITS} more" if len(commits) > SHOWN_COMMITS else ""
     )
@@ -304,8 +344,8 @@ def _rule(found: FirstBad) -> str:
 
 def _shown(line: Line, point: HistoryPoint) -> str:
     score = line.score(point)
-    at = f" at {_commit(point)}" if point.commit else ""
-    return f"{_when(point.time)}{at}, {format_value(score.mean)} ({format_interval((score.ci_low, score.ci_high))})"
+    at = f" at {commit_of(point)}" if point.commit else ""
+    return f"{time_of(point.time)}{at}, {format_value(score.mean)} ({format_interval((score.ci_low, score.ci_high))})"
 
 
 def _commits(found: FirstBad) -> tuple[Block, ...]:
@@ -345,11 +385,3 @@ def _notes(report: HistoryReport) -> tuple[str, ...]:
     if any(point.dirty for line in report.lines for first in line.points for point in (first, *first.unchanged)):
         notes.append("* after a commit: with uncommitted changes")
     return tuple(notes)
-
-
-def _commit(point: HistoryPoint) -> str:
-    return "" if point.commit is None else point.commit[:COMMIT_SHOWN] + ("*" if point.dirty else "")
-
-
-def _when(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M}"

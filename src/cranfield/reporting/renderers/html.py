@@ -252,7 +252,8 @@ def _drawn(spec: str, label: str) -> str:
     root = ET.fromstring(drawn)  # noqa: S314 - what our own renderer wrote, not what a user sent
     view_box = root.get("viewBox", "0 0 1 1")
     _clean(root)
-    root.attrib = {"viewBox": view_box, "role": "img", "aria-label": label, "width": root.get("width", "")}
+    role = "group" if _link(root) else "img"  # what is in an image cannot be focused
+    root.attrib = {"viewBox": view_box, "role": role, "aria-label": label, "width": root.get("width", "")}
     return ET.tostring(root, encoding="unicode")
 
 
@@ -263,14 +264,30 @@ def _clean(root: ET.Element) -> None:
     for element in reversed(list(root.iter())):  # children before their parents
         element[:] = [child for child in element if _is_visible(child)]
         element.tag = element.tag.removeprefix(SVG)
-        words, found, query = element.get("aria-label", "").partition(TIP)
-        tips = {"data-tip": words} | ({"data-q": query} if query else {}) if found else {}
+        words, *leads = element.get("aria-label", "").split(TIP)
+        tips = {"data-tip": words} if leads else {}
+        tips |= {name: to for name, to in zip(("data-q", "href"), leads, strict=False) if to}
         element.attrib = tips | {
             name: _LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}", value)
             for name, value in element.attrib.items()
             if name in ATTRIBUTES or name == "display"
         }
         element.text, element.tail = (element.text or "").replace(ZERO_WIDTH, ""), None
+
+
+def _link(root: ET.Element) -> bool:
+    """Put each mark that leads to an address into a link, in place; false where there is none."""
+    from xml.etree import ElementTree as ET
+
+    found = [(parent, child) for parent in root.iter() for child in parent if "href" in child.attrib]
+    for parent, mark in found:
+        words = mark.attrib.pop("data-tip", "")
+        link = ET.Element("a", {"href": mark.attrib.pop("href"), "data-tip": words, "aria-label": words})
+        title = ET.SubElement(mark, "title")
+        title.text = words
+        parent[list(parent).index(mark)] = link
+        link.append(mark)
+    return bool(found)
 
 
 def _is_visible(element: ET.Element) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cranfield.evaluation.latency import (
     LatencyDifference,
@@ -13,9 +14,11 @@ from cranfield.evaluation.latency import (
     latency_summary,
     signed_ms,
 )
+from cranfield.evaluation.latency_rule import NoVerdict, timed_calls
 from cranfield.numbers import format_level, format_ms
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
+from cranfield.words import n_of
 
 FEW = 4
 """Systems whose times are in the line of the section while it is closed."""
@@ -30,7 +33,7 @@ def latencies(subject: Subject) -> Section | None:
     timed = [(label, summary) for label, summary in about if summary is not None]
     if not timed:
         return None
-    blocks: list[Block] = [*_against_baseline(subject), _percentiles(timed)]
+    blocks: list[Block] = [*_against_baseline(subject), _percentiles(timed), *_rule(subject)]
     notes = _cautions(timed)
     notes += [f"{label}: no call times recorded" for label, summary in about if summary is None]
     if notes:
@@ -56,10 +59,12 @@ def _against_baseline(subject: Subject) -> list[Block]:
     options, baseline = many.options, many.baseline
     named = {evaluation.name: evaluation for evaluation in many.evaluations}
     rows: list[tuple[Cell, ...]] = []
+    why: list[NoVerdict] = []
     for name, evaluation in named.items():
         impact = latency_impact(named[baseline], evaluation, alpha=options.alpha, seed=options.seed)
         if name != baseline and impact is not None and impact.median is not None:
             rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
+            why += (replace(reason, system=reason.system or name) for reason in impact.incomparable)
     columns = (
         Column("system"),
         Column("median difference", "ms"),
@@ -68,7 +73,26 @@ def _against_baseline(subject: Subject) -> list[Block]:
         Column("queries", "count"),
     )
     caption = f"Latency minus that of {baseline}, per query"
-    return [Table(columns, rows, caption, shown=None)] if rows else []
+    return [Table(columns, rows, caption, shown=None), *_no_verdict(why)] if rows else []
+
+
+def _no_verdict(reasons: Sequence[NoVerdict]) -> list[Block]:
+    """Why rows have no verdict."""
+    return [Bullets(tuple(f"no verdict: {why}" for why in dict.fromkeys(reasons)), "warning")] if reasons else []
+
+
+def _rule(subject: Subject) -> list[Block]:
+    """What is left out, and of two systems or more the smallest effect."""
+    rule = subject.evaluations[0].latency_rule
+    n_left_out = {timed_calls(evaluation).n_left_out for evaluation in subject.evaluations}
+    sentences = []
+    if n_left_out - {0}:
+        fewest, most = min(n_left_out), max(n_left_out)
+        calls = n_of(most, "calls") if fewest == most else f"{fewest} to {most} calls"
+        sentences.append(f"The first {calls} of each system are a warm-up, without a timing.")
+    if subject.result is not None:
+        sentences.append(f"A system is called faster or slower from a difference of {rule.smallest} on.")
+    return [Paragraph(" ".join(sentences))] if sentences else []
 
 
 def _cautions(timed: Sequence[tuple[str, LatencySummary]]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
 from cranfield.model import Answer, CallLog, Run, TestSet
@@ -17,6 +19,12 @@ from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress
 from cranfield.systems.system import System
 from cranfield.words import n_of, printable
+
+
+def this_machine() -> str:
+    """A digest of the name and the architecture of this machine; a container with a name of its own is another one."""
+    text = f"cranfield machine 1\0{platform.node()}\0{platform.machine()}"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass
@@ -31,6 +39,8 @@ class Collector:
     progress: Progress
     answers: Mapping[str, Answers] = field(default_factory=dict)
     """System name to the answers so far."""
+    calls_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    """System and query to the calls that begin before it, the warm-up included."""
     changed: frozenset[str] = frozenset()
     """Systems whose dependencies changed while they were asked."""
 
@@ -80,6 +90,7 @@ class Collector:
                 self._read_cache(self.cache, system)
         dispatcher = Dispatcher(self.systems, self.k)
         self._warm_up(dispatcher)
+        self._number_calls()
         try:
             for system in self.systems:
                 self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
@@ -105,6 +116,13 @@ class Collector:
             self.progress.note(f"warm-up: {n_of(len(first), 'queries')}, answers discarded")
             dispatcher.ask(interleave(first, systems, seed=self.options.seed, repetition=0), lambda *_: None)
 
+    def _number_calls(self) -> None:
+        """Number the first calls that remain, which begin in the order of the queries."""
+        for system in self.systems:
+            n_sent = min(self.options.warm_up, len(self.testset.queries))
+            remaining = [query.id for query in self.testset.queries if query.id not in self.answers[system.name].kept]
+            self.calls_before |= {(system.name, query_id): n for n, query_id in enumerate(remaining, start=n_sent)}
+
     def _remaining(self, repetition: int) -> list[Call]:
         """The calls of the n-th repetition that are still to be made."""
         calls = interleave(self.testset.queries, self.systems, seed=self.options.seed, repetition=repetition)
@@ -117,7 +135,10 @@ class Collector:
             answers.append_again(query_id, log.latency_ms, differs)
         else:
             now = time.time()
-            answers.append(query_id, KeptAnswer(answer, log if log.cached else replace(log, at=utc_time(now)), now))
+            if not log.cached:
+                before = self.calls_before.get((call.system.name, query_id))
+                log = replace(log, at=utc_time(now), calls_before=before)
+            answers.append(query_id, KeptAnswer(answer, log, now))
         self.progress.advance(call.system.name, call.query, answer, log)
 
     def _report_unstable(self, system: System) -> None:
@@ -200,5 +221,6 @@ class Collector:
             pilot=self.pilot or getattr(system, "is_pilot", False),
             config=system.public_config(),
             changed=system.name in self.changed,
+            machine=getattr(system, "machine", None) or this_machine(),
             says_empty=getattr(system, "says_empty", True),
         )

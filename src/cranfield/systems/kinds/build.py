@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -86,3 +86,19 @@ class _Builder:
         if name not in self._parts:
             self._parts[name] = self.system(name)
         return self._parts[name]
+
+
+def systems_to_check(systems: Sequence[ConfiguredSystem]) -> list[ConfiguredSystem]:
+    """The systems without a fusion whose parts are all checked with another system."""
+    if all(system.config.kind != "fusion" for system in systems):
+        return list(systems)
+    from cranfield.systems.kinds.fusion import FusionSystem
+
+    found: list[ConfiguredSystem] = []
+    checked: set[int] = set()
+    for system in systems:
+        parts = {id(part) for part in system.active_parts.values()} if isinstance(system, FusionSystem) else set()
+        if not parts or not parts <= checked:
+            found.append(system)
+        checked |= parts
+    return found

@@ -91,6 +91,11 @@ class RunFileSystem(ConfiguredSystem):
         return self.run.says_empty
 
     @property
+    def machine(self) -> str | None:
+        """Of the collection of the run."""
+        return self.run.machine
+
+    @property
     def is_pilot(self) -> bool:
         """Whether the run is marked as a pilot."""
         return self.run.pilot

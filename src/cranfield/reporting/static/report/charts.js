@@ -15,6 +15,7 @@ function equipChart(svg, tip, canOpen) {
     tip.style.top = `${box.top - tip.offsetHeight - 8 < 0 ? box.bottom + 8 : box.top - tip.offsetHeight - 8}px`;
   };
   const hide = () => { tip.hidden = true; };
+  const isLink = mark => mark.hasAttribute("href");
   const leads = mark => mark.dataset.q && canOpen;
   const jump = mark => { if (leads(mark)) location.hash = "#q=" + mark.dataset.q; };
   svg.addEventListener("pointerover", event => { const mark = event.target.closest("[data-tip]"); if (mark) show(mark); else hide(); });
@@ -24,14 +25,15 @@ function equipChart(svg, tip, canOpen) {
   svg.addEventListener("click", event => { const mark = event.target.closest("[data-tip]"); if (mark) jump(mark); });
   places.forEach((mark, at) => {
     mark.setAttribute("tabindex", at ? "-1" : "0");
-    mark.setAttribute("role", leads(mark) ? "button" : "img");
+    if (!isLink(mark)) mark.setAttribute("role", leads(mark) ? "button" : "img");
+    mark.querySelector("title")?.remove();
     mark.setAttribute("aria-label", mark.dataset.tip);
   });
   svg.addEventListener("keydown", event => {
     const at = places.indexOf(event.target);
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (at < 0) return;
-    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); jump(places[at]); }
+    if ((event.key === "Enter" || event.key === " ") && !isLink(places[at])) { event.preventDefault(); jump(places[at]); }
     const next = step && places[at + step];
     if (!step) return;
     event.preventDefault();

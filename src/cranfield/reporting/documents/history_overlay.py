@@ -1,0 +1,163 @@
+"""The lines of a test set in one picture: a run of several systems is one place of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import pairwise
+
+from cranfield.evaluation.history import HistoryPoint, Line
+from cranfield.numbers import format_value
+from cranfield.reporting.charts.history import Begin, Dot
+from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.document import Block, Cell, Column, Figure, Link, Paragraph, Section, Table
+from cranfield.reporting.documents.history_labels import commit_of, time_of
+from cranfield.words import n_of
+
+MOST_SYSTEMS = 12
+"""Systems in one picture: those with the latest runs."""
+SAME_RUN = timedelta(minutes=10)
+"""Points of different systems and of one commit that are closer are of one run; without a commit only those of one time."""
+SHAPES_NOTE = "A point that stands on its tip is significantly worse than the one before it, one on its base better."
+Draw = Callable[[Line, HistoryPoint, HistoryPoint | None], Dot]
+"""The dot of a point of a line, given the point before it."""
+Where = Callable[[HistoryPoint], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The points that were made together, by system."""
+
+    points: Mapping[str, HistoryPoint]
+
+    @property
+    def first(self) -> HistoryPoint:
+        return next(iter(self.points.values()))
+
+
+def overlay_section(
+    lines: Sequence[Line], number: int, draw: Draw, label: Callable[[HistoryPoint], str], where: Where
+) -> Section | None:
+    """The systems of one test set in one picture; None where there are no two runs of them.
+
+    Args:
+        lines: of the systems.
+        number: of the section.
+        draw: makes the dot of a point.
+        label: what stands under a run: its commit, or its time.
+        where: the report of a point.
+    """
+    shown = sorted(lines, key=lambda line: line.points[-1].time, reverse=True)[:MOST_SYSTEMS]
+    shown = [line for line in lines if line in shown]
+    runs = _runs(shown)
+    if len(runs) < 2:
+        return None
+    title = f"{lines[0].measure} on {lines[0].testset}"
+    drawn, labels = [_drawn(line, runs, draw) for line in shown], [label(run.first) for run in runs]
+    begins = list(_begins(shown, runs, draw))
+    specs = [systems_over_time(drawn, labels, begins, lines[0].measure, screen) for screen in SCREENS]
+    figure = Figure(
+        name=f"history-set-{number}",
+        title=f"{lines[0].measure} of {n_of(len(shown), 'systems')} over time",
+        alt=f"{title}: {n_of(len(shown), 'systems')} in {n_of(len(runs), 'runs')} in order of time; see the table.",
+        spec=specs[0],
+        narrow_spec=specs[1],
+        table=_table(shown, runs, title, where),
+        table_follows=True,
+    )
+    notes: list[Block] = []
+    if any(dot.tone for line in drawn for dot in line.dots.values()):
+        notes.append(Paragraph(SHAPES_NOTE, "note"))
+    if len(shown) < len(lines):
+        notes.append(Paragraph(f"The {len(shown)} systems with the latest runs, of {len(lines)}.", "note"))
+    return Section(f"set-{number}", title, (figure, *notes))
+
+
+def _runs(lines: Sequence[Line]) -> list[_Run]:
+    """Points of all systems in order of time, those that were made together in one run."""
+    points = sorted(
+        ((point.time, place, line.system, point) for place, line in enumerate(lines) for point in line.points),
+        key=lambda entry: entry[:2],
+    )
+    runs: list[dict[str, HistoryPoint]] = []
+    for _, _, system, point in points:
+        if runs and system not in runs[-1] and _is_together(next(iter(runs[-1].values())), point):
+            runs[-1][system] = point
+        else:
+            runs.append({system: point})
+    return [_Run(run) for run in runs]
+
+
+def _is_together(first: HistoryPoint, point: HistoryPoint) -> bool:
+    if first.commit is None or point.commit is None:
+        return first.time == point.time
+    return (first.commit, first.dirty) == (point.commit, point.dirty) and abs(point.time - first.time) <= SAME_RUN
+
+
+def _drawn(line: Line, runs: Sequence[_Run], draw: Draw) -> SystemLine:
+    """The line of a system: its points, and the runs of others in which its answers were the same."""
+    dots = {
+        place: replace(dot, words=f"{line.system}, {dot.words or dot.label}")
+        for place, dot in _placed(line, runs, draw)
+    }
+    kept: dict[int, int] = {}
+    for place, run in enumerate(runs):
+        point = run.points.get(line.system)
+        for later, other in enumerate(runs[place + 1 :], start=place + 1) if point is not None else ():
+            same = (again for again in point.unchanged if _is_together(other.first, again))  # type: ignore[union-attr]  # not None
+            if line.system not in other.points and next(same, None) is not None:
+                kept[later] = place
+    return SystemLine(line.system, dots, kept)
+
+
+def _placed(line: Line, runs: Sequence[_Run], draw: Draw) -> Iterator[tuple[int, Dot]]:
+    before: HistoryPoint | None = None
+    for place, run in enumerate(runs):
+        point = run.points.get(line.system)
+        if point is not None:
+            yield place, draw(line, point, before)
+            before = point
+
+
+def _begins(lines: Sequence[Line], runs: Sequence[_Run], draw: Draw) -> Iterator[Begin]:
+    """Where lines break, and why; of one system alone with its name."""
+    found: dict[int, dict[str, list[str]]] = {}
+    for line in lines:
+        dots = list(_placed(line, runs, draw))
+        for (_, before), (place, dot) in pairwise(dots):
+            if dot.stretch != before.stretch:
+                found.setdefault(place, {}).setdefault(dot.stretch_label, []).append(line.system)
+    for place in sorted(found):
+        for words, systems in found[place].items():
+            n_here = sum(system in {line.system for line in lines} for system in runs[place].points)
+            yield place, words if len(systems) == n_here else f"{systems[0]}: {words}"
+
+
+def _table(lines: Sequence[Line], runs: Sequence[_Run], title: str, where: Where) -> Table:
+    """A row for each run, the latest first, and a mean for each system that leads to its report."""
+    has_commits = any(run.first.commit for run in runs)
+    columns = (
+        Column("time (UTC)"),
+        *((Column("commit", "code"),) if has_commits else ()),
+        *(Column(line.system, "value") for line in lines),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for run in reversed(runs):
+        first = run.first
+        rows.append(
+            (
+                time_of(first.time),
+                *((commit_of(first),) if has_commits else ()),
+                *(_mean(line, run.points.get(line.system), where) for line in lines),
+            )
+        )
+    return Table(columns, rows, f"{title}, latest first", wrap=True)
+
+
+def _mean(line: Line, point: HistoryPoint | None, where: Where) -> Cell:
+    if point is None:
+        return None
+    mean, path = line.score(point).mean, where(point)
+    return mean if path is None else Link(format_value(mean), path)
