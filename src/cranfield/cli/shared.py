@@ -294,14 +294,15 @@ def _written_lines(written: Sequence[Path]) -> Iterable[str]:
 def _open(document: Document, report: Path | None) -> None:
     """Show the page in the browser; one that no option named is written to a folder for temporary files."""
     import tempfile
-    import webbrowser
 
+    from cranfield.project.viewing.browser import open_report
     from cranfield.reporting import save_report
 
     if report is None:
         report = Path(tempfile.mkdtemp(prefix="cranfield-")) / "report.html"
         save_report(document, report)
-    webbrowser.open(report.resolve().as_uri())
+    if address := open_report(report):
+        typer.echo(f"open this address in a browser: {address}", err=True)
 
 
 def rendered(document: Document, output: Output) -> str:
