@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cranfield.display import install_displays
 from cranfield.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from cranfield.display import Displays
     from cranfield.errors import CranfieldError, Problem
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
@@ -111,6 +113,16 @@ def __getattr__(name: str) -> object:
     value = getattr(importlib.import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def _displays() -> Displays:
+    """What shows values in notebooks, and makes frames of them."""
+    from cranfield.reporting.notebook import displays
+
+    return displays
+
+
+install_displays(_displays)
 
 
 def __dir__() -> list[str]:

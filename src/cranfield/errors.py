@@ -188,6 +188,11 @@ class MissingExtraError(UsageError):
     """An optional library is not installed."""
 
     @classmethod
+    def for_package(cls, purpose: str, package: str, installed_by: str) -> MissingExtraError:
+        """The error that names the package which `purpose` needs, and what to install."""
+        return cls(f"{purpose} needs {package}, which is not installed", hint=f"run `pip install {installed_by}`")
+
+    @classmethod
     def for_extra(cls, purpose: str, extra: str) -> MissingExtraError:
         """The error that names the extra which `purpose` needs."""
         return cls(f"{purpose} needs an extra that is not installed", hint=f"run `pip install 'cranfield[{extra}]'`")

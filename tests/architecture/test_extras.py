@@ -28,6 +28,8 @@ BROUGHT_BY = {
 """Libraries that are part of another one's interface, and come with it in the one version that fits."""
 HOSTS = {"pytest"}
 """Programs that load a part of the package: they are there when it is imported."""
+OF_CALLERS = {"pandas", "polars"}
+"""Types of frames that a caller asks for; imported by the method that makes one, which says what to install."""
 LOADED_BY_ANOTHER = {"python-multipart"}
 """Loaded by a library when the package uses a part of it: FastAPI reads forms with it."""
 STARTED = {"ty"}
@@ -71,7 +73,13 @@ def imports() -> Iterator[tuple[str, str]]:
     """File and library of every import of something that is neither Python's nor ours."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for module in modules_imported(path.read_text(encoding="utf-8")):
-            if module not in {*sys.stdlib_module_names, *HOSTS, "cranfield", "compression"}:  # compression: Python 3.14
+            if module not in {
+                *sys.stdlib_module_names,
+                *HOSTS,
+                *OF_CALLERS,
+                "cranfield",
+                "compression",
+            }:  # compression: Python 3.14
                 library = distributions()[module]
                 yield path.relative_to(PACKAGE).as_posix(), BROUGHT_BY.get(library, library)
 

@@ -21,11 +21,9 @@ from cranfield.evaluation.pairing import (
     random_draws,
     shared_measures,
 )
+from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
 from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
-    BUCKETS,
-    MOVES,
-    NOTHING_TO_FIND,
     Comparison,
     Evaluation,
     MeasureComparison,

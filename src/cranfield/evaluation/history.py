@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
+from cranfield.display import Displayed
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,8 @@ class FirstBad:
     """Between good and bad, as git lists them; None where it cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class HistoryReport(Displayed):
     """The part of a history that is shown, and counts of what is not."""
 
     measure: str
@@ -183,6 +185,10 @@ class HistoryReport:
     """Evaluations left out because they have no mean of the measure."""
     damaged: tuple[tuple[int, str], ...] = ()
     """Number of each line of the file that could not be read, and why."""
+
+    def _summary(self) -> str:
+        n = sum(len(line.points) for line in self.lines)
+        return f"{n_of(n, 'evaluations')} by {self.measure}, {n_of(len(self.lines), 'lines')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from cranfield.display import DisplayedByQuery, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.procedure import Procedure
 from cranfield.evaluation.unseen import Unseen
@@ -14,7 +15,9 @@ from cranfield.evaluation.values import Evaluation, Summary, Verdict
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
+from cranfield.numbers import format_value
 from cranfield.stats.result import TestResult
+from cranfield.words import first_of, n_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ class ManyVerdict(Verdict):
     where the comparison is invalid."""
 
 
-@dataclass(frozen=True)
-class ManyComparison:
+@dataclass(frozen=True, repr=False)
+class ManyComparison(DisplayedByQuery):
     """Three systems or more on the queries that all of them have a value for."""
 
     evaluations: tuple[Evaluation, ...]
@@ -189,3 +192,10 @@ class ManyComparison:
                 better[pair.winner] += 1
                 worse[pair.first if pair.winner == pair.second else pair.second] += 1
         return {name: (better[name], worse[name]) for name in self.names}
+
+    def _summary(self) -> str:
+        means = zip(self.names, self.summaries[self.primary], strict=True)
+        best = [f"{in_line(name)} {format_value(about.mean)}" for name, about in means if name in self.verdict.best]
+        named = f": {first_of(best, 2)}" if best else ""
+        about = f"{len(self.names)} systems by {self.primary}, {n_of(len(self.query_ids), 'queries')}"
+        return f"{about}: {self.verdict.name}{named}"

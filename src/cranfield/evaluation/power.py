@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
@@ -27,6 +28,7 @@ from cranfield.stats.power import (
     resampled_power,
 )
 from cranfield.stats.vectors import differences
+from cranfield.words import n_of
 
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000
@@ -46,8 +48,8 @@ class Planned:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PowerPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class PowerPlan(Displayed):
     """Detectable differences and required numbers of queries, by a two-sided paired t test."""
 
     names: tuple[str, str]
@@ -74,6 +76,10 @@ class PowerPlan:
     """The power of one of them by resampling these differences; None where there would be too many to draw, or where no
     draw of these has such a mean."""
     trials: int = TRIALS
+
+    def _summary(self) -> str:
+        names = " and ".join(map(in_line, self.names))
+        return f"{names} by {self.measure}: {n_of(len(self.planned), 'plans')} from {n_of(self.n, 'queries')}"
 
 
 def plan(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
 from cranfield.evaluation.evidence.values import Finding, Scored, Setting, without_secrets
@@ -18,8 +19,10 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
 from cranfield.model.renaming import own_id
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.evaluation.class_values import ClassVerdict
@@ -138,8 +141,8 @@ class Limits:
         return without_secrets(inspect_systems(systems, primary, self.evidence, shares), systems)
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(DisplayedByQuery):
     """One system on one test set: a value per query and measure, and the outcome of every query."""
 
     name: str
@@ -238,9 +241,15 @@ class Evaluation:
         """Query id to its position in the arrays."""
         return {query_id: i for i, query_id in enumerate(self.ranking.query_ids)}
 
+    def _summary(self) -> str:
+        means = [f"{measure} {format_value(self.summaries[measure].mean)}" for measure in self.measures[:3]]
+        counts = [n_of(len(self.query_ids), "queries"), *([f"{n} failed"] if (n := len(self.failures)) else [])]
+        about = f"{in_line(self.name)} on {in_line(self.testset.name)}"
+        return f"{about}: {', '.join([*means, *counts, *(['pilot'] if self.pilot else [])])}"
 
-@dataclass(frozen=True, slots=True)
-class MeasureComparison:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasureComparison(OneLine):
     """One measure on the queries that both systems have a value for."""
 
     measure: Measure
@@ -281,6 +290,10 @@ class MeasureComparison:
             return False
         return (low is not None and delta < low) or (high is not None and delta > high)
 
+    def _summary(self) -> str:
+        found = f"{format_delta(self.shown)} ({format_delta_interval((self.ci_low, self.ci_high))})"
+        return f"{self.measure}: {found}, {n_of(self.n, 'queries')}"
+
 
 @dataclass(frozen=True, slots=True)
 class StratumComparison:
@@ -317,8 +330,8 @@ class Verdict:
         return self.code.text
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(DisplayedByQuery):
     """Baseline against candidate, paired by query id."""
 
     baseline: Evaluation
@@ -332,9 +345,9 @@ class Comparison:
     measures: Mapping[Measure, MeasureComparison]
     verdict: Verdict
     buckets: Mapping[str, tuple[str, ...]]
-    """Every query in exactly one: see `BUCKETS`."""
+    """Every query in exactly one: see `partitions.BUCKETS`."""
     moves: Mapping[str, tuple[str, ...]]
-    """The second partition, by the rank of the first relevant result: see `MOVES`."""
+    """The second partition, by the rank of the first relevant result: see `partitions.MOVES`."""
     rank_one: TestResult
     """Exact McNemar on "the first result is relevant": how many queries only one side gets right."""
     strata: tuple[StratumComparison, ...] = ()
@@ -364,35 +377,8 @@ class Comparison:
         """True when either side is a pilot."""
         return self.baseline.pilot or self.candidate.pilot
 
-
-BUCKETS = (
-    "failed in both",
-    "failed in baseline",
-    "failed in candidate",
-    "never found",
-    "newly found",
-    "lost",
-    "improved",
-    "worsened",
-    "unchanged",
-)
-"""In order of precedence, on the primary measure. `Found` is a relevant result within its cutoff; where nothing should be
-found, a query improved, worsened or is unchanged."""
-
-MOVES = (
-    "failed",
-    "stayed at rank 1",
-    "moved to rank 1",
-    "moved from rank 1",
-    "newly found below rank 1",
-    "lost from below rank 1",
-    "rose below rank 1",
-    "fell below rank 1",
-    "same rank below 1",
-    "never found",
-)
-"""In order of precedence, by the first relevant rank in the whole list kept. `NOTHING_TO_FIND` is after them where there
-are such queries."""
-
-NOTHING_TO_FIND = "nothing to find"
-"""The move of a query where nothing should be found, and neither system failed."""
+    def _summary(self) -> str:
+        about = self.measures[self.primary]
+        interval = f"{format_level(self.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
+        found = f"{self.primary} {format_delta(about.shown)} ({interval}), {n_of(about.n, 'queries')}"
+        return f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}, {found}"

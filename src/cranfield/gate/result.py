@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cranfield.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.evaluation.values import Evaluation
@@ -122,8 +123,8 @@ class BaselineFacts:
     """ISO date."""
 
 
-@dataclass(frozen=True)
-class GateResult:
+@dataclass(frozen=True, repr=False)
+class GateResult(Displayed):
     """All rules of one system on one test set, and the evidence."""
 
     status: GateStatus
@@ -163,6 +164,9 @@ class GateResult:
     def is_passed(self) -> bool:
         """True when every rule was kept."""
         return self.status == "passed"
+
+    def _summary(self) -> str:
+        return f"{in_line(self.evaluation.name)} on {in_line(self.evaluation.testset.name)}: {self.sentence}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
+from cranfield.display import Displayed, in_line
+from cranfield.words import n_of
+
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""
 
@@ -103,8 +106,8 @@ class CallLog:
     that was interrupted. None where it was asked for."""
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Displayed):
     """The answers of one system to the queries of one test set."""
 
     name: str
@@ -140,6 +143,13 @@ class Run:
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()
+
+    def _summary(self) -> str:
+        answers = self.answers.values()
+        n_failed = sum(answer.outcome.is_failure for answer in answers)
+        counts = [n_of(len(answers), "queries"), n_of(sum(len(answer.hits) for answer in answers), "results")]
+        counts += [f"{n_failed} failed"] if n_failed else []
+        return f"{in_line(self.name)}: {', '.join([*counts, *(['pilot'] if self.pilot else [])])}"
 
 
 def _extras(hit: Hit) -> list[object]:

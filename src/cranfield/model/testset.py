@@ -15,6 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
+from cranfield.display import Displayed, in_line
 from cranfield.model.judging import Judging
 from cranfield.model.label import Label
 from cranfield.model.matching import MatchingRules
@@ -22,6 +23,7 @@ from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
 from cranfield.model.query_ids import IdRule, QueryIds
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
+from cranfield.words import n_of
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 DEFAULT_REFRESH_DAYS = 90
@@ -148,8 +150,8 @@ class OtherJudgments:
     """Queries left without a judgment."""
 
 
-@dataclass(frozen=True)
-class TestSet:
+@dataclass(frozen=True, repr=False)
+class TestSet(Displayed):
     """Queries with their judgments. Identity is content: see `digest`."""
 
     __test__ = False
@@ -274,6 +276,11 @@ class TestSet:
             ],
         }
         return {name: value for name, value in more.items() if value}
+
+    def _summary(self) -> str:
+        version = f" {in_line(self.version)}" if self.version else ""
+        n_judged = sum(map(len, self.grades.values())) + sum(map(len, self.targets.values()))
+        return f"{in_line(self.name)}{version}: {n_of(len(self.queries), 'queries')}, {n_of(n_judged, 'judgments')}"
 
 
 _KINDS = (Pattern, Span, Entity, File, Predicate)

@@ -14,7 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.display import OneLine
 from cranfield.model import Convention, Grouping, Outcome
+from cranfield.words import n_of
 
 FloatQ = NDArray[np.float64]
 UNKNOWN_COUNT = -1
@@ -96,8 +98,8 @@ class Silence(IntEnum):
     KEPT = 1
 
 
-@dataclass(frozen=True)
-class Ranking:
+@dataclass(frozen=True, repr=False)
+class Ranking(OneLine):
     """Per judged result its rank and worth; per query what was returned and what was expected."""
 
     query_ids: tuple[str, ...]  # Q
@@ -172,3 +174,6 @@ class Ranking:
         entries = self.expected_start[self.query] + self.item
         ranks[entries[::-1]] = self.rank[::-1]  # the last to write is the first by rank
         return ranks
+
+    def _summary(self) -> str:
+        return f"{n_of(len(self.query_ids), 'queries')}, {n_of(int(self.n_returned.sum()), 'results')}"

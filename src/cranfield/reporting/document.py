@@ -6,7 +6,7 @@ come from the systems measured; every renderer escapes it in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
@@ -113,9 +113,16 @@ class Table:
     """Long words fold into more lines of plain text, and are not cut."""
 
 
-def tidy_table(headings: Iterable[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
-    """A table for CSV, which has neither caption nor number formats."""
-    return Table(tuple(Column(heading) for heading in headings), rows, "", shown=None)
+def tidy_table(headings: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, numbers: Container[str] = ()) -> Table:
+    """A table for CSV and for data frames, which has neither caption nor number formats.
+
+    Args:
+        headings: of the columns.
+        rows: of the table.
+        numbers: columns that are numbers, also where no row has one.
+    """
+    columns = tuple(Column(heading, "value" if heading in numbers else "text") for heading in headings)
+    return Table(columns, rows, "", shown=None)
 
 
 @dataclass(frozen=True, slots=True)

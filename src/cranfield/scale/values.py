@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cranfield.display import Displayed, in_line
 from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumComparison, Summary, Verdict
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
-from cranfield.numbers import format_count
+from cranfield.numbers import format_count, format_value
 from cranfield.scale.results import ResultsInfo
-from cranfield.words import n_of
+from cranfield.words import first_of, n_of
 
 
 class UnitKind(StrEnum):
@@ -117,8 +118,8 @@ class StratifiedMean:
     """Whether the shares are those of weights, and not of the queries."""
 
 
-@dataclass(frozen=True)
-class ScaleSummary:
+@dataclass(frozen=True, repr=False)
+class ScaleSummary(Displayed):
     """What the statistics of a folder of results are."""
 
     about: ResultsInfo
@@ -147,3 +148,8 @@ class ScaleSummary:
     def baseline(self) -> str:
         """The first system."""
         return self.systems[0].name
+
+    def _summary(self) -> str:
+        means = [f"{in_line(each.name)} {format_value(each.means[self.primary].mean)}" for each in self.systems]
+        verdict = f": {self.pairs[0].verdict.name}" if len(self.pairs) == 1 else ""
+        return f"{self.primary} of {first_of(means, 3)}; {n_of(self.n_queries, 'queries', format_count)}{verdict}"

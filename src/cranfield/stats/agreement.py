@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cranfield.display import Displayed
 from cranfield.stats.coefficients import (
     COEFFICIENTS,
     DISTANCES,
@@ -24,6 +25,7 @@ from cranfield.stats.coefficients import (
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
 from cranfield.stats.resampling import index_blocks
 from cranfield.stats.vectors import FloatN, check_alpha, check_draws
+from cranfield.words import n_of
 
 DEFAULT_DRAWS = 1_000
 FEWEST_ITEMS = 6
@@ -58,8 +60,8 @@ class RaterPair:
     """Those of `TWO_RATERS`."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Displayed):
     """Agreement of all raters, with the coverage of the ratings."""
 
     n_items: int
@@ -79,6 +81,11 @@ class Agreement:
     n_draws: int
     notes: tuple[str, ...]
     """Caveats."""
+
+    def _summary(self) -> str:
+        found = self.coefficients.get("alpha-ordinal")
+        value = f": alpha-ordinal {found.value:.4f}" if found is not None and found.value is not None else ""
+        return f"{n_of(len(self.by_rater), 'raters')}, {self.n_twice} of {n_of(self.n_items, 'items')} rated twice or more{value}"
 
 
 def agreement(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
 from cranfield.model import TestSet
 from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
@@ -58,8 +59,8 @@ class TieRate:
     """Why it is not known."""
 
 
-@dataclass(frozen=True)
-class RaterReport:
+@dataclass(frozen=True, repr=False)
+class RaterReport(Displayed):
     """Everything that `cranfield agreement` shows."""
 
     testset: TestSet
@@ -85,6 +86,9 @@ class RaterReport:
     """Agreement without each rater."""
     thresholds: Mapping[float, Agreement] = field(default_factory=dict)
     """Grade from which a document counts as relevant to the agreement on that, where several are compared."""
+
+    def _summary(self) -> str:
+        return f"{in_line(self.testset.name)}: {self.agreement._summary()}"  # noqa: SLF001 - of the same base
 
 
 def rater_report(  # noqa: PLR0913 - keyword options that change the numbers

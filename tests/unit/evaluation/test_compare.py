@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import UsageError
-from cranfield.evaluation.values import BUCKETS, MOVES
+from cranfield.evaluation.partitions import BUCKETS, MOVES
 from cranfield.model import Judging, JudgingGuideline, Meta
 
 RR = parse("RR")

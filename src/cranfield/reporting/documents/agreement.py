@@ -16,6 +16,7 @@ from cranfield.reporting.document import (
     KeyValues,
     Paragraph,
     Section,
+    Table,
     tidy_table,
 )
 from cranfield.reporting.documents.testset import table, testset_document
@@ -42,7 +43,7 @@ SHOWN_BY = ("agreement", "alpha-nominal", "alpha-ordinal")
 def agreement_document(report: RaterReport) -> Document:
     """Coverage, agreement with its intervals, two raters at a time, the largest disagreements, and the consensus."""
     found = report.agreement
-    sections = [_coverage(report), _agreement(found)]
+    sections = [_coverage(report), coefficients_section(found)]
     if found.pairs:
         sections.append(_pairs(found))
     if report.confusion:
@@ -82,7 +83,8 @@ def _of(n: int, total: int) -> str:
     return f"{n} of {total} ({format_percent(n / total)})" if total else "0 of 0"
 
 
-def _agreement(found: Agreement) -> Section:
+def coefficients_section(found: Agreement) -> Section:
+    """Every coefficient with its interval."""
     valued = [(name, coefficient) for name, coefficient in found.coefficients.items() if coefficient.value is not None]
     rows: list[tuple[Cell, ...]] = [
         (COEFFICIENTS[name].title, coefficient.value, _interval(coefficient), coefficient.n)
@@ -169,18 +171,30 @@ def _level(found: Agreement) -> str:
 
 
 def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
-    groups = [("", "", report.agreement), *((report.by_key, value, found) for value, found in report.by.items())]
-    for key, value, found in groups:
-        for coefficient in found.coefficients.values():
-            yield (key, value, "", "", *_cells(coefficient))
-    for pair in report.agreement.pairs:
-        for coefficient in pair.coefficients:
-            yield ("", "", pair.first, pair.second, *_cells(coefficient))
+    yield from _all_rows(report.agreement)
+    for value, found in report.by.items():
+        yield from _all_rows(found, report.by_key, value)
+    yield from _pair_rows(report.agreement)
     for at, found in report.thresholds.items():
-        for coefficient in found.coefficients.values():
-            yield ("relevant from", format_plain(at), "", "", *_cells(coefficient))
+        yield from _all_rows(found, "relevant from", format_plain(at))
     if report.misfit is not None:
         yield from _misfit_rows(report.misfit)
+
+
+def agreement_table(found: Agreement) -> Table:
+    """The tidy rows of an agreement: of all raters, then of each pair of them."""
+    return tidy_table(TIDY, [*_all_rows(found), *_pair_rows(found)])
+
+
+def _all_rows(found: Agreement, key: str = "", value: str = "") -> Iterator[tuple[Cell, ...]]:
+    for coefficient in found.coefficients.values():
+        yield (key, value, "", "", *_cells(coefficient))
+
+
+def _pair_rows(found: Agreement) -> Iterator[tuple[Cell, ...]]:
+    for pair in found.pairs:
+        for coefficient in pair.coefficients:
+            yield ("", "", pair.first, pair.second, *_cells(coefficient))
 
 
 def _misfit_rows(found: Misfit) -> Iterator[tuple[Cell, ...]]:

@@ -49,6 +49,8 @@ from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
 from cranfield.words import and_list
 
+MEASURED = ("value", "baseline", "candidate", "delta")
+"""Columns of the tidy rows that are numbers."""
 MOST_LISTED = 12
 """Systems that are listed under the title."""
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
@@ -107,15 +109,20 @@ def comparison_document(
     evaluations = result.evaluations
     if isinstance(result, Comparison):
         found = find_contrasts(result, contrasts)
-        title = f"Is {result.candidate.name} better than {result.baseline.name}?"
         roles = ["baseline", "candidate"]
     else:
         found = find_contrasts(evaluations, contrasts)
-        title = f"Which of {len(evaluations)} systems is best?"
         roles = ["baseline" if name == result.baseline else "" for name in result.names]
     systems = tuple(zip(lettered(evaluations), evaluations, strict=True))
     subject = Subject(systems, result, found, sensitivity, preflight, today, sort=sort, show_pairs=show_pairs)
-    return _document(subject, title, roles)
+    return _document(subject, title_of(result), roles)
+
+
+def title_of(result: Comparison | ManyComparison) -> str:
+    """The question that a comparison answers."""
+    if isinstance(result, Comparison):
+        return f"Is {result.candidate.name} better than {result.baseline.name}?"
+    return f"Which of {len(result.evaluations)} systems is best?"
 
 
 def evaluation_document(
@@ -240,7 +247,7 @@ def _with_strata(names: Sequence[str], rows: Sequence[tuple[Cell, ...]], testset
     keys = list(dict.fromkeys(key for of_query in strata.values() for key in of_query))
     place = list(names).index("query")
     more = [(*row, *(strata[str(row[place])].get(key, "") for key in keys)) for row in rows]
-    return tidy_table((*names, *(f"stratum.{key}" for key in keys)), more)
+    return tidy_table((*names, *(f"stratum.{key}" for key in keys)), more, numbers=MEASURED)
 
 
 def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:

@@ -47,6 +47,12 @@ MODULES = (
     *("report/query_view", "report"),
 )
 """Of the script of a report, each after those that it imports; no two define the same name."""
+LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
+DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", 'html[theme="dark"]')
+"""Ancestors of a card in JupyterLab, VS Code and Colab."""
+_COMMENTS = re.compile(r"/\*.*?\*/\n?", re.DOTALL)
+_COLOURS = re.compile(r"(?:--[\w-]+: [^;{}]+;\s*)+")
+_IDS = re.compile(r' (?:id|aria-labelledby)="[^"]*"')
 _MODULE_LINES = re.compile(r"^import .*\n|^export ", re.MULTILINE)
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
 
@@ -86,6 +92,27 @@ def static_page(name: str, **values: object) -> str:
     """A page without a script: `renderers/NAME.html` with the style of reports and that of `renderers/NAME.css`."""
     style = _read("static/report.css") + _read("renderers/page.css") + _read(f"renderers/{name}.css")
     return _template(f"{name}.html").render(style=style, policy=content_policy(style, ""), **values).strip() + "\n"
+
+
+def render_card(document: Document) -> str:
+    """A Document as a card in a notebook: its own style, no script, no request, and the theme of the notebook where it has one.
+
+    A notebook shows many cards on one page: no element has an id.
+    """
+    card = _template("card.html").render(document=document, style=_card_style())
+    return _IDS.sub("", card).strip() + "\n"
+
+
+@cache
+def _card_style() -> str:
+    """The style of the blocks, in the colours of the notebook's theme, or else of the reader's."""
+    style = _COMMENTS.sub("", _read("static/report.css"))
+    light, dark, *_ = _COLOURS.findall(style)
+    themed = (
+        f"{', '.join(f'{where} .report.card' for where in places)} {{ {colours} }}"
+        for places, colours in ((LIGHT_THEMES, light), (DARK_THEMES, dark))
+    )
+    return "\n".join((style, _COMMENTS.sub("", _read("renderers/card.css")), *themed))
 
 
 def render_blocks(

@@ -1,0 +1,220 @@
+"""The cards of notebooks: the top of each report, as a Document of a verdict, a picture and a table or two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from cranfield.model import Run, TestSet
+from cranfield.numbers import format_count, format_ms, format_percent
+from cranfield.reporting.document import (
+    PILOT_STAMP,
+    VOID_STAMP,
+    Block,
+    Cell,
+    Column,
+    Details,
+    Document,
+    Figure,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+    tidy_table,
+    without_tones,
+)
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.reporting.sections.subject import Subject
+    from cranfield.stats.agreement import Agreement
+
+MOST_MEASURES = 10
+"""Measures in the picture of a comparison."""
+FIRST_SECTIONS = 2
+"""Sections of a report that its card has, where none is named."""
+
+
+def comparison_card(result: Comparison) -> Document:
+    """The verdict, and the interval of every measure."""
+    from cranfield.reporting.documents.comparison import test_set_line, title_of
+    from cranfield.reporting.sections.labels import lettered
+    from cranfield.reporting.sections.measures import measures
+    from cranfield.reporting.sections.subject import Subject
+
+    few = dict([*result.measures.items()][:MOST_MEASURES]) | {result.primary: result.measures[result.primary]}
+    drawn = replace(result, measures=few)
+    subject = Subject(tuple(zip(lettered(result.evaluations), result.evaluations, strict=True)), result)
+    section = measures(replace(subject, result=drawn))
+    blocks = [each for each in section.blocks if isinstance(each, Figure)] if section is not None else []
+    left_out = len(result.measures) - len(few)
+    note = [Paragraph(f"{format_count(left_out)} more measures are in the report.", "note")] if left_out else []
+    about = (*subject.labels, test_set_line(result.baseline))
+    return _card(
+        title_of(result), about, [Section("measures", "Measures", (*blocks, *note))] if blocks else [], subject
+    )
+
+
+def many_card(result: ManyComparison) -> Document:
+    """The verdict, the best systems, and the mean ranks of all."""
+    from cranfield.reporting.documents.comparison import test_set_line, title_of
+    from cranfield.reporting.sections.labels import lettered
+    from cranfield.reporting.sections.leaderboard import leaderboard
+    from cranfield.reporting.sections.many import ranks
+    from cranfield.reporting.sections.subject import Subject
+
+    subject = Subject(tuple(zip(lettered(result.evaluations), result.evaluations, strict=True)), result)
+    sections = []
+    for build, kind in ((leaderboard, Table), (ranks, Figure)):
+        section = build(subject)
+        if section is not None and (block := _first(section.blocks, kind)):
+            sections.append(replace(section, blocks=(block,)))
+    return _card(title_of(result), (test_set_line(result.evaluations[0]),), sections, subject)
+
+
+def evaluation_card(result: Evaluation) -> Document:
+    """Counts, and the means with their intervals."""
+    from cranfield.evaluation.judged import judged_share
+    from cranfield.reporting.documents.comparison import test_set_line
+    from cranfield.reporting.sections.measures import measures
+    from cranfield.reporting.sections.subject import Subject
+
+    subject = Subject(((result.name, result),))
+    share = judged_share(result.ranking, result.measures[0].depth if result.measures else None)
+    judged = (
+        "not known: " + share.why
+        if share.mean is None
+        else f"{format_percent(share.mean)} of the first {share.measure.depth}"
+    )
+    facts = [("queries", format_count(len(result.query_ids))), ("failed", format_count(len(result.failures)))]
+    facts += [("judged", judged), *([("warnings", format_count(len(result.warnings)))] if result.warnings else [])]
+    section = measures(subject)
+    means = [block for block in section.blocks if not isinstance(block, Details)] if section is not None else []
+    sections = [Section("counts", "Counts", (KeyValues(tuple(facts)),)), Section("measures", "Measures", tuple(means))]
+    return _card(result.name, (test_set_line(result),), sections, subject)
+
+
+def _card(title: str, about: Sequence[str], sections: Sequence[Section], subject: Subject) -> Document:
+    from cranfield.reporting.sections.verdict import verdict_block
+
+    if subject.is_void:
+        sections = [replace(section, blocks=without_tones(section.blocks)) for section in sections]
+    stamps = ((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ())
+    return replace(_plain(title, about, sections), verdict=verdict_block(subject), stamps=stamps)
+
+
+def _plain(title: str, about: Sequence[str], sections: Sequence[Section]) -> Document:
+    """A Document that is only shown: its rows and its data are those of the value."""
+    return Document(title, tuple(about), tuple(sections), tidy=lambda: tidy_table((), ()), payload=dict)
+
+
+def _first(blocks: Sequence[Block], kind: type[Block]) -> Block | None:
+    return next((block for block in blocks if isinstance(block, kind)), None)
+
+
+def part_of(report: Document, names: Sequence[str] = ()) -> Document:
+    """A report with its verdict and some of its sections: those of these names, or else the first."""
+    named = tuple(section for section in report.sections if section.name in names)
+    return replace(report, sections=named if names else report.sections[:FIRST_SECTIONS], queries=None)
+
+
+def testset_card(testset: TestSet) -> Document:
+    """Counts of queries, judgments, grades and strata."""
+    from cranfield.reporting.documents.testset import statistics_document
+    from cranfield.testsets.statistics import statistics
+
+    report = statistics_document(statistics(testset, ()))
+    return replace(part_of(report, ("counts", "judgments", "grades", "strata")), title="Test set")
+
+
+def testset_table(testset: TestSet) -> Table:
+    """A row a judgment; a query without one has a row too."""
+    from cranfield.reporting.documents.testset import queries_document
+
+    return queries_document(testset).tidy()
+
+
+def run_card(run: Run) -> Document:
+    """Counts of answers, results and outcomes, and the median latency."""
+    n_hits = sum(len(answer.hits) for answer in run.answers.values())
+    facts = [("queries", format_count(len(run.answers))), ("results", format_count(n_hits))]
+    facts += [("results per query, at most", format_count(run.depth))] if run.depth is not None else []
+    facts += [("order", "as given" if run.order == "given" else f"by score, {run.order}")]
+    if run.logs:
+        facts.append(("median latency", format_ms(median(log.latency_ms for log in run.logs.values()))))
+    counts = Counter(str(answer.outcome) for answer in run.answers.values())
+    rows: list[tuple[Cell, ...]] = [(outcome, n, n / len(run.answers)) for outcome, n in counts.most_common()]
+    table = Table(
+        (Column("outcome"), Column("queries", "count"), Column("share", "percent")), rows, "Queries by outcome"
+    )
+    section = Section("counts", "Counts", (KeyValues(tuple(facts)), *((table,) if rows else ())))
+    return replace(_plain(run.name, (), [section]), stamps=(PILOT_STAMP,) if run.pilot else ())
+
+
+def run_table(run: Run) -> Table:
+    """A row a result, with the columns by which `evaluate` reads a frame; a query without results has a row without a document."""
+    rows: list[tuple[Cell, ...]] = []
+    for query_id, answer in run.answers.items():
+        log = run.logs.get(query_id)
+        ends = (str(answer.outcome), None if log is None else log.latency_ms)
+        for rank, hit in enumerate(answer.hits, start=1):
+            rows.append((query_id, rank, hit.public_id, hit.score, hit.title or "", *ends))
+        if not answer.hits:
+            rows.append((query_id, None, None, None, "", *ends))
+    headings = ("query", "rank", "doc_id", "score", "title", "outcome", "latency_ms")
+    return tidy_table(headings, rows, numbers=("score", "latency_ms"))
+
+
+def agreement_card(found: Agreement) -> Document:
+    """Every coefficient with its interval."""
+    from cranfield.reporting.documents.agreement import coefficients_section
+
+    about = f"{n_of(len(found.by_rater), 'raters')}, {n_of(found.n_items, 'items', format_count)}"
+    return _plain("Agreement of raters", (about,), [coefficients_section(found)])
+
+
+def agreement_rows(found: Agreement) -> Table:
+    """A row a coefficient, of all raters and of each pair."""
+    from cranfield.reporting.documents.agreement import agreement_table
+
+    return agreement_table(found)
+
+
+def rater_report(value: Any) -> Document:
+    """The report of `cranfield agreement`."""
+    from cranfield.reporting.documents.agreement import agreement_document
+
+    return agreement_document(value)
+
+
+def scale_report(value: Any) -> Document:
+    """The report of a summary of large results."""
+    from cranfield.reporting.documents.scale import scale_document
+
+    return scale_document(value)
+
+
+def power_report(value: Any) -> Document:
+    """The report of `cranfield power`."""
+    from cranfield.reporting.documents.power import power_document
+
+    return power_document(value)
+
+
+def history_report(value: Any) -> Document:
+    """The report of `cranfield history`."""
+    from cranfield.reporting.documents.history import history_document
+
+    return history_document(value)
+
+
+def gate_report(value: Any) -> Document:
+    """The report of a gate on one test set."""
+    from cranfield.reporting.documents.gate import gate_document
+
+    return gate_document([("", value)])

@@ -1,0 +1,65 @@
+"""Which card and which tidy rows a value has, by the name of its class: a class is imported by those who have a value of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cranfield.errors import InternalError
+from cranfield.reporting.document import Document, Table
+from cranfield.reporting.notebook import cards
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a value is shown."""
+
+    card: Callable[[Any], Document]
+    rows: Callable[[Any], Table]
+
+
+def _comparison_rows(value: Any) -> Table:
+    from cranfield.reporting.documents.comparison import tidy_comparison
+
+    return tidy_comparison(value)
+
+
+def _evaluation_rows(value: Any) -> Table:
+    from cranfield.reporting.documents.comparison import tidy_evaluations
+
+    return tidy_evaluations([value])
+
+
+def _many_rows(value: Any) -> Table:
+    from cranfield.reporting.documents.comparison import tidy_evaluations
+
+    return tidy_evaluations(value.evaluations)
+
+
+def _of_report(report: Callable[[Any], Document], *sections: str) -> Shape:
+    """The sections of that name of a report, and its tidy rows; no name: the first two."""
+    return Shape(lambda value: cards.part_of(report(value), sections), lambda value: report(value).tidy())
+
+
+SHAPES: Mapping[str, Shape] = {
+    "Agreement": Shape(cards.agreement_card, cards.agreement_rows),
+    "Comparison": Shape(cards.comparison_card, _comparison_rows),
+    "Evaluation": Shape(cards.evaluation_card, _evaluation_rows),
+    "GateResult": _of_report(cards.gate_report),
+    "HistoryReport": _of_report(cards.history_report),
+    "ManyComparison": Shape(cards.many_card, _many_rows),
+    "PowerPlan": _of_report(cards.power_report),
+    "RaterReport": _of_report(cards.rater_report, "coverage", "agreement"),
+    "Run": Shape(cards.run_card, cards.run_table),
+    "ScaleSummary": _of_report(cards.scale_report),
+    "TestSet": Shape(cards.testset_card, cards.testset_table),
+}
+
+
+def shape_of(value: object) -> Shape:
+    """The shape of a value, or that of the class that its own derives from."""
+    for each in type(value).__mro__:
+        if each.__name__ in SHAPES:
+            return SHAPES[each.__name__]
+    raise InternalError(f"{type(value).__name__} has no card")
