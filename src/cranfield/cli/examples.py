@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "demo": ("demo", "demo --out trial"),
-    "init": ("init", "init qrels.txt topics.tsv old.run new.run --yes", "init 'http://localhost:9200/docs/_search?q=test'"),
+    "init": (
+        "init",
+        "init qrels.txt topics.tsv old.run new.run --yes",
+        "init 'http://localhost:9200/docs/_search?q=test'",
+    ),
     "view": ("view", "view cranfield-demo", "view cranfield-out/report.html --file"),
     "schema": ("schema", "schema workbench"),
     "run": ("run", "run experiments/reranker.yaml --out results", "run --system old --system new --fail-on worse"),

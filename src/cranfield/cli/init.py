@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from cranfield.cli.help import Command
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import ForceOption
 
 
-class InitCommand(TyperCommand):
+class InitCommand(Command):
     """A command that takes what follows `--` as one command line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -60,9 +60,9 @@ def init_command(
     force: ForceOption = False,
     output: Output,
 ) -> None:
-    """Write cranfield.yaml from what you have: judgments, queries, runs, an address, a command, an MCP server.
+    """Write cranfield.yaml from what you have.
 
-    Addresses, commands and servers are tried with a few queries, to find out how they are asked and where their results
+    That is judgments, queries, runs, the address of a search, a command, an MCP server. They are tried with a few queries, to find out how they are asked and where their results
     are. Without judgments a starter test set is written too. The last line is the command that comes next.
     """
     from cranfield.project.init.init_document import init_document, next_commands
