@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from cranfield.cli.shared import Format, FormatOption, deliver
+from cranfield.cli.option_groups import option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import ForceOption
 
 
@@ -30,6 +31,7 @@ class InitCommand(TyperCommand):
 SETTINGS = {"cls": InitCommand}
 
 
+@option_groups
 def init_command(
     targets: Annotated[
         list[str] | None,
@@ -56,7 +58,7 @@ def init_command(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and take what is likeliest.")] = False,
     force: ForceOption = False,
-    output: FormatOption = Format.TEXT,
+    output: Output,
 ) -> None:
     """Write cranfield.yaml from what you have: judgments, queries, runs, an address, a command, an MCP server.
 

@@ -39,7 +39,7 @@ class Ask(Protocol):
 
 
 def take_default(question: str, default: str, choices: Sequence[str] = ()) -> str:  # noqa: ARG001 - the signature of `Ask`
-    """Ask nobody."""
+    """The default, without a question."""
     return default
 
 
@@ -55,7 +55,7 @@ class Target:
     argv: tuple[str, ...] = ()
     """Of a command."""
     is_certain: bool = True
-    """Whether the command is said to be a search by its `{query}`; if not, it may be an MCP server."""
+    """Whether the command has a `{query}`, and so is a search; if not, it may be an MCP server."""
 
     @property
     def path(self) -> Path:
