@@ -20,7 +20,6 @@ from cranfield.words import or_list
 COMMANDS = (
     "demo",
     "init",
-    "init",
     "run",
     "evaluate",
     "compare",
