@@ -110,11 +110,8 @@ def test_a_folder_of_judgments_and_two_runs(shared_data, runs, first_hour):
 
 def mean(found):
     """nDCG@10 of the only system."""
-    return (
-        found["systems"][0]["measures"]["nDCG@10"]["mean"]
-        if "systems" in found
-        else found["measures"]["nDCG@10"]["mean"]
-    )
+    (system,) = found["systems"]
+    return system["measures"]["nDCG@10"]["mean"]
 
 
 class Search(BaseHTTPRequestHandler):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import cranfield
 from cranfield.errors import UnknownNameError
 
+PACKAGE = Path(__file__).parents[1]
 DEFAULT_SCHEMA = "config"
 
 
@@ -25,7 +25,7 @@ class PublishedSchema:
     @property
     def path(self) -> Path:
         """The file of the schema."""
-        return Path(cranfield.__file__).parent / self.place
+        return PACKAGE / self.place
 
     @property
     def text(self) -> str:

@@ -243,7 +243,7 @@ def test_a_command_is_read_and_its_empty_answer_too(cranfield, folder, arguments
     (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\nwires,^docs://d4$\nnothing,^docs://d9$\n")
     assert cranfield("init", "patterns.csv", *arguments)[0] == 0
     (system,) = systems_of().values()
-    assert system["empty"] == r"(?m)^\s*Nothing found for"
+    assert system["empty"] == r"(?m)^[ \t]*Nothing found for"
     # RR: 1, 1, and 0 where nothing is found: 2/3.
     assert means(cranfield)["RR@10"] == pytest.approx(2 / 3)
 

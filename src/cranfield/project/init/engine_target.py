@@ -68,10 +68,10 @@ def _lucene_kind(root: str, trial: Trial, *, is_certain: bool) -> str:
     settings = {"http": {"url": f"{root}/", "parameters": {"filter_path": "{query}"}}, "extract": {"json": "@"}}
     answers = answers_of(settings, ["version,tagline"], trial.folder, k=1)
     try:
-        said = load_json(next(iter(answers.outputs.values()), ""))
+        root_page = load_json(next(iter(answers.outputs.values()), ""))
     except (ValueError, RecursionError):
-        said = None
-    version = said.get("version") if isinstance(said, dict) else None
+        root_page = None
+    version = root_page.get("version") if isinstance(root_page, dict) else None
     if not isinstance(version, dict) or "number" not in version:
         return "elasticsearch" if is_certain else ""
     return "opensearch" if version.get("distribution") == "opensearch" else "elasticsearch"

@@ -11,7 +11,7 @@ from typing import Literal
 from cranfield.errors import CranfieldError, Problem, RunFormatError, TestSetError, UsageError
 from cranfield.formats.io.files import stem, suffix_of
 from cranfield.formats.registry import Format, Kind
-from cranfield.formats.sniff import detect_format
+from cranfield.formats.sniff import WHAT, detect_format
 from cranfield.formats.testsets.beir import QRELS
 from cranfield.project.init.engine_target import is_database
 from cranfield.project.init.questions import TABLES, read_questions
@@ -107,8 +107,8 @@ def _format(path: Path, kind: Kind, error: type[CranfieldError]) -> Format | Non
 
 
 def sentence_of(found: Format) -> str:
-    """What a file of a format is, without its details."""
-    return found.sentence.partition(" (")[0]
+    """What a file of a format is: `test set, format qrels`."""
+    return f"{WHAT[found.kind]}, format {found.name}"
 
 
 def written_path(path: Path, folder: Path) -> str:

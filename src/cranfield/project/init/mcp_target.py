@@ -121,7 +121,7 @@ async def _list_tools(options: SessionOptions) -> Mapping[str, Tool]:
 
 
 def search_tool(tool: Tool) -> SearchTool | None:
-    """A tool as one that searches, with its arguments; None where it takes no query, or needs what nobody has said."""
+    """A tool as one that searches, with its arguments; None where it takes no query, or requires an argument whose value is not known."""
     schema: Mapping[str, Any] = tool.input_schema
     properties = schema.get("properties")
     required = schema.get("required") or []

@@ -1,4 +1,4 @@
-"""The starter test set: the queries at hand, and the results that systems gave, which a person grades next."""
+"""The starter test set: the queries that are known, and the results that systems gave, which a person grades next."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NOT_JUDGED = -1.0
 PLACEHOLDER = "id-of-a-document"
 """Stands where no system was asked yet."""
 HEAD = """\
-# A starter: queries with results that nobody has judged yet (grade -1).
+# A starter: queries with results that are not judged yet (grade -1).
 # Change each -1 to a grade: 0 not relevant, 1 relevant, 2 highly relevant; or judge in the browser.
-# `patterns: [{regex: ...}]` in place of `judgments` expects what matches; `negative: true` expects nothing.
+# `patterns: [{regex: "^docs"}]` in place of `judgments` expects what matches; `negative: true` expects nothing.
 """
 PATTERN_HEAD = """\
 # The queries of a table; what matches the pattern of a query is its right answer.

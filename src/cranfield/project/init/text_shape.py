@@ -32,7 +32,7 @@ FORMS = (
     TextForm(rf"(?m)^(?P<score>{_NUMBER})\t(?P<id>[^\t\r\n]+)", "lines of a score, a tab and an id"),
     TextForm(r"(?m)^(?P<id>[^\s:]+):(?P<span>\d+(?:-\d+)?)(?=:|$)", "lines `path:line`, as grep prints them"),
     TextForm(r"(?P<id>[A-Za-z][A-Za-z0-9+.\-]*://[^\s<>\"'`)\]}|]+)", "addresses in the text", is_line=False),
-    TextForm(r"(?m)^\s*\[?\d+[.):\]]\s+(?P<id>\S+)", "a numbered list"),
+    TextForm(r"(?m)^[ \t]*\[?\d+[.):\]]\s+(?P<id>\S+)", "a numbered list"),
     TextForm(r"(?m)^(?P<id>[^\t\r\n]+)\t", "lines whose first column is an id"),
     TextForm(r"(?m)^(?P<id>\S+)[ \t]*\r?$", "lines of an id each"),
     TextForm(r"(?m)^(?P<id>\S+)(?=\s)", "lines whose first word is an id"),

@@ -147,4 +147,4 @@ def _empty_pattern(output: str) -> str:
     line = next(line.strip() for line in output.splitlines() if line.strip())
     words = line.split(UNLIKELY)[0].rstrip(" '\"`:") or line
     escaped = re.escape(words).replace("\\ ", " ")
-    return rf"(?m)^\s*{escaped}"
+    return rf"(?m)^[ \t]*{escaped}"

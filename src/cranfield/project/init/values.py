@@ -15,6 +15,8 @@ Settings = Mapping[str, Any]
 """The keys of a system, as they stand in cranfield.yaml."""
 FIRST_QUERIES = 3
 """Queries of the test set that a system is tried with, at most."""
+MAX_ID = 500
+"""Characters of a value that patterns are tried on."""
 UNLIKELY = "qzxv7f3a91"
 """A word that no document holds."""
 QUERY_NAMES = (
@@ -39,7 +41,7 @@ class Ask(Protocol):
 
 
 def take_default(question: str, default: str, choices: Sequence[str] = ()) -> str:  # noqa: ARG001 - the signature of `Ask`
-    """Ask nobody."""
+    """The default, without a question."""
     return default
 
 
@@ -55,7 +57,7 @@ class Target:
     argv: tuple[str, ...] = ()
     """Of a command."""
     is_certain: bool = True
-    """Whether the command is said to be a search by its `{query}`; if not, it may be an MCP server."""
+    """Whether the command has a `{query}`, and so is a search; if not, it may be an MCP server."""
 
     @property
     def path(self) -> Path:
@@ -94,7 +96,7 @@ class Known:
 
     def count(self, values: Iterable[str]) -> int:
         """How many of some values are expected by a query."""
-        return sum(value in self.ids or any(p.search(value) for p in self.patterns) for value in values)
+        return sum(value in self.ids or any(p.search(value[:MAX_ID]) for p in self.patterns) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
