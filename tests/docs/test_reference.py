@@ -128,11 +128,11 @@ def test_a_page_names_everything_of_its_table(generate: ModuleType, page: str, n
 
 def test_every_command_has_its_help(generate: ModuleType) -> None:
     text = generate.cli_page()
-    commands = re.findall(r"^  ([\w-]+)  ", text.partition("Commands:")[2].partition("\n\n")[0], re.MULTILINE)
+    commands = re.findall(r"^  ([\w-]+)  ", text.partition("\nStart:")[2].partition("\n\n")[0], re.MULTILINE)
     assert sorted(commands) == sorted(generate.COMMANDS)
     assert [command for command in commands if f"Usage: cranfield {command} " not in text] == []
     for group in generate.GROUPS:
-        about = generate.help_of(group).partition("Commands:")[2]
+        about = generate.help_of(group).partition("\nCommands:")[2].partition("\n\n")[0]
         commands = re.findall(r"^  ([\w-]+)  ", about, re.MULTILINE)
         assert sorted(commands) == sorted(generate.subcommands(group))
         assert [command for command in commands if f"Usage: cranfield {group} {command} " not in text] == []

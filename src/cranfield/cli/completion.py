@@ -135,23 +135,29 @@ def _keys(context: Any, block: str) -> list[str]:
     return []
 
 
-def complete() -> int:
-    """Print what completes the words that the shell gives, in the form that it reads; the exit code."""
-    from typer.main import get_command
+def complete(
+    make: Callable[..., Any], requested: Callable[[Sequence[str]], tuple[str, ...]], commands: Sequence[str]
+) -> int:
+    """Print what completes the words that the shell gives, in the form that it reads; the exit code.
 
-    from cranfield.cli.main import HEADINGS, command_line, requested_command
+    Args:
+        make: the program of a command, or of all of them.
+        requested: the command that words begin with.
+        commands: the names of all.
+    """
+    from typer.main import get_command
 
     typer = _of_typer()
     typer.completion_init()
     words = _words()
-    names = requested_command(words)
+    names = requested(words)
     # The names of all commands are in a table: one command is enough to complete the first word.
-    program = get_command(command_line(*(names or (() if words else ("measures",)))))
+    program = get_command(make(*(names or (() if words else ("measures",)))))
     for command in _leaves(program):
         for parameter in command.params:
             _attach(command, parameter)
     if not words:
-        _offer_all(program, [name for row in HEADINGS.values() for name in row])
+        _offer_all(program, commands)
     return int(typer.shell_complete(program, {}, "cranfield", VARIABLE, os.environ[VARIABLE]))
 
 

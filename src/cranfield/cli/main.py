@@ -163,7 +163,7 @@ def main() -> None:
     if "_CRANFIELD_COMPLETE" in os.environ:
         from cranfield.cli.completion import complete
 
-        sys.exit(complete())
+        sys.exit(complete(command_line, requested_command, COMMANDS))
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -134,7 +134,9 @@ def test_a_completion_takes_little_time(folder):
 
 def test_completion_imports_nothing_heavy(folder):
     program = (
-        "import os, sys\nfrom cranfield.cli.completion import complete\ncomplete()\n"
+        "import sys\nfrom cranfield.cli.completion import complete\n"
+        "from cranfield.cli.main import COMMANDS, command_line, requested_command\n"
+        "complete(command_line, requested_command, COMMANDS)\n"
         "print([name for name in ('numpy', 'pydantic', 'scipy', 'rich') if name in sys.modules])"
     )
     asked = {VARIABLE: "complete_bash", "COMP_WORDS": "cranfield compare docs ol", "COMP_CWORD": "3"}
