@@ -52,6 +52,7 @@ from cranfield.stats.scale import MAPS
 from cranfield.stats.table import ADJUSTMENTS, TESTS
 
 OF_MODULES = {
+    "cranfield.display": ("Displayed", "DisplayedByQuery", "QueryDisplay"),
     "cranfield.measures.own": ("define", "QueryView", "forget"),
     "cranfield.model": (
         "convention_named",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from cranfield.display import install_displays
 from cranfield.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -115,14 +114,11 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def _displays() -> Displays:
+def load_displays() -> Displays:
     """What shows values in notebooks, and makes frames of them."""
     from cranfield.reporting.notebook import displays
 
     return displays
-
-
-install_displays(_displays)
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,12 @@
 """How values of the library show themselves: a line in a terminal, a card in a notebook, a data frame, a query side by side.
 
-The classes that derive from `Displayed` stand below what renders them. They get it from the loader that the face of the package
-installs; nothing of it is imported before it is needed.
+The classes that derive from `Displayed` stand below what renders them. They get it from the face of the package, which knows
+every room; nothing of it is imported before it is needed.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -40,12 +41,10 @@ class Displays(Protocol):
         """A query of a result, found by its id or its text."""
 
 
-_LOADERS: list[Callable[[], Displays]] = []
-
-
-def install_displays(load: Callable[[], Displays]) -> None:
-    """Set the function that loads what renders values."""
-    _LOADERS[:] = [load]
+def _displays() -> Displays:
+    """What renders values, as the face of the package has it."""
+    load: Callable[[], Displays] = importlib.import_module("cranfield").load_displays
+    return load()
 
 
 def in_line(text: str, columns: int = NAME_COLUMNS) -> str:
@@ -76,7 +75,7 @@ class Displayed(OneLine):
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows: HTML without a script, which requests nothing."""
-        return _LOADERS[0]().card(self)
+        return _displays().card(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """The tidy rows as a pandas frame: of results one row a query and measure, as in the CSV form of a report.
@@ -84,7 +83,7 @@ class Displayed(OneLine):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        frame: pd.DataFrame = _LOADERS[0]().frame(self, "pandas")
+        frame: pd.DataFrame = _displays().frame(self, "pandas")
         return frame
 
     def to_polars(self) -> pl.DataFrame:
@@ -93,7 +92,7 @@ class Displayed(OneLine):
         Raises:
             MissingExtraError: Polars is not installed.
         """
-        frame: pl.DataFrame = _LOADERS[0]().frame(self, "polars")
+        frame: pl.DataFrame = _displays().frame(self, "polars")
         return frame
 
     def to_arrow(self) -> pa.Table:
@@ -102,7 +101,7 @@ class Displayed(OneLine):
         Raises:
             MissingExtraError: pyarrow is not installed.
         """
-        return _LOADERS[0]().frame(self, "pyarrow")
+        return _displays().frame(self, "pyarrow")
 
 
 class DisplayedByQuery(Displayed):
@@ -119,7 +118,7 @@ class DisplayedByQuery(Displayed):
         Raises:
             UnknownNameError: there is no such query, with those of a similar id or text; or several have this text.
         """
-        return _LOADERS[0]().query(self, query)
+        return _displays().query(self, query)
 
 
 @dataclass(frozen=True, repr=False)
