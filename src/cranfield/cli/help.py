@@ -66,12 +66,19 @@ def _adjustments() -> str:
     return or_list(list(ADJUSTMENTS))
 
 
+def _schemas() -> str:
+    from cranfield.project.schemas import SCHEMAS
+
+    return or_list(list(SCHEMAS))
+
+
 LISTS: dict[str, Callable[[], str]] = {
     "{adjustments}": _adjustments,
     "{conventions}": _conventions,
     "{id_rules}": _id_rules,
     "{parts}": _parts,
     "{run_formats}": _run_formats,
+    "{schemas}": _schemas,
     "{tests}": _tests,
 }
 """Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""

@@ -89,3 +89,11 @@ def test_each_convention_has_a_phrase():
         assert convention.phrase
         assert f"{convention.name} ({convention.phrase})" in shown
         assert len(convention.phrase) <= 40
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_no_list_is_left_to_fill_in(path):
+    from cranfield.cli.help import LISTS
+
+    shown = helped(*path, width=200)
+    assert [place for place in (*LISTS, "{schemas}") if place in shown] == []
