@@ -69,7 +69,7 @@ def _adjustments() -> str:
 def _schemas() -> str:
     from cranfield.project.schemas import SCHEMAS
 
-    return or_list(list(SCHEMAS))
+    return or_list([f"{name} ({schema.title})" for name, schema in SCHEMAS.items()])
 
 
 LISTS: dict[str, Callable[[], str]] = {
