@@ -19,6 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(path.relative_to(CHECKOUT / "examples") for path in (CHECKOUT / "examples").rglob("*.ipynb"))
 CELL_S = 120
 UNREAD = re.compile(r"<(svg|style)\b.*?</\1>", re.DOTALL)
+BLANK_LINES = re.compile(r"\n\s*\n")
 DURATION = re.compile(r"\d[\d.]* (?:ms|s)\b *")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -36,10 +37,10 @@ def executed(path: Path) -> Any:
 
 
 def shown(notebook: Any) -> list[list[tuple[str, str]]]:
-    """Of each cell, the forms of its outputs; pictures, styles and durations are left out."""
+    """Of each cell, the forms of its outputs; pictures, styles, durations and blank lines are left out."""
     return [
         [
-            (kind, DURATION.sub("", UNREAD.sub(r"<\1>", "".join(text))))
+            (kind, _without_noise("".join(text)))
             for output in cell.get("outputs", ())
             for kind, text in sorted(
                 ({"stream": output["text"]} if output["output_type"] == "stream" else output["data"]).items()
@@ -47,6 +48,10 @@ def shown(notebook: Any) -> list[list[tuple[str, str]]]:
         ]
         for cell in notebook.cells
     ]
+
+
+def _without_noise(text: str) -> str:
+    return BLANK_LINES.sub("\n", DURATION.sub("", UNREAD.sub(r"<\1>", text)))
 
 
 def test_there_are_notebooks() -> None:
