@@ -62,8 +62,9 @@ def init_command(
 ) -> None:
     """Write cranfield.yaml from what you have.
 
-    That is judgments, queries, runs, the address of a search, a command, an MCP server. They are tried with a few queries, to find out how they are asked and where their results
-    are. Without judgments a starter test set is written too. The last line is the command that comes next.
+    That is judgments, queries, runs, the address of a search, a command, an MCP server. Addresses, commands and servers are
+    tried with a few queries, to find out how they are asked and where their results are. Without judgments a starter test
+    set is written too. The last line is the command that comes next.
     """
     from cranfield.project.init.init_document import init_document, next_commands
     from cranfield.project.init.start import init_project
