@@ -19,7 +19,9 @@ pytestmark = pytest.mark.browser
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 SYSTEMS = ("bm25", "dense", "a long name of a hybrid system")
-REPORT = '<html class="report" lang="en"><title>report {day}</title><link rel="icon" href="data:,"><h1>report {day}</h1>'
+REPORT = (
+    '<html class="report" lang="en"><title>report {day}</title><link rel="icon" href="data:,"><h1>report {day}</h1>'
+)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def drawn_points(figure: Figure) -> list[dict[str, object]]:
         for layer in figure.spec["layer"]
         if isinstance(layer["mark"], dict) and layer["mark"].get("type") == "point"
         for value in layer["data"]["values"]
-        if "told" in value
+        if "label" in value
     ]
 
 
@@ -191,7 +191,7 @@ def test_a_change_of_one_system_is_named_with_it() -> None:
 def test_a_line_goes_on_to_runs_with_the_same_answers() -> None:
     points = [point(h, "old", 0.4, run_digest="same") for h in range(3)] + [point(h, "new", h / 10) for h in range(3)]
     figure = only_figure(points)
-    assert len([value for value in drawn_points(figure) if str(value["told"]).startswith("old")]) == 1
+    assert len([value for value in drawn_points(figure) if str(value["label"]).startswith("old")]) == 1
     ((places, _), *_) = (
         ([value["place"] for value in layer["data"]["values"]], layer)
         for layer in figure.spec["layer"]

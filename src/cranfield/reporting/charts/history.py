@@ -58,7 +58,7 @@ class Dot:
     """Relative address of its report."""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What is shown when it is pointed at."""
         return f"{self.words or self.label}: {format_value(self.mean)} ({format_interval((self.low, self.high))})"
 
@@ -73,11 +73,11 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
             "high": dot.high,
             "stretch": dot.stretch,
             "colour": {"bad": WORSE, "good": BETTER}.get(dot.tone, INK),
-            "tip": tip_of(dot.told),
+            "tip": tip_of(dot.description),
         }
         for place, dot in enumerate(dots)
     ]
-    leading = [value | {"tip": tip_of(dot.told, href=dot.href)} for value, dot in zip(values, dots, strict=True)]
+    leading = [value | {"tip": tip_of(dot.description, href=dot.href)} for value, dot in zip(values, dots, strict=True)]
     many, x = len(dots) > MANY_DOTS, across(len(dots))
     y = _down(title, screen, "mean")
     interval: Rule = {

@@ -61,7 +61,7 @@ def systems_over_time(
     y: Rule = {"field": "mean", "type": "quantitative", "axis": axis, "scale": scale}
     x = across(len(labels))
     interval: Rule = {
-        "data": {"values": [value | {"tip": value["told"]} for value in points]},
+        "data": {"values": [value | {"tip": value["label"]} for value in points]},
         "transform": [BOUNDED],
         "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.45},
         "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": as_is("colour")},
@@ -114,8 +114,8 @@ def _points(lines: Sequence[SystemLine]) -> Iterator[Rule]:
                 "colour": COLOURS[number % len(COLOURS)],
                 "shape": shape,
                 "size": size,
-                "told": tip_of(dot.told),
-                "tip": tip_of(dot.told, href=dot.href),
+                "label": tip_of(dot.description),
+                "tip": tip_of(dot.description, href=dot.href),
             }
 
 
