@@ -31,7 +31,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs bench bench-scale clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs screenshots bench bench-scale clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -84,6 +84,10 @@ format: setup  ## format every file, and apply the linter's fixes
 docs: setup  ## write the reference pages and build the documentation into docs/_build/html; every warning is an error
 	@scripts/docs.sh
 	@echo "docs/_build/html/index.html"
+
+screenshots: setup  ## take the pictures of the documentation anew, of the real product (NAMES="report judge team")
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
+	@$(BIN)/python docs/screenshots.py $(NAMES)
 
 bench: setup  ## measure speed against the other tools (SIZES="S M L"; ARGS="--resume --write")
 	@scripts/system-packages.sh wrk=wrk
