@@ -48,7 +48,7 @@ class _Chunk:
     """The details of some queries, their results as numbers."""
 
     def __init__(self, details: list[Payload], seen: dict[Document, int]) -> None:
-        self.kinds: dict[str, int] = {}
+        self.kinds: dict[tuple[tuple[str, Any], ...], int] = {}
         self.seen = seen
         self.details = [
             dict(detail) | {"sides": [dict(side) | {"hits": list(self._hits(side))} for side in detail["sides"]]}
@@ -61,11 +61,11 @@ class _Chunk:
             if rest.get("item") == hit["id"]:
                 rest["item"] = True
             yield self.seen.setdefault((hit["id"], hit["title"]), len(self.seen))
-            yield self.kinds.setdefault(json.dumps(rest), len(self.kinds))
+            yield self.kinds.setdefault(tuple(rest.items()), len(self.kinds))
 
     def record(self, number: Mapping[int, int]) -> dict[str, Any]:
         """The part, with the final numbers of the documents."""
         for detail in self.details:
             for side in detail["sides"]:
                 side["hits"][::2] = map(number.__getitem__, side["hits"][::2])
-        return {"kinds": list(map(json.loads, self.kinds)), "details": self.details}
+        return {"kinds": list(map(dict, self.kinds)), "details": self.details}

@@ -32,6 +32,7 @@ export async function startView() {
   }
   document.body.append(panel, keys);
   source = sourceOf(section);
+  if (idOfHash() !== null) source.warm?.();  // the query of the address needs it; otherwise the list is first
   try { data = await source.index(); } catch (error) { find("status").textContent = `The queries could not be loaded: ${error.message}`; return; }
   prepare();
   listHead();
@@ -39,7 +40,7 @@ export async function startView() {
   wire();
   openHash();
   section.dataset.ready = "yes";
-  setTimeout(() => source.warm?.(), 300);
+  setTimeout(() => source.warm?.(), 50);
 }
 
 function prepare() {
