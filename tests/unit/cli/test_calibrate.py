@@ -54,6 +54,16 @@ def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
     assert len(rows) == 26
 
 
+def test_the_short_form_has_the_figures_and_what_is_not_counted(table: Path) -> None:
+    lines = called(table).stdout.splitlines()
+    assert lines[2] == "VERDICT: over-confident"
+    # 12 of 24 are correct at a mean score of .85
+    assert any(line.startswith("net bias ") and "+0.3500 (95 % CI " in line for line in lines)
+    assert any(line.startswith("threshold advice ") for line in lines)
+    assert "! not counted, no score: 1 query (last)" in lines
+    assert len(lines) <= 22
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Four queries: right and confident, wrong and confident, a timeout, and one whose confidence is null."""
@@ -84,6 +94,9 @@ def test_a_run_is_judged_by_a_measure_and_nothing_is_lost(files: tuple[Path, Pat
         ("structural", 2),
     ]
     assert both["losses"] == {"n": 1, "n_retrieval": 0, "n_synthesis": 1, "is_synthesis": False}
+    short = called(*files, "--score", "sure", "--answers", scored).stdout.splitlines()
+    assert "Against correctness, structural: insufficient data" in short
+    assert "1 of 1 answer lack facts: 1 with the right structure, 0 without" in short
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from cranfield.gate.junit import junit_xml
 from cranfield.gate.result import GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.reporting.documents.gate import gate_document
+from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_text
@@ -90,7 +91,7 @@ def test_a_gate_that_passes_shows_it_in_every_form(found: Found, accepted: Accep
     result = gate("no_worse: {measure: RR}", now=found(20, 20), then=accepted(found(18, 20)))
     document = gate_document([("", result)])
     sentence = "of a kind not among these 20 (95 % confidence)"
-    for form in (render_text, render_markdown, render_html):
+    for form in (render_text, render_brief, render_markdown, render_html):
         assert sentence in form(document).replace("\n  ", " ")
     assert sentence in junit_xml([("", result)])
     (record,) = document.payload()["gates"][0]["rules"][0]["unseen"]

@@ -15,6 +15,8 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
+from cranfield.reporting.documents.gate import gate_document
+from cranfield.reporting.renderers.brief import render_brief
 
 Found = Callable[..., Evaluation]
 Accepted = Callable[..., Baseline]
@@ -148,3 +150,17 @@ def test_queries_without_the_stratum_are_counted_and_not_lost(answered: Found) -
     result = gate(["floor: {measure: RR, by: d, above: 0}"], now)
     assert result.status == "passed"
     assert any(note.startswith("queries without d: 1; not covered by: RR is more than 0") for note in result.notes)
+
+
+def test_the_short_form_has_the_notes_behind_the_broken_rules_and_no_sentence_twice(answered: Found) -> None:
+    now = answered({"q1": "R", "q2": "N"})
+    terms = GateTerms([rule_of(BROKEN)], Limits(), parse("RR"), notes=("rules differ from main", "one more"))
+    result = judge_all(GateInput(now, None), terms)
+    lines = render_brief(gate_document([("", result)])).splitlines()
+    doubts = [line[2:] for line in lines if line.startswith("! ")]
+    assert doubts[:3] == [result.rules[0].sentence, "rules differ from main", "one more"]
+    named = render_brief(gate_document([("code", result)]))
+    assert "! code: rules differ from main\n" in named
+    void = gate([KEPT], answered({"q1": "R", "q2": "!", "q3": "R", "q4": "?"}))
+    text = " ".join(render_brief(gate_document([("", void)])).split())
+    assert text.count(void.explanation) == 1

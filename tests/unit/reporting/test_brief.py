@@ -54,6 +54,25 @@ def test_of_two_systems_the_verdict_the_measures_the_queries_and_the_caveats_are
     assert lines[-1].startswith("--full prints everything: ")
 
 
+def test_a_finding_is_no_caveat(runs, testset):
+    from dataclasses import replace
+
+    queries = tuple(Query(f"q{i}", f"text {i}") for i in range(20))
+    easy = TestSet("easy", queries, {query.id: {"right": 1} for query in queries})
+    before, after = (
+        Run(name, {query.id: answered(*found) for query in queries}, depth=2)
+        for name, found in (("old", ("x", "right")), ("new", ("right",)))
+    )
+    comparison = compare(evaluate(easy, before), evaluate(easy, after), margin=0.05)
+    lines = lines_of(comparison_document(comparison))
+    assert any(line.startswith("Non-inferior: a loss of 0.05 or more is ruled out") for line in lines)
+    assert not any("non-inferior" in line for line in lines if line.startswith("! "))
+    many = compare_many([evaluate(testset, replace(runs[0], name=name)) for name in "abc"], baseline="a", draws=200)
+    lines = lines_of(comparison_document(many))
+    assert "Against a, no significant difference: b, c" in lines
+    assert not any(line.startswith("! against") for line in lines)
+
+
 def test_figures_that_do_not_count_are_not_shown_and_the_reason_is_first(pair):
     from dataclasses import replace
 
