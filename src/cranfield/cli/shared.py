@@ -55,9 +55,9 @@ class Output:
     open: bool = False
     """Show the report in the browser."""
 
-    def showing(self, *asked: object) -> Output:
-        """The same; with all of the text where an option asked for more than the short form has."""
-        return replace(self, full=self.full or any(asked))
+    def showing(self, *requested: object) -> Output:
+        """The same; with all of the text where an option requests more than the short form has."""
+        return replace(self, full=self.full or any(requested))
 
 
 FAIL_ON = {

@@ -27,6 +27,8 @@ class CaveatKind(Enum):
     FAILED = auto()
     UNSTEADY = auto()
     NARROW_SCORES = auto()
+    FINDING = auto()
+    """Of a verdict: a result, and nothing to doubt."""
 
 
 class Caveat(str):

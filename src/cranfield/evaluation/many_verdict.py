@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.many_values import ManyComparison, ManyVerdict
 from cranfield.evaluation.pairing import has_value
@@ -73,7 +74,7 @@ def _against_baseline(many: ManyComparison) -> tuple[str, ...]:
         for code in (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
     }
     notes = [f"{code.text}: {_named(names)}" for code, names in found.items() if names]
-    return (f"against {many.baseline}, {'; '.join(notes)}",) if notes else ()
+    return (Caveat(f"against {many.baseline}, {'; '.join(notes)}", CaveatKind.FINDING),) if notes else ()
 
 
 def _named(names: Sequence[str]) -> str:

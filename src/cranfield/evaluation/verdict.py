@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.values import Limits, MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -156,7 +157,8 @@ def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str
         return ()
     about = f"(one-sided t test, p {format_p(p)})"
     if p <= alpha:
-        return (f"{VerdictCode.NON_INFERIOR.text}: a loss of {margin:g} or more is ruled out {about}",)
+        sentence = f"{VerdictCode.NON_INFERIOR.text}: a loss of {margin:g} or more is ruled out {about}"
+        return (Caveat(sentence, CaveatKind.FINDING),)
     return (f"a loss of {margin:g} or more is not ruled out {about}",)
 
 

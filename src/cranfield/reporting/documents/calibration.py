@@ -35,7 +35,7 @@ from cranfield.words import capitalised, first_of, n_of
 TIDY = ("correctness", "query", "score", "correct", "reason not counted")
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
-BESIDE_THE_VERDICT = ("correct", "mean score", "log loss", "AURC", "diagnosis")
+NOT_IN_BRIEF = ("correct", "mean score", "log loss", "AURC", "diagnosis")
 """Figures that the short form does not repeat, or leaves to the report."""
 TONES: dict[Diagnosis, Tone] = {
     Diagnosis.WELL_CALIBRATED: "good",
@@ -88,7 +88,7 @@ def calibration_document(report: CalibrationReport) -> Document:
 def _brief(report: CalibrationReport) -> Brief:
     """The figures of the first kind of correctness; the diagnosis against another kind; and what is not counted."""
     first, *others = report.calibrations
-    shown = [row for row in _figures(first) if row[0] not in BESIDE_THE_VERDICT]
+    shown = [row for row in _figures(first) if row[0] not in NOT_IN_BRIEF]
     table = Table((Column("figure"), Column("value")), shown, f"Against correctness, {first.kind.value}")
     lines = [f"Against correctness, {each.kind.value}: {each.group.diagnosis.value}" for each in others]
     if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:

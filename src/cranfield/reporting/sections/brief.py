@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.class_values import ClassRow
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.many_values import ManyComparison
@@ -56,7 +57,7 @@ def _doubts(subject: Subject) -> tuple[str, ...]:
     if block.tone == "void":
         found = [*block.reasons, *block.caveats, *cautions, *block.disagreements]
     else:
-        reasons = [reason for reason in block.reasons if not _is_finding(reason, subject)]
+        reasons = [reason for reason in block.reasons if not _is_finding(reason)]
         found = [*block.caveats, *cautions, *block.disagreements, *reasons]
     return tuple(dict.fromkeys(found))
 
@@ -65,13 +66,12 @@ def _findings(subject: Subject) -> tuple[str, ...]:
     """Reasons of the verdict that are results and nothing to doubt."""
     block = verdict_block(subject)
     reasons = () if block is None else block.reasons
-    return tuple(capitalised(reason) for reason in reasons if _is_finding(reason, subject))
+    return tuple(capitalised(reason) for reason in reasons if _is_finding(reason))
 
 
-def _is_finding(reason: str, subject: Subject) -> bool:
+def _is_finding(reason: str) -> bool:
     """Whether it says that a loss of the margin is ruled out, or how each of many systems did against the baseline."""
-    of_many = () if subject.many is None else (f"against {subject.many.baseline}, ",)
-    return reason.startswith((f"{VerdictCode.NON_INFERIOR.text}: ", *of_many))
+    return isinstance(reason, Caveat) and reason.kind == (CaveatKind.FINDING,)
 
 
 def _measures(comparison: Comparison) -> Table:
