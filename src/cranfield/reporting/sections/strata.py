@@ -59,8 +59,13 @@ def breakdown(subject: Subject) -> Section | None:
             f"{pair.primary} within each group. t intervals of the difference, not adjusted for multiple "
             "comparisons: exploratory, not part of the verdict."
         )
-        strata = [row for row in pair.strata if row.key not in _decided(pair)]
-        return _with_details(_section(note, strata, partial(_pair_blocks, pair)), _other_measures(pair))
+        decided = _decided(pair)
+        strata = [row for row in pair.strata if row.key not in decided]
+        tables = _folded_measures(pair, decided)
+        section = _section(note, strata, partial(_pair_blocks, pair))
+        if section is None and tables:
+            section = Section("breakdown", "Breakdown", (Paragraph(note),), f"by {and_list(sorted(decided))}")
+        return _with_details(section, tables)
     if (many := subject.many) is not None:
         note = (
             f"{many.primary} of every system within each group of queries. Not tested: exploratory, not part of the "
@@ -93,8 +98,8 @@ def _with_details(section: Section | None, tables: Sequence[Table]) -> Section |
     return replace(section, blocks=(*section.blocks, Details(OTHERS, tuple(tables))))
 
 
-def _other_measures(pair: Comparison) -> list[Table]:
-    """A table for each measure but the primary one, with a row for each stratum."""
+def _folded_measures(pair: Comparison, decided: set[str]) -> list[Table]:
+    """A table for each measure, with a row for each stratum; of the primary one those that have no table above."""
     columns = (
         *(Column("stratum"), Column("n", "count"), Column("A", "value"), Column("B", "value")),
         Column("difference", "delta"),
@@ -109,8 +114,9 @@ def _other_measures(pair: Comparison) -> list[Table]:
                 (row.ci_low, row.ci_high),
             )
             for row in strata
+            if measure != pair.primary or row.key in decided
         ]
-        if measure != pair.primary and rows:
+        if rows:
             tables.append(Table(columns, rows, f"{measure} by stratum", shown=None))
     return tables
 
