@@ -195,7 +195,9 @@ class MissingExtraError(UsageError):
     @classmethod
     def for_extra(cls, purpose: str, extra: str) -> MissingExtraError:
         """The error that names the extra which `purpose` needs."""
-        return cls(f"{purpose} needs an extra that is not installed", hint=f"run `pip install 'cranfield[{extra}]'`")
+        from cranfield.installation import this_installation
+
+        return cls(f"{purpose} needs an extra that is not installed", hint=f"run `{this_installation().add(extra)}`")
 
 
 class SystemUnderTestError(CranfieldError):
