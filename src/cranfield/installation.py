@@ -7,7 +7,6 @@ they install is gone afterwards. Messages and the demo read this page; nothing h
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ class Installation:
         """The package with its extra, as a shell takes it: `'cranfield[web]'`."""
         name = f"{NAME}[{extra}]" if extra else NAME
         text = f"{name} @ {self.source}" if self.source else name
-        quote = '"' if os.name == "nt" else "'"
+        quote = '"' if sys.platform == "win32" else "'"
         return text if text == NAME else f"{quote}{text}{quote}"
 
     def add(self, extra: str) -> str:
@@ -54,7 +53,7 @@ class Installation:
             case Installer.UVX | Installer.PIPX_RUN:
                 return self.command("…", extra)
             case _:
-                return f"pip install {package}"
+                return f"pip install {Installation().requirement(extra)}"  # what is installed is not fetched again
 
     def command(self, arguments: str, extra: str = "") -> str:
         """How `cranfield ARGUMENTS` is typed here, with an extra that the environment of one call is made with."""
