@@ -23,7 +23,18 @@ EVERYTHING_BELOW_CLI = {
     *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging", "scale"),
 }
 GROUND = {
-    *("certificates", "display", "errors", "installation", "patterns", "platforms", "plugins", "version", "words", "record"),
+    *(
+        "certificates",
+        "display",
+        "errors",
+        "installation",
+        "patterns",
+        "platforms",
+        "plugins",
+        "version",
+        "words",
+        "record",
+    ),
 }
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
 TABLE: dict[str, set[str]] = {
