@@ -1,8 +1,11 @@
 """The one part of the build that pyproject.toml cannot say without a warning: the C kernel.
 
-It is optional: where it does not compile, the package is installed without it and reads run files in Python.
+It is optional: where it does not compile, the package is installed without it and reads run files in Python. On Windows,
+which lacks calls that it is used with, and under CRANFIELD_WITHOUT_KERNEL=1 it is not built: the wheel is that of every platform.
 """
 
+import os
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from setuptools.command.build_ext import build_ext
 
 KERNEL = "src/cranfield/ranking/kernel"
 OLDEST_PYTHON = "0x030B0000"
+IS_BUILT = sys.platform != "win32" and os.environ.get("CRANFIELD_WITHOUT_KERNEL") != "1"
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")  # the stable interface is not there without the lock
 
 
@@ -36,6 +40,8 @@ setup(
             py_limited_api=STABLE,
             optional=True,
         )
-    ],
+    ]
+    if IS_BUILT
+    else [],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )

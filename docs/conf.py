@@ -12,7 +12,8 @@ release = version = cranfield.__version__
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "requirements", "reference/generated/calculator.md"]  # the last one is included in a page
+# The last two are included in pages.
+exclude_patterns = ["_build", "requirements", "reference/generated/calculator.md", "reference/generated/platforms.md"]
 nitpicky = True
 
 html_theme = "furo"

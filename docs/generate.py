@@ -38,6 +38,7 @@ from cranfield.measures.catalogue import by_family
 from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
+from cranfield.platforms import FEATURES as PLATFORM_FEATURES
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.reporting.documents.catalogue import trec_names
@@ -611,7 +612,7 @@ def rest_page() -> str:
     return "\n\n".join(["# REST API", intro, table(("request", "query", "what it does"), rows)])
 
 
-INCLUDED = frozenset({"calculator"})
+INCLUDED = frozenset({"calculator", "platforms"})
 """Pages that stand within others, and not in the table of contents."""
 CALCULATOR = (
     ("queries", "Queries", 100_000, "1"),
@@ -648,6 +649,14 @@ def calculator_page() -> str:
     return f"```{{raw}} html\n<style>{style}</style>\n{form}\n<script>\n{script}</script>\n```\n"
 
 
+def platforms_page() -> str:
+    """The table of how-to/platforms.md."""
+    rows = [(each.title, each.linux, each.macos, each.windows) for each in PLATFORM_FEATURES]
+    refused = [f"- {each.title}: {each.refused}." for each in PLATFORM_FEATURES if each.refused]
+    columns = table(["", "Linux", "macOS", "Windows"], rows)
+    return "\n".join([columns, "", "Refused there, with exit code 2:", "", *refused])
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "calculator": calculator_page,
     "measures": measures_page,
@@ -666,6 +675,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics": metrics_page,
     "rest": rest_page,
     "pytest": pytest_page,
+    "platforms": platforms_page,
     "formats": formats_page,
     "classes": classes_page,
     "raters": raters_page,

@@ -40,6 +40,9 @@ done
 rm -rf "$place/copy/docs/_build"
 cd "$place/copy"
 export PATH="$place/venv/bin:$PATH" CRANFIELD_DATA="${CRANFIELD_DATA:-$root/../shared/data}" CRANFIELD_INSTALLED=1 CRANFIELD_SOURCES="$place/sources"
+# What `uvx` starts is the wheel with the pinned versions.
+CRANFIELD_WHEEL=$(echo "$place"/dist/*.whl)
+export CRANFIELD_WHEEL CRANFIELD_UVX="$root/.venv/bin/uvx" UV_CONSTRAINT="$root/requirements/test.txt"
 where=$(python -c 'import cranfield; print(cranfield.__file__)')
 case $where in
     "$place"/venv/lib/*/site-packages/cranfield/__init__.py) say "testing the installed wheel" ;;

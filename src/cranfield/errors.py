@@ -11,6 +11,7 @@
     │   ├── UnknownNameError           an unknown measure, test, convention or system
     │   ├── MeasureError               a measure whose parameters, or data, do not allow it
     │   ├── MissingExtraError          an optional library that is not installed
+    │   ├── PlatformError              this operating system cannot do it
     │   ├── BookClosedError            a judgment for a book that is closed
     │   ├── NotAllowedError            an account may not do this
     │   ├── NoAgreementError           raters who agree less than their book asks for
@@ -195,7 +196,13 @@ class MissingExtraError(UsageError):
     @classmethod
     def for_extra(cls, purpose: str, extra: str) -> MissingExtraError:
         """The error that names the extra which `purpose` needs."""
-        return cls(f"{purpose} needs an extra that is not installed", hint=f"run `pip install 'cranfield[{extra}]'`")
+        from cranfield.installation import this_installation
+
+        return cls(f"{purpose} needs an extra that is not installed", hint=f"run `{this_installation().add(extra)}`")
+
+
+class PlatformError(UsageError):
+    """This operating system cannot do it: see `cranfield.platforms`."""
 
 
 class SystemUnderTestError(CranfieldError):

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
+from urllib.request import urlopen
+
+import pytest
 
 import cranfield
 from cranfield.cli.main import COMMANDS
@@ -54,3 +60,49 @@ def test_the_installed_command_starts_and_lists_every_command() -> None:
     command = [Path(sys.executable).parent / "cranfield", "--help"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert [name for name in COMMANDS if f"\n  {name} " not in listed] == []
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """An empty folder in which `uvx` ran the demo from the wheel alone, and what the command said on stderr."""
+    folder = tmp_path_factory.mktemp("uvx")
+    command = [os.environ["CRANFIELD_UVX"], "--quiet", "--from", os.environ["CRANFIELD_WHEEL"], "cranfield", "demo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "VERDICT" in done.stdout
+    return folder, done.stderr
+
+
+def test_the_demo_runs_from_the_wheel_alone(demo: tuple[Path, str]) -> None:
+    folder, said = demo
+    assert [path.name for path in folder.iterdir()] == ["cranfield-demo"]
+    assert (folder / "cranfield-demo" / "report.html").stat().st_size > 100_000
+    assert "Traceback" not in said
+
+
+def test_the_next_command_of_the_demo_works_there(demo: tuple[Path, str]) -> None:
+    folder, said = demo
+    found = re.search(r"^Next, in (\S+): (.+)$", said, re.MULTILINE)
+    assert found, said
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = f"{Path(os.environ['CRANFIELD_UVX']).parent}{os.pathsep}{os.environ['PATH']}"
+    streams = {
+        "env": {**os.environ, "PATH": path},
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
+    with subprocess.Popen(
+        f"{found[2]} --port {port}", shell=True, cwd=folder / found[1], start_new_session=True, **streams
+    ) as server:
+        try:
+            lines: list[str] = []
+            while not (lines and lines[-1].startswith(f"Serving at http://127.0.0.1:{port}/")):
+                lines.append(server.stdout.readline())
+                assert lines[-1], "".join(lines)
+            with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=30) as answer:
+                assert answer.status == 200
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)

@@ -24,12 +24,16 @@ def demo_command(
     The report says which one is better.
     """
     from cranfield.demo.build import build_demo
+    from cranfield.installation import this_installation
+    from cranfield.platforms import PROGRAMS, require
     from cranfield.project.job import run_job
 
+    require(PROGRAMS, "the demo, which starts its search systems as programs,")
     typer.echo(f"indexing the Python standard library twice, in {out} …", err=True)
     demo = build_demo(out)
     for line in demo.drift.sentences():
         typer.echo(line, err=True)
     job = run_job(demo.config, out=out)
     deliver(job.document, output, written=job.written, report=job.report)
-    typer.echo(f"Next, in {out}: cranfield serve cranfield.yaml --workbench workbench.yaml", err=True)
+    serve = this_installation().next_command("serve cranfield.yaml --workbench workbench.yaml", "web")
+    typer.echo(f"Next, in {out}: {serve}", err=True)

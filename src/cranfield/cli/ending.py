@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import functools
 import io
 import os
@@ -13,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -179,11 +180,19 @@ def keep_interrupts() -> None:
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
             show(ignored)
             return
-        again = threading.Timer(INTERRUPT_AGAIN_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again = threading.Timer(INTERRUPT_AGAIN_S, _interrupt_main_thread)
         again.daemon = True
         again.start()
 
     sys.unraisablehook = raise_again
+
+
+def _interrupt_main_thread() -> None:
+    """Interrupt the main thread, and what it waits for where the operating system can."""
+    if sys.platform == "win32":
+        _thread.interrupt_main()
+    else:
+        signal.pthread_kill(cast("int", threading.main_thread().ident), signal.SIGINT)
 
 
 def keep_streams() -> StandardStream:
@@ -198,6 +207,10 @@ def keep_streams() -> StandardStream:
 def _kept(number: int, stream: Any) -> tuple[StandardStream, io.TextIOWrapper]:
     """The stream of a number, with the settings of the one that Python made, which is None where it was closed."""
     raw = StandardStream(number, "w", closefd=False)
+    if sys.platform == "win32" and stream is not None:
+        if stream.isatty():
+            return raw, stream  # a console takes text, and no bytes
+        stream.reconfigure(encoding="utf-8")  # the code page of the machine lacks signs of reports
     names = "encoding", "errors", "line_buffering", "write_through"
     settings = {name: getattr(stream, name) for name in names if stream is not None}
     return raw, io.TextIOWrapper(io.BufferedWriter(raw), **settings)

@@ -13,6 +13,7 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books, upgrade_sentences
 from cranfield.cli.ending import State
 from cranfield.errors import MissingExtraError, UsageError
+from cranfield.platforms import SERVER, require
 
 if TYPE_CHECKING:
     from cranfield.config.server import ServerConfig, Setting
@@ -124,9 +125,11 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
     """Serve until interrupted.
 
     Raises:
+        PlatformError: this operating system cannot run its jobs.
         UsageError: others could reach the server without accounts, the address is taken, or the database cannot be used.
         ConfigError: with everything that is wrong with the config.
     """
+    require(SERVER)
     try:
         from cranfield.judging.documents.texts import DocumentTexts
         from cranfield.server.options import server_options

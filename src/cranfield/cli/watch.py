@@ -50,7 +50,9 @@ def watch_command(
     """
     from cranfield.config.workbench import load_workbench
     from cranfield.errors import UsageError
+    from cranfield.platforms import SERVER, require
 
+    require(SERVER)
     if workbench is None:
         raise UsageError("no operator's file", expected="--workbench FILE, whose block `watch:` has the schedules")
     operator = load_workbench(workbench)

@@ -11,6 +11,7 @@ import atexit
 import errno
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -20,6 +21,7 @@ from typing import cast
 from cranfield.concurrency.loop import event_loop, finish
 from cranfield.concurrency.orphan_guard import orphan_guard
 from cranfield.concurrency.orphans import MARK_NAME, end_marked
+from cranfield.platforms import PROGRAMS, require
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """Default limit of stdout as a whole, or of one line of it."""
@@ -85,7 +87,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
         Raises:
             NotStartedError: it could not be started.
+            PlatformError: this operating system has no process groups.
         """
+        require(PROGRAMS)
         mark, marks = orphan_guard().mark()
         try:
             starting = asyncio.ensure_future(
@@ -208,11 +212,11 @@ class ChildProcess(asyncio.SubprocessProtocol):
             stdin = self._transport.get_pipe_transport(0)
             if stdin is not None:
                 stdin.close()
-            _signal_group(self.pid, signal.SIGTERM)
+            _end_group(self.pid)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TERMINATION_S):
                     await self._exited.wait()
-        _signal_group(self.pid, signal.SIGKILL)
+        _end_group(self.pid, at_once=True)
         await self._exited.wait()
         if is_cut_short or self._keeps_last_stderr:
             await event_loop().threads.call(lambda: end_marked(self._mark))
@@ -287,7 +291,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
 
 _running: set[ChildProcess] = set()
-os.register_at_fork(after_in_child=_running.clear)  # they are the parent's
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_running.clear)  # they are the parent's
 
 
 @asynccontextmanager
@@ -338,9 +343,10 @@ def _end_when_started(starting: asyncio.Future[tuple[asyncio.SubprocessTransport
         starting.result()[1].ending()
 
 
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+def _end_group(group: int, *, at_once: bool = False) -> None:
+    if sys.platform != "win32":
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL if at_once else signal.SIGTERM)
 
 
 def _reason_not_started(error: OSError | ValueError, cwd: Path) -> str:

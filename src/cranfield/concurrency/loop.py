@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
@@ -129,10 +130,8 @@ class EventLoop:
         self._loop = _Loop()
         self.threads = Threads("cranfield-worker")
         """For blocking work of calls: reading long outputs, loading certificates."""
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-            signal.signal(
-                signal.SIGCHLD, signal.SIG_DFL
-            )  # ignored, it would take the exit status of every child process
+        if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+            _hear_of_ended_programs()
         self._thread = threading.Thread(target=self._work, name="cranfield-loop", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -217,9 +216,16 @@ class EventLoop:
         self._loop.stop()
 
 
+def _hear_of_ended_programs() -> None:
+    """Ignored, SIGCHLD would take the exit status of every child process."""
+    if sys.platform != "win32" and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 _starting = threading.Lock()
 _only_loop = cache(EventLoop)
-os.register_at_fork(after_in_child=_only_loop.cache_clear)  # threads do not survive a fork
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_only_loop.cache_clear)  # threads do not survive a fork
 
 
 def event_loop() -> EventLoop:

@@ -79,7 +79,8 @@ def _only_guard() -> OrphanGuard:
     return guard
 
 
-os.register_at_fork(after_in_child=_only_guard.cache_clear)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_only_guard.cache_clear)
 
 
 def orphan_guard() -> OrphanGuard:

@@ -28,6 +28,8 @@ def end_marked(mark: str) -> None:
     """
     if not hasattr(os, "pidfd_open") or not Path("/proc/self/environ").exists():
         return
+    if sys.platform == "win32":  # no program is started there
+        return
     text = f"{MARK_NAME}=".encode(), f"{mark} ".encode()
     if _signal_marked(text, signal.SIGTERM):
         until = time.monotonic() + _TERMINATION_S
@@ -46,6 +48,8 @@ def _signal_marked(text: tuple[bytes, bytes], number: int) -> bool:
 
 
 def _signal_if_marked(pid: int, text: tuple[bytes, bytes], number: int) -> bool:
+    if sys.platform != "linux":
+        return False
     name, mark = text
     try:
         handle = os.pidfd_open(pid)  # first: from here on the number is that of no other process
@@ -66,6 +70,8 @@ def _signal_if_marked(pid: int, text: tuple[bytes, bytes], number: int) -> bool:
 
 def main(mark: str, lines: Iterable[str] = sys.stdin) -> None:
     """Guard the process groups of the process that holds the other end of stdin."""
+    if sys.platform == "win32":
+        return
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()

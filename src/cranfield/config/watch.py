@@ -62,7 +62,8 @@ def _check_zone(name: str) -> Iterator[Finding]:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         from zoneinfo import available_timezones
 
-        hint = did_you_mean(name, sorted(available_timezones()))
+        known = sorted(available_timezones())
+        hint = did_you_mean(name, known) if known else "this system has no data of time zones: `pip install tzdata`"
         yield (), Problem("unknown time zone", expected="UTC, Europe/Berlin, …", got=shorten(name), hint=hint)
 
 

@@ -301,6 +301,8 @@ def _extended(
     from psycopg import OperationalError, errors, pq
 
     line = connection.pgconn
+    if sys.platform == "win32":  # nothing is started there that calls it
+        raise NotImplementedError
     poll = select.poll()
     poll.register(line.socket, select.POLLIN)
     line.send_query_params(statement.encode(), [value.encode() for value in parameters] or None)

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -228,12 +229,11 @@ def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[st
 
 def bound_memory() -> None:
     """Have the system refuse more memory than `MEMORY`, where it can."""
-    try:
+    if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    except (ImportError, OSError, ValueError):  # another system, or a tighter bound that stands already
-        return
+        with suppress(OSError, ValueError):  # macOS, or a tighter bound that stands already
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def say(answer: dict[str, Any]) -> None:

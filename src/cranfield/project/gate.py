@@ -27,6 +27,7 @@ from cranfield.gate.result import BaselineFacts, EarlierSource, GateResult, Gate
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model.renaming import match_ids, own_id
+from cranfield.platforms import PROGRAMS, require
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
 from cranfield.project.gate_anchors import lost_anchors
 from cranfield.project.gate_folder import Source, check_outputs, collection_folder
@@ -39,6 +40,7 @@ from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.systems import progress_on
 from cranfield.systems.collect.collection import locked
+from cranfield.systems.kinds.function_system import FunctionSystem
 from cranfield.testsets.split import only
 from cranfield.version import __version__
 from cranfield.words import first_of, n_of
@@ -147,7 +149,10 @@ def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> Abst
     require_one_set(plan.config, overrides)
 
     def prepare_set(name: str) -> Experiment:
-        return prepare(plan.config, name, [plan.systems[name]], cache="refresh", overrides=overrides)
+        experiment = prepare(plan.config, name, [plan.systems[name]], cache="refresh", overrides=overrides)
+        if any(isinstance(system, FunctionSystem) for system in experiment.systems):
+            require(PROGRAMS, "a gate on a Python function, which needs a process of its own,")
+        return experiment
 
     def check(experiment: Experiment) -> None:
         findings = chain(check_fit(plan.gate, experiment.name, experiment.testset), _uncomputable(plan, experiment))

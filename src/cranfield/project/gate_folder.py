@@ -162,4 +162,4 @@ def _publish(folder: Path, out: Path, experiments: Sequence[Experiment]) -> None
             paths = sorted(source.iterdir(), reverse=True)
             with folder_inside(out, target.parent, make=0o777), folder_inside(out, target, make=PRIVATE_FOLDER) as runs:
                 for path in paths:
-                    os.replace(path, path.name, dst_dir_fd=runs)
+                    runs.take(path, path.name)

@@ -20,6 +20,7 @@ from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import LatencySummary, latency_summary
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.formats.io.files import refusal
+from cranfield.formats.io.locks import lock
 from cranfield.formats.io.own_folder import flush, open_inside, read_inside
 from cranfield.formats.io.pipes import refuse_device
 from cranfield.measures import Measure
@@ -207,15 +208,13 @@ def append(folder: Path, *records: Mapping[str, Any], file: str = FILE) -> Path:
     Raises:
         UsageError: it cannot be written.
     """
-    import fcntl
-
     path = local_folder(folder) / file
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     lines = "".join(json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n" for record in records).encode()
     try:
         refuse_device(path, pipes=True)
         with os.fdopen(open_inside(folder, path, flags, mode=0o666), "a+b", buffering=0) as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            lock(stream.fileno())
             size = stream.seek(0, os.SEEK_END)
             if size:
                 stream.seek(size - 1)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from cranfield.errors import UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, write_bytes, write_text
-from cranfield.formats.io.own_folder import check_inside, folder_inside, names_in, open_inside, read_inside
+from cranfield.formats.io.own_folder import check_inside, folder_inside, open_inside, read_inside
 from cranfield.measures import parse
 from cranfield.model.renaming import ids_by_content
 from cranfield.words import and_list
@@ -53,8 +53,8 @@ def local_folder(folder_of_config: Path) -> Path:
     folder = folder_of_config / FOLDER
     try:
         folder_of_config.mkdir(parents=True, exist_ok=True)
-        with folder_inside(folder_of_config, folder, make=0o777) as handle:
-            names = names_in(handle)
+        with folder_inside(folder_of_config, folder, make=0o777) as opened:
+            names = opened.names()
         if _IGNORE not in names:
             write_text(folder / _IGNORE, ["*\n"], root=folder_of_config)
     except OSError as error:
@@ -197,18 +197,18 @@ def _read_values(folder: Path, path: Path | None) -> Mapping[str, Mapping[str, f
 def _remove_oldest(folder: Path, suffix: str, most: int, most_bytes: int) -> None:
     """Remove the oldest kept files of a kind beyond a number or a size; the latest stays, whatever its size."""
     found = []
-    with folder_inside(folder.parent, folder / KEPT) as handle:
-        for name in names_in(handle):
+    with folder_inside(folder.parent, folder / KEPT) as kept:
+        for name in kept.names():
             with suppress(OSError):  # another process may be removing them too
                 if name.endswith(suffix) and not name.startswith("."):
-                    facts = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                    facts = kept.facts(name)
                     found.append((facts.st_mtime_ns, name, facts.st_size))
         total = 0
         for place, (_, name, size) in enumerate(sorted(found, reverse=True)):
             total += size
             if place and (place >= most or total > most_bytes):
                 with suppress(OSError):
-                    os.unlink(name, dir_fd=handle)
+                    kept.unlink(name)
 
 
 def without_void(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -29,6 +30,8 @@ LARGE_ROWS = 5_000_000
 """From so many rows on, a command says that a Parquet file can be read in parts."""
 ROW_BYTES = 200
 """Of a row of a Parquet file that is read as a whole."""
+ASSUMED_MEMORY = 8 << 30
+"""Memory of a machine that does not say how much it has."""
 NOT_LARGE = {"failed", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
 
@@ -104,6 +107,8 @@ def rows_of(runs: Sequence[Path]) -> int:
 
 
 def _memory_of_machine() -> int:
+    if sys.platform == "win32":
+        return ASSUMED_MEMORY
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
 from cranfield.formats.io.files import from_here, opened, seekable, shown
 from cranfield.ranking import problems
+from cranfield.ranking.positional import read_at, read_into
 from cranfield.ranking.scan import (
     BLOCK_BYTES,
     BlockDigests,
@@ -269,7 +270,7 @@ class _Reader:
         """Offset of the first line in a block whose query differs from the line before; None where there is none."""
         size = min(FIRST_LOOK_BYTES, self.block_bytes)
         while True:
-            data = os.pread(file, size, begin)
+            data = read_at(file, size, begin)
             place = _kernel.query_change(data)
             if place < len(data):
                 return begin + place
@@ -284,7 +285,7 @@ class _Reader:
         place, status = part.begin, _kernel.FINE
         while place < part.last and status == _kernel.FINE and not (stop.is_set() or self.closed.is_set()):
             end = min(place + blocks.room, part.end) if place < part.end else part.last
-            n = os.preadv(file, [view[: end - place]], place)
+            n = read_into(file, view[: end - place], place)
             if not n:
                 raise RunFormatError(Problem("the file became shorter while it was read", path=self.name))
             data = view[:n]

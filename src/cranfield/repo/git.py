@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +86,11 @@ def _run(argv: list[str], stdin: bytes, environment: dict[str, str]) -> tuple[in
         try:
             out, err = process.communicate(stdin, timeout=GIT_S)
         except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             raise
         return process.returncode, out, err
 

@@ -254,10 +254,11 @@ def main(arguments: list[str]) -> None:
     """Read, and print the outcome as JSON."""
     os.chdir(arguments[0])
     task = Task(**json.loads(arguments[1]))
-    with suppress(ImportError, OSError, ValueError):
+    if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (task.n_memory, task.n_memory))
+        with suppress(OSError, ValueError):  # macOS
+            resource.setrlimit(resource.RLIMIT_AS, (task.n_memory, task.n_memory))
     try:
         outcome = read(task)
     except CranfieldError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -185,7 +186,9 @@ async def open_gateway(upstream: str, key: str, limits: LimitSettings, unix: Pat
         gateway = Gateway(upstream, key, limits, client)
         server = await asyncio.start_server(gateway.serve, "127.0.0.1", 0, limit=_HEAD_BYTES)
         gateway.port = server.sockets[0].getsockname()[1]
-        servers = [server, *([await asyncio.start_unix_server(gateway.serve, unix, limit=_HEAD_BYTES)] if unix else ())]
+        servers = [server]
+        if sys.platform != "win32" and unix:
+            servers.append(await asyncio.start_unix_server(gateway.serve, unix, limit=_HEAD_BYTES))
         try:
             yield gateway
         finally:

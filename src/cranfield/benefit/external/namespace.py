@@ -13,6 +13,9 @@ import subprocess
 import sys
 import threading
 
+if sys.platform == "win32":
+    raise ImportError("namespaces are those of Linux")
+
 REFUSED, NOT_FOUND = 97, 127
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1

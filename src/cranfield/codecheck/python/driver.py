@@ -17,10 +17,10 @@ PROCESSES = 64
 
 def limit_processes() -> None:
     """Limit how many processes there are."""
-    try:
-        import resource
-    except ImportError:  # not on this platform
+    if sys.platform == "win32":
         return
+    import resource
+
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     most = PROCESSES if hard == resource.RLIM_INFINITY else min(PROCESSES, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

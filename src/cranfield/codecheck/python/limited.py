@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 INTERVAL_S = 0.1
@@ -14,10 +15,10 @@ INTERVAL_S = 0.1
 
 def limit(seconds: int, n_bytes: int) -> None:
     """Limit CPU seconds, address space, files and core dumps of this process and of those that it starts."""
-    try:
-        import resource
-    except ImportError:  # not on this platform: the caller's time limit remains
+    if sys.platform == "win32":  # the caller's time limit remains
         return
+    import resource
+
     for name, value in (
         ("RLIMIT_CPU", seconds),
         ("RLIMIT_AS", n_bytes),
@@ -28,7 +29,8 @@ def limit(seconds: int, n_bytes: int) -> None:
         if kind is not None:
             _, hard = resource.getrlimit(kind)
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(kind, (most, most))
+            with suppress(OSError, ValueError):  # macOS has no limit of address space
+                resource.setrlimit(kind, (most, most))
 
 
 def watch(child: subprocess.Popen[bytes], n_bytes: int, n_processes: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
+from cranfield.installation import this_installation
 
 TY_VERSION = "0.0.105"
 """Names of rules change between versions, and a rule that is not known would find nothing: no other version is used."""
@@ -32,7 +33,6 @@ SYMBOL_RULES = {
 }
 """Rules of symbols that do not exist, and of calls with arguments that a function does not have. Types are not checked."""
 
-_INSTALL = "pip install 'cranfield[benefit]'"
 _SETTINGS = '[rules]\ndeprecated = "warn"\n\n[analysis]\nrespect-type-ignore-comments = false\n'
 _SECONDS, _BYTES = 60, 8 << 30
 _MAX_OUTPUT = 32 << 20
@@ -133,13 +133,15 @@ async def require_type_checker(place: Workplace) -> str:
         CheckerError: it is not there in the version whose rules are known.
     """
     if not place.program:
-        raise CheckerError(f"the type checker ty is not installed: {_INSTALL}")
+        raise CheckerError(f"the type checker ty is not installed: {this_installation().add('benefit')}")
     output = await run_limited([place.program, "--version"], cwd=place.code, seconds=_SECONDS, n_bytes=_BYTES)
     name, _, version = output.stdout.decode("utf-8", "replace").strip().partition(" ")
     if name != "ty" or not version:
         raise CheckerError(f"the type checker ty does not tell its version: {output.describe()}")
     if version.split()[0] != TY_VERSION:
-        raise CheckerError(f"the type checker ty is {version}; expected {TY_VERSION}: {_INSTALL}")
+        raise CheckerError(
+            f"the type checker ty is {version}; expected {TY_VERSION}: {this_installation().add('benefit')}"
+        )
     return TY_VERSION
 
 

@@ -17,10 +17,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
-from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, check_name, flush, folder_inside
+from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
 from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -151,7 +151,7 @@ def seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as copy:
         shutil.copyfileobj(stream, copy)
         copy.seek(0)
-        yield copy
+        yield cast("BinaryIO", copy)
 
 
 @contextmanager
@@ -330,59 +330,32 @@ def write_bytes(
         with folder_inside(target.parent if root is None else root, target.parent, make=make) as folder:
             if root is not None:
                 with suppress(FileNotFoundError):
-                    check_name(target.name, folder, target)
+                    folder.check(target.name)
             _replace(target.name, folder, parts, PRIVATE_FILE if private else 0o666, keep=keep)
     except OSError as error:
         error.filename, error.filename2 = str(path), None  # it has names without their folder
         raise
 
 
-def _replace(name: str, folder: int, parts: Iterable[bytes], mode: int, *, keep: bool) -> None:
+def _replace(name: str, folder: Folder, parts: Iterable[bytes], mode: int, *, keep: bool) -> None:
     """Write a file of an open folder under another name, and give it its own at the end."""
     temporary = f".{name[:40]}.{os.urandom(8).hex()}.part"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
+    handle = folder.create(temporary, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.writelines(parts)
             if keep:
                 stream.flush()
                 flush(handle)
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        folder.replace(temporary, folder, name)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
+            folder.unlink(temporary)
         raise
     if keep:
-        flush(folder)
+        folder.flush()
 
 
 def _gzip(data: bytes) -> bytes:
     """The same bytes give the same file, whenever and under whatever name it is written."""
     return gzip.compress(data, mtime=0)
-
-
-@contextmanager
-def path_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lock a folder or a file against other processes that lock it; the lock ends with the process.
-
-    Where there are no locks, nothing is locked.
-
-    Raises:
-        BlockingIOError: another process holds the lock, and `wait` is off.
-    """
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(handle)

@@ -46,11 +46,16 @@ def refuse_device(place: Path | int, *, pipes: bool = False) -> None:
     except (OSError, ValueError):
         return  # opening it says why
     mode = found.st_mode
-    is_empty = stat.S_ISCHR(mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
+    is_empty = stat.S_ISCHR(mode) and _is_empty_device(found)
     if stat.S_ISFIFO(mode) and pipes:
         raise UnreadableError("this is a pipe", expected="a file")
     if not (is_empty or stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISFIFO(mode)):
         raise UnreadableError("this is a device", expected="a file" if pipes else "a file, or a pipe that ends")
+
+
+def _is_empty_device(found: os.stat_result) -> bool:
+    """Whether a device is the empty one. Windows shows no number of it, and has few others."""
+    return sys.platform == "win32" or found.st_rdev == Path(os.devnull).stat().st_rdev
 
 
 @contextmanager
@@ -76,6 +81,8 @@ def opened_pipe(path: Path) -> Iterator[tuple[bytes, RawIOBase]]:
     Raises:
         UnreadableError: none does.
     """
+    if sys.platform == "win32":
+        raise UnreadableError("this is a named pipe, which Windows opens in another way", expected="a file")
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, "rb", buffering=0) as stream:
         deadline = time.monotonic() + WRITER_S
@@ -90,6 +97,8 @@ def opened_pipe(path: Path) -> Iterator[tuple[bytes, RawIOBase]]:
 
 def _has_hung_up(handle: int) -> bool:
     """Whether a program had opened a pipe for writing, and has closed it."""
+    if sys.platform == "win32":
+        return False
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return any(event & select.POLLHUP for _, event in poll.poll(0))
@@ -97,7 +106,13 @@ def _has_hung_up(handle: int) -> bool:
 
 def copy_of(first: bytes, rest: BinaryIO | RawIOBase) -> Any:
     """A file with bytes, and all that a stream has left; it is there as long as we are."""
-    copy = tempfile.NamedTemporaryFile(prefix="cranfield-input-")  # noqa: SIM115  closed at the end
+    # Windows does not open a second time what is removed when it is closed.
+    is_removed = sys.platform != "win32"
+    copy = tempfile.NamedTemporaryFile(prefix="cranfield-input-", delete=is_removed)  # noqa: SIM115  closed at the end
+    if not is_removed:
+        atexit.register(
+            Path(copy.name).unlink, missing_ok=True
+        )  # after it is closed: the last that is registered comes first
     atexit.register(copy.close)  # what stands in a module may never be collected
     n_bytes = copy.write(first)
     while part := rest.read(1 << 20):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from cranfield.config.documents import CorpusSource
 from cranfield.judging.documents.records import as_text, record_content
@@ -86,7 +86,7 @@ class CorpusReader(Reader):
         with ExitStack() as on_failure:
             stream: BinaryIO
             if self._path.suffix == ".gz":
-                stream = on_failure.enter_context(tempfile.TemporaryFile())
+                stream = cast("BinaryIO", on_failure.enter_context(tempfile.TemporaryFile()))
                 _unpack(self._path, stream)
             else:
                 stream = on_failure.enter_context(self._path.open("rb"))

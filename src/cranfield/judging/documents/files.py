@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.documents import CommandSource, DocumentFormat, FileSource, fill_placeholders, placeholder_names
+from cranfield.formats.io.own_folder import NO_LINK
 from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 from cranfield.matching.place import place_of
 from cranfield.model import Hit, MatchingRules
@@ -160,7 +161,7 @@ def read_file(root: Path, path: str, most: int) -> bytes:
     check_path(found.relative_to(home).as_posix())
     try:
         # A pipe that takes its place now must not block, and a link must not be followed.
-        with os.fdopen(os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        with os.fdopen(os.open(found, os.O_RDONLY | NO_LINK), "rb") as stream:
             data = stream.read(most + 1)
     except OSError:
         raise DocumentError(FailureKind.NOT_FOUND, "The file cannot be read.") from None

@@ -93,7 +93,8 @@ def most_steps(pattern: re.Pattern[str], length: int) -> float:
 
 
 _idle: list[ChildProcess] = []
-os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
 
 
 async def _search(request: str, timeout_s: float) -> Found | None:

@@ -7,7 +7,6 @@ cached. Files are written atomically; a damaged file is ignored with a note.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.own_folder import PRIVATE_FOLDER, folder_inside, names_in, read_inside
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, folder_inside, read_inside
 from cranfield.formats.runs.record import json_line
 from cranfield.systems.collect.journal import (
     UNREADABLE,
@@ -118,10 +117,10 @@ class Cache:
         """Remove files that are too old."""
         oldest = time.time() - self._max_age_s
         with suppress(OSError), folder_inside(self._root, self._folder) as folder:
-            for name in filter(_FILE_NAMES.fullmatch, names_in(folder)):
+            for name in filter(_FILE_NAMES.fullmatch, folder.names()):
                 with suppress(OSError):  # another process may be tidying too
-                    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime < oldest:
-                        os.unlink(name, dir_fd=folder)
+                    if folder.facts(name).st_mtime < oldest:
+                        folder.unlink(name)
 
     def _path(self, name: str, key: str) -> Path:
         return self._folder / f"{name}-{key}.jsonl"

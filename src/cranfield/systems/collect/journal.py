@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError
-from cranfield.formats.io.own_folder import PRIVATE_FOLDER, flush, folder_inside, names_in, open_inside
+from cranfield.formats.io.own_folder import PRIVATE_FOLDER, Folder, flush, folder_inside, open_inside
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
 from cranfield.model import Answer, CallLog, Order, Run
 
@@ -132,14 +132,14 @@ class Journal(Answers):
         self._failure: OSError | None = None
         self._flushed = 0.0
         header = {"journal": VERSION, **collection}
-        with folder_inside(self._root, folder, make=PRIVATE_FOLDER) as handle:
+        with folder_inside(self._root, folder, make=PRIVATE_FOLDER) as opened:
             self._open()
             try:
-                self._size = self._resume(header, handle)
+                self._size = self._resume(header, opened)
                 self._stream.truncate(self._size)
                 if not self._size:
                     self._write(header)
-                flush(handle)
+                opened.flush()
             except BaseException:
                 self._stream.close()
                 raise
@@ -183,7 +183,7 @@ class Journal(Answers):
             raise
         self._size += len(line)
 
-    def _resume(self, header: Mapping[str, Any], folder: int) -> int:
+    def _resume(self, header: Mapping[str, Any], folder: Folder) -> int:
         """Read an earlier journal; the number of valid bytes, 0 if it is not resumed."""
         self._stream.seek(0)
         data = self._stream.readall()
@@ -216,16 +216,16 @@ class Journal(Answers):
                 log = replace(kept.log, at=kept.log.at or utc_time(kept.at), age_s=age_s(kept.at, now))
                 super().append(query_id, replace(kept, log=log))
 
-    def _move_away(self, reason: str, folder: int) -> None:
+    def _move_away(self, reason: str, folder: Folder) -> None:
         """Move the journal to those of other collections, and open a new one."""
         place = self.path.parent / OLD_JOURNALS
         with folder_inside(self._root, place, make=PRIVATE_FOLDER) as others:
-            number, taken = 1, set(names_in(others))
+            number, taken = 1, set(others.names())
             while (name := f"{self.path.stem}-{number}.jsonl") in taken:
                 number += 1
-            os.rename(self.path.name, name, src_dir_fd=folder, dst_dir_fd=others)
-            flush(others)
-        self._stream.close()
+            self._stream.close()  # Windows renames no open file
+            folder.replace(self.path.name, others, name)
+            others.flush()
         self._open()
         self.restart_reason = f"{reason}; the earlier answers are in {place.parent.name}/{place.name}/{name}"
 
@@ -238,13 +238,13 @@ def remove_journals(root: Path, folder: Path, names: Iterable[str]) -> None:
         folder: as of `Journal`.
         names: of the systems.
     """
-    with folder_inside(root, folder) as handle:
+    with folder_inside(root, folder) as opened:
         for name in names:
             with suppress(FileNotFoundError):
-                os.unlink(f"{name}.jsonl", dir_fd=handle)
-        flush(handle)
+                opened.unlink(f"{name}.jsonl")
+        opened.flush()
     with suppress(OSError), folder_inside(root, folder.parent) as parent:  # journals that were set aside remain
-        os.rmdir(folder.name, dir_fd=parent)
+        parent.rmdir(folder.name)
 
 
 def kept_record(query_id: str, kept: KeptAnswer) -> dict[str, Any]:

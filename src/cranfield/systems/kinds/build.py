@@ -11,6 +11,7 @@ from cranfield.config.models import Config
 from cranfield.config.systems import FusionConfig, expand_preset
 from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
+from cranfield.platforms import PROGRAMS, missing
 from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.kinds.function_system import FunctionSystem
 
@@ -50,7 +51,8 @@ def build_systems(
         config: the config.
         names: names of systems; None: all.
         params: passed with every query of the test set.
-        isolated: functions are called in processes of their own, which cannot end or change this one.
+        isolated: functions are called in processes of their own, which cannot end or change this one; in this one where
+            the operating system does not allow it.
 
     Raises:
         UnknownNameError: a name is not in the config.
@@ -69,7 +71,7 @@ class _Builder:
     def __init__(self, config: Config, params: Mapping[str, Scalar], *, isolated: bool) -> None:
         self._config = config
         self._params = params
-        self._processes: dict[str, FunctionProcess] | None = {} if isolated else None
+        self._processes: dict[str, FunctionProcess] | None = {} if isolated and not missing(PROGRAMS) else None
         self._parts: dict[str, ConfiguredSystem] = {}
 
     def system(self, name: str) -> ConfiguredSystem:

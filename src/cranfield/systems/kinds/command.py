@@ -30,7 +30,7 @@ from cranfield.config.template import fill
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step
 
-_TERMINATING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_TERMINATING = frozenset({signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)})
 _INTERRUPTION_LAG_S = 0.5
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|node|ruby|perl|php|bash|sh|zsh|Rscript")
 _SCRIPT = re.compile(r"[^{}]+\.(py|js|mjs|cjs|rb|pl|php|sh|bash|zsh|R)")

@@ -1,0 +1,120 @@
+"""Runs `cranfield ARGUMENTS` as on Windows, as far as modules, functions and constants that are missing there go.
+
+A program of its own: `python windows.py ARGUMENT...`. The libraries are imported first, because they ask for the platform
+when they are imported; paths stay those of this machine.
+"""
+
+import asyncio
+import importlib
+import os
+import select
+import shutil
+import signal
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+NAMES = {
+    os: (
+        *(
+            "killpg",
+            "fork",
+            "register_at_fork",
+            "geteuid",
+            "getuid",
+            "getgid",
+            "getpgid",
+            "setsid",
+            "mkfifo",
+            "sysconf",
+        ),
+        *("pread", "preadv", "pidfd_open", "sched_getaffinity", "chown", "openpty", "statvfs"),
+        *("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "O_PATH", "set_blocking"),
+    ),
+    signal: (
+        *("SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGPIPE", "SIGUSR1", "ITIMER_REAL"),
+        *("setitimer", "getitimer", "pthread_kill", "pidfd_send_signal"),
+    ),
+    select: ("poll", "epoll", "POLLIN", "POLLHUP"),
+    asyncio: ("start_unix_server", "open_unix_connection"),
+}
+"""What Python for Windows does not have, without what `asyncio` and `subprocess` of this machine need themselves."""
+LIBRARIES = (
+    *("numpy", "scipy.special", "pydantic", "yaml", "typer.testing", "rich.console", "rich.progress", "rich.table"),
+    *("jinja2", "jmespath", "httpx2", "tenacity", "click", "sqlite3", "tempfile", "subprocess", "multiprocessing"),
+    *("concurrent.futures", "zoneinfo", "platform", "ctypes", "ssl", "http.server", "importlib.metadata", "inspect"),
+    *("logging.handlers", "unittest.mock", "getpass"),
+)
+OTHER_LIBRARIES = (
+    *("scipy.stats", "scipy.optimize", "pandas", "pyarrow.parquet", "narwhals", "vl_convert", "uvicorn", "duckdb"),
+    *("fastapi.testclient", "sqlalchemy.dialects.sqlite", "alembic.command", "mcp.server", "mcp.client.stdio", "anyio"),
+    *("argon2", "markdown_it", "nh3", "prometheus_client", "pydantic_ai", "psycopg"),
+)
+"""Of commands that are not called here, and slow to import."""
+
+
+def without_modules() -> None:
+    """Let the search of modules find none of POSIX, nor the kernel."""
+    find = PathFinder.find_spec
+
+    def found(name: str, *args: object) -> object:
+        return None if name in {*MODULES, "cranfield.ranking._kernel"} else find(name, *args)  # type: ignore[arg-type]
+
+    PathFinder.find_spec = found  # type: ignore[method-assign, assignment]
+    for module in MODULES:
+        sys.modules.pop(module, None)
+
+
+def without_descriptors(name: str) -> None:
+    """Let a function of `os` refuse the descriptor of a folder, as on Windows."""
+    function = getattr(os, name)
+
+    def refusing(*args: object, **kwargs: object) -> object:
+        if any(kwargs.get(key) is not None for key in ("dir_fd", "src_dir_fd", "dst_dir_fd")):
+            raise NotImplementedError(f"{name}: dir_fd unavailable on this platform")
+        if name in {"scandir", "listdir"} and args and isinstance(args[0], int):
+            raise NotImplementedError(f"{name}: a descriptor")
+        if name == "open" and Path(str(args[0])).is_dir():
+            raise PermissionError(13, "Permission denied", args[0])
+        return function(*args, **kwargs)
+
+    setattr(os, name, refusing)
+
+
+def become_windows(libraries: tuple[str, ...]) -> None:
+    """Take away what is not there."""
+    for library in libraries:
+        importlib.import_module(library)
+    shutil._use_fd_functions = False
+    without_modules()
+    for owner, names in NAMES.items():
+        for name in names:
+            if hasattr(owner, name):
+                delattr(owner, name)
+    for name in ("open", "stat", "mkdir", "unlink", "rmdir", "rename", "replace", "scandir", "listdir"):
+        without_descriptors(name)
+    sys.platform = "win32"
+
+
+def import_everything() -> None:
+    """Import every module of the package, but the programs that are started on Linux alone."""
+    import pkgutil
+
+    import cranfield
+
+    for module in pkgutil.walk_packages(cranfield.__path__, "cranfield."):
+        if not module.name.endswith(("__main__", "_kernel", "external.namespace")) and ".spark" not in module.name:
+            importlib.import_module(module.name)
+    print("imported", cranfield.__version__)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--import-everything"]:
+        become_windows((*LIBRARIES, *OTHER_LIBRARIES))
+        import_everything()
+    else:
+        become_windows(LIBRARIES)
+        from cranfield.cli.main import main
+
+        main()
