@@ -34,6 +34,6 @@ def demo_command(
     for line in demo.drift.sentences():
         typer.echo(line, err=True)
     job = run_job(demo.config, out=out)
-    deliver(job.document, output, written=job.written, report=job.report)
+    deliver(job.document, output, written=job.written)
     serve = this_installation().next_command("serve cranfield.yaml --workbench workbench.yaml", "web")
     typer.echo(f"Next, in {out}: {serve}", err=True)

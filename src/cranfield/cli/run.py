@@ -87,7 +87,7 @@ def run_command(
         today=today(),
         overrides=overrides,
     )
-    deliver(job.document, output.showing(sensitivity, pairs, contrast), written=job.written, report=job.report)
+    deliver(job.document, output.showing(sensitivity, pairs, contrast), written=job.written)
     if output.full or output.format is not Format.TEXT:
         _show_rescoring(job.parts or (job,))
     codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -259,14 +260,13 @@ def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
     return "off" if no_cache else "refresh" if refresh else "use"
 
 
-def deliver(document: Document, output: Output, *, written: Sequence[Path] = (), report: Path | None = None) -> None:
+def deliver(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:
     """Print the document on stdout in its form, write it as HTML where that was asked for, and name the files written.
 
     Args:
         document: the report.
         output: what the options say.
-        written: files that the command wrote.
-        report: the page among them, which is shown on request.
+        written: files that the command wrote, the page of the report among them.
     """
     from cranfield.reporting import save_report
 
@@ -274,12 +274,17 @@ def deliver(document: Document, output: Output, *, written: Sequence[Path] = (),
         if output.html.suffix.lower() != ".html":
             raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
         save_report(document, output.html)
-        written, report = [*written, output.html], output.html
+        written = [*written, output.html]
     show([rendered(document, output)])
     for line in _written_lines(written):
         typer.echo(line, err=True)
+    page = min((path for path in written if path.suffix == ".html"), key=lambda path: len(path.parts), default=None)
     if output.open:
-        _open(document, report)
+        _open(document, page)
+    elif page is not None and page != output.html and output.format is Format.TEXT:
+        from cranfield.installation import this_installation
+
+        typer.echo(f"to see it: {this_installation().command(shlex.join(['view', str(page.parent)]))}", err=True)
 
 
 def _written_lines(written: Sequence[Path]) -> Iterable[str]:
