@@ -116,6 +116,24 @@ def test_validate_ends_with_two_on_errors_and_one_on_warnings_where_asked(folder
     looked_after("validate", "set.yaml", *options, code=code)
 
 
+def test_validate_takes_several_sets_and_checks_those_after_one_that_cannot_be_read(folder):
+    (folder / "broken.yaml").write_text(SET.replace("judgments", "judgmnts"))
+    (folder / "other.yaml").write_text(SET.replace("name: docs", "name: other"))
+    done = looked_after("validate", "broken.yaml", "set.yaml", "other.yaml", "--today", "2026-11-21", code=2)
+    assert "broken.yaml:8:" in done.stderr
+    assert "docs 1: 3 queries" in done.stdout
+    assert "other 1: 3 queries" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "option", [("--run", "a.run"), ("--html", "r.html"), ("--format", "json")], ids=lambda each: each[0]
+)
+def test_validate_refuses_for_several_sets_what_is_of_one(folder, option):
+    done = looked_after("validate", "set.yaml", "set.yaml", *option, code=2)
+    assert f"{option[0]}" in done.stderr
+    assert "is for one test set; expected one SET, got 2" in done.stderr
+
+
 def test_validate_with_a_run_names_what_no_result_is(folder):
     (folder / "set.yaml").write_text(SET.replace("{c: 1}", "{c: 1, gone: 2}"))
     found = json.loads(looked_after("validate", "set.yaml", "--run", "a.run", "--format", "json").stdout)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.ending import report_error
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import ConventionOption, MeasureOption, Output, SeedOption, deliver
+from cranfield.cli.shared import ConventionOption, Format, MeasureOption, Output, SeedOption, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set, note
+from cranfield.errors import CranfieldError, UsageError
 
 if TYPE_CHECKING:
     from cranfield.project.large_validation import LargeValidation
@@ -33,7 +36,6 @@ def show_command(
     options: TestSetOptions,
 ) -> None:
     """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
-    from cranfield.errors import UsageError
     from cranfield.model.renaming import own_id
     from cranfield.reporting.documents.testset import queries_document
 
@@ -48,7 +50,9 @@ def show_command(
 
 @option_groups
 def validate_command(
-    testset: SetArgument,
+    testsets: Annotated[
+        list[Path], typer.Argument(metavar="SET", help="Test set, in any supported format; one or more.")
+    ],
     *,
     runs: Annotated[
         list[Path] | None,
@@ -60,26 +64,64 @@ def validate_command(
     testset_format: SetFormatOption = None,
     options: TestSetOptions,
 ) -> None:
-    """Check a test set and report all findings with their rules. Exits with 2 on errors."""
+    """Check test sets and report all findings with their rules. Exits with 2 on errors."""
+    day = day_of(today)
+    if len(testsets) == 1:
+        findings = _validate(testsets[0], runs, day, output, testset_format, options)
+        _exit_on(findings, strict=strict)
+        return
+    _refuse_several(testsets, runs, output)
+    found: list[Finding] = []
+    failed = False
+    for testset in testsets:
+        try:
+            found += _validate(testset, runs, day, output, testset_format, options)
+        except CranfieldError as error:  # the others are checked too
+            report_error(error, validate_command)
+            failed = True
+    if failed:
+        raise typer.Exit(EXIT_ERRORS)
+    _exit_on(found, strict=strict)
+
+
+def _refuse_several(testsets: Sequence[Path], runs: Sequence[Path] | None, output: Output) -> None:
+    """Refuse what is of one test set."""
+    given = {
+        "--run": bool(runs),
+        "--html": output.html is not None,
+        "--open": output.open,
+        f"--format {output.format}": output.format in {Format.JSON, Format.CSV},
+    }
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise UsageError(f"{names[0]} is for one test set", expected="one SET", got=f"{len(testsets)}")
+
+
+def _validate(
+    testset: Path,
+    runs: Sequence[Path] | None,
+    day: date,
+    output: Output,
+    testset_format: str | None,
+    options: TestSetOptions,
+) -> Sequence[Finding]:
+    """Check one test set, print its report, and return what was found."""
     from cranfield.reporting.documents.testset import findings_document
     from cranfield.testsets.validate import validate
 
-    date = day_of(today)
     if not runs and (large := _validated_in_parts(testset, testset_format, options)) is not None:
         for sentence in large.notes:
             note(f"note: {sentence}")
         deliver(findings_document(large.identity, large.findings, with_runs=False), output)
-        _exit_on(large.findings, strict=strict)
-        return
+        return large.findings
     judged = load_set(testset, testset_format, ask=bool(runs), options=options)
     answers = {}
     if runs:
         from cranfield.project.versions import answers_of
 
         answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
-    findings = validate(judged, today=date, runs=answers)
+    findings = validate(judged, today=day, runs=answers)
     deliver(findings_document(judged, findings, with_runs=bool(answers)), output)
-    _exit_on(findings, strict=strict)
+    return findings
 
 
 def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> LargeValidation | None:
@@ -128,7 +170,6 @@ def stats_command(
     """Count the queries, judgments, grades and strata of a test set. Pairs of strata are cross-tabulated."""
     from itertools import combinations
 
-    from cranfield.errors import UsageError
     from cranfield.reporting.documents.testset import statistics_document
     from cranfield.testsets.drawing import check_keys
     from cranfield.testsets.statistics import statistics
