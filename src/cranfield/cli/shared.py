@@ -274,7 +274,7 @@ def deliver(document: Document, output: Output, *, written: Sequence[Path] = ())
         if output.html.suffix.lower() != ".html":
             raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
         save_report(document, output.html)
-        written = [*written, output.html]
+        written = [output.html, *written]
     show([rendered(document, output)])
     for line in _written_lines(written):
         typer.echo(line, err=True)
@@ -293,7 +293,8 @@ def _written_lines(written: Sequence[Path]) -> Iterable[str]:
     for path in dict.fromkeys(written):
         folders.setdefault(path.parent, []).append(path)
     for folder, paths in folders.items():
-        yield f"wrote {paths[0]}" if len(paths) == 1 else f"wrote {', '.join(path.name for path in paths)} in {folder}"
+        names = ", ".join(path.name for path in paths)
+        yield f"wrote {paths[0]}" if len(paths) == 1 else f"wrote {names}" + (f" in {folder}" if folder.name else "")
 
 
 def _open(document: Document, report: Path | None) -> None:
