@@ -29,6 +29,9 @@ for platform in darwin win32; do
     step "types $platform" .venv/bin/mypy --platform "$platform" --no-warn-unreachable --cache-dir ".mypy_cache/$platform" src
 done
 step architecture .venv/bin/python -m pytest -q tests/architecture
+step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/ci/github-actions.yml
+step action .venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
+step security .venv/bin/zizmor --offline --no-progress --min-severity medium .github action.yml examples/ci/github-actions.yml
 step documentation scripts/docs.sh --check
 
 [ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format and make docs fix some of it)"
