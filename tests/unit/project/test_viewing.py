@@ -250,7 +250,10 @@ def test_a_file_is_shown_alone_and_its_link_is_followed_once_because_a_person_na
 
 
 @pytest.mark.parametrize("where", ["missing", "empty", "text.txt", "bad.json", "other.json"])
-def test_where_there_is_no_report_the_error_names_a_command(tmp_path: Path, where: str) -> None:
+def test_where_there_is_no_report_the_error_names_a_command(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").write_text("x")
     (tmp_path / "bad.json").write_text("{")
