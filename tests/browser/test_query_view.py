@@ -219,7 +219,9 @@ def test_the_search_key_leaves_an_opened_query_for_the_search(opened) -> None:
 
 
 @pytest.mark.parametrize(("name", "section"), [("pair", "tests"), ("many", "latency"), ("one", "provenance")])
-def test_the_section_of_the_address_stays_in_sight_when_the_list_of_queries_comes(opened, name: str, section: str) -> None:
+def test_the_section_of_the_address_stays_in_sight_when_the_list_of_queries_comes(
+    opened, name: str, section: str
+) -> None:
     page = opened(name, hash_=f"#{section}")
     page.wait_for_timeout(100)
     assert 0 <= page.locator(f"#{section}").bounding_box()["y"] < 900
