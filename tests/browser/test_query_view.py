@@ -206,6 +206,27 @@ def test_a_query_opens_by_keyboard_and_the_next_ones_too(opened) -> None:
     assert page.evaluate("document.activeElement.textContent") == "q15"
 
 
+def test_the_search_key_leaves_an_opened_query_for_the_search(opened) -> None:
+    page = opened("pair", hash_="#q=q3")
+    page.keyboard.press("/")
+    page.wait_for_function("!location.hash")  # it is removed when the query is closed
+    page.keyboard.type("text 57")
+    assert found(page) == ["q57"]
+    page.keyboard.press("Enter")
+    page.wait_for_selector(PANEL)
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.activeElement.textContent === 'q57'")
+
+
+@pytest.mark.parametrize(("name", "section"), [("pair", "tests"), ("many", "latency"), ("one", "provenance")])
+def test_the_section_of_the_address_stays_in_sight_when_the_list_of_queries_comes(
+    opened, name: str, section: str
+) -> None:
+    page = opened(name, hash_=f"#{section}")
+    page.wait_for_timeout(100)
+    assert 0 <= page.locator(f"#{section}").bounding_box()["y"] < 900
+
+
 def test_an_opened_query_shows_lists_movement_expected_items_values_and_latency(opened) -> None:
     page = opened("pair", hash_="#q=q3")
     panel = page.locator(PANEL)

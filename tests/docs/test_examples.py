@@ -256,3 +256,8 @@ def test_a_wrong_page_is_found(tmp_path: Path, page: str, wrong: str | None) -> 
     path.write_text(page)
     found = "\n".join(failures(Document.parse(str(path), parse_page)))
     assert (wrong in found) if wrong else not found
+
+
+def test_no_command_of_the_readme_fails_for_want_of_a_file() -> None:
+    lines = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("error:")] == []

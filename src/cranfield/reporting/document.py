@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from cranfield.numbers import Interval, Kind, format_cell, format_count, is_numeric
+from cranfield.reporting.charts.spec import BETTER, SAME, WORSE
 from cranfield.version import __version__
 from cranfield.words import printable, shorten_to
 
@@ -219,11 +220,34 @@ def without_tones(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 def _without_tones(block: Block) -> Block:
     if isinstance(block, Table):
-        return replace(
-            block,
-            rows=[tuple(cell.value if isinstance(cell, TonedCell) else cell for cell in row) for row in block.rows],
-        )
+        return _table_without_tones(block)
+    if isinstance(block, Figure):
+        return _without_colours(block)
     return replace(block, blocks=without_tones(block.blocks)) if isinstance(block, Details) else block
+
+
+def _table_without_tones(table: Table) -> Table:
+    rows = [tuple(cell.value if isinstance(cell, TonedCell) else cell for cell in row) for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def _without_colours(figure: Figure) -> Figure:
+    """A figure of good and bad news with its marks in grey, and without a legend that would call each grey mark the same."""
+    table = _table_without_tones(figure.table)
+    if not {"good", "bad"} <= {swatch for swatch, _ in figure.legend}:
+        return replace(figure, table=table)
+    spec, narrow = (_grey(each) for each in (figure.spec, figure.narrow_spec))
+    legend = tuple((swatch, words) for swatch, words in figure.legend if swatch == "band")
+    return replace(figure, table=table, spec=spec, narrow_spec=narrow, legend=legend)
+
+
+def _grey(part: Any) -> Any:
+    """A specification, or a part of one, in which better and worse have the colour of no difference."""
+    if isinstance(part, Mapping):
+        return {key: _grey(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_grey(value) for value in part]
+    return SAME if part in (BETTER, WORSE) else part
 
 
 LONGEST_ID = 20

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -10,6 +11,7 @@ from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
+from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (
     Bullets,
     Details,
@@ -328,6 +330,15 @@ def test_scores_that_do_not_count_have_a_stamp_and_no_colours() -> None:
     assert "bad" in tones(counts)
     assert void.stamp == "invalid: the tables show scores that do not count"
     assert not tones(void)
+
+    def coloured(document: Document) -> set[str]:
+        figures = [each for section in document.sections for each in section.blocks if isinstance(each, Figure)]
+        assert figures
+        swatches = {swatch for each in figures for swatch, _ in each.legend}
+        return swatches | {colour for colour in (BETTER, WORSE) for each in figures if colour in json.dumps(each.spec)}
+
+    assert {"good", "bad", "same", WORSE} <= coloured(counts)
+    assert coloured(void) <= {"band"}
 
 
 def test_a_bucket_says_the_cutoff_that_it_is_about() -> None:

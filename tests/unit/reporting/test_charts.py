@@ -53,6 +53,13 @@ def words(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter("text")]
 
 
+def test_a_query_may_be_called_like_a_member_of_a_javascript_object() -> None:
+    members = ["constructor", "toString", "__proto__", "hasOwnProperty"]
+    svg = draw(difference_bars([Bar(name, 0.5, 0.5) for name in members], "nDCG@10, B minus A", PAGE), "members")
+    assert painted(svg, BETTER) == 4
+    assert set(members) <= set(words(svg))
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_few_differences_are_bars_with_names(screen: Screen) -> None:
     svg = draw(difference_bars(bars(10, n_equal=100), "nDCG@10, B minus A", screen), "ten")

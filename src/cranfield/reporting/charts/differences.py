@@ -87,7 +87,8 @@ def _named_bars(best_first: Sequence[Bar], title: str, screen: Screen) -> Spec:
     ]
     bar_marks = {
         "mark": {"type": "bar", "height": ROW - 5},
-        "encoding": {"x": _differences(title, screen), "y": named_rows(), "color": as_is("colour")},
+        # Vega stacks bars by their label, and cannot for labels like "constructor", which name a member of every JavaScript object.
+        "encoding": {"x": _differences(title, screen) | {"stack": None}, "y": named_rows(), "color": as_is("colour")},
     }
     return spec_of(values, [bar_marks, _zero_rule("x")], frame_of(screen.width, ROW * len(rows), room_for(labels)))
 

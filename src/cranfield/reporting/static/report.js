@@ -2,7 +2,7 @@
    Without this script the page reads the same. A report in one file has all these modules inside it. */
 
 import { equipCharts } from "./report/charts.js";
-import { equipFolded } from "./report/folded.js";
+import { equipFolded, keepUnfolded } from "./report/folded.js";
 import { canOpen, startView } from "./report/query_view.js";
 import { equipAll } from "./report/tables.js";
 
@@ -10,4 +10,4 @@ document.addEventListener("report:tables", equipAll);
 equipAll();
 equipCharts(canOpen);
 equipFolded();
-if (document.getElementById("query-view")) startView();
+if (document.getElementById("query-view")) startView().then(keepUnfolded);

@@ -11,7 +11,7 @@ const panel = document.getElementById("query-panel");
 const keys = document.getElementById("query-keys");
 export const canOpen = section && (section.dataset.index || typeof DecompressionStream !== "undefined");
 const hashOf = id => "#q=" + encodeURIComponent(wellFormed(id));
-let data = null, source = null, order = [], shownRows = PAGE_ROWS, sorted = null, current = -1;
+let data = null, source = null, order = [], shownRows = PAGE_ROWS, sorted = null, current = -1, isSearching = false;
 
 const find = name => section.querySelector(`[data-part="${name}"]`);
 const inPanel = name => panel.querySelector(`[data-part="${name}"]`);
@@ -147,7 +147,7 @@ async function openHash() {
   let detail;
   try { detail = await source.detail(data.ids[place], place); } catch (error) { detail = { error: error.message }; }
   if (current !== place || idOfHash() !== id) return;  // another one was opened meanwhile
-  if (!panel.open) panel.showModal();
+  if (!panel.open) { panel.showModal(); inPanel("title").focus(); }
   showDetail(detail, data.ids[place]);
 }
 
@@ -189,6 +189,7 @@ function stepList(by) {
 
 function search() {
   if (keys.open) keys.close();
+  isSearching = panel.open;  // closing it does not move the focus to the list
   if (panel.open) panel.close();
   section.scrollIntoView({ block: "start" });
   find("find").focus();
@@ -221,7 +222,8 @@ function wire() {
   panel.addEventListener("close", () => {
     if (idOfHash() !== null) history.replaceState(null, "", location.pathname + location.search);
     const link = [...find("rows").querySelectorAll("th a")].find(each => each.getAttribute("href") === hashOf(data.ids[current]));
-    link?.focus({ preventScroll: true });
+    if (!isSearching) link?.focus({ preventScroll: true });
+    isSearching = false;
   });
   window.addEventListener("hashchange", openHash);
   window.addEventListener("resize", () => drawLinks(panel, data.is_void));
