@@ -275,6 +275,18 @@ def test_runs_without_a_test_set_are_pooled_for_a_starter(cranfield, folder):
     assert "0.0000" not in out
 
 
+def test_deep_run_files_are_scored_whole_as_compare_does(cranfield, folder):
+    for name in ("old", "new"):
+        lines = [f"{query} Q0 {doc} {rank} {99 - rank} {name}" for query in ("q1", "q2")
+                 for rank, doc in enumerate([*(f"x{n}" for n in range(12)), "d1", "d2", "d3"])]  # fmt: skip
+        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+    assert cranfield("init", "qrels.txt", "old.run", "new.run")[0] == 0
+    assert yaml.safe_load((folder / "cranfield.yaml").read_text())["k"] == 15
+    _, out, _ = cranfield("compare", "qrels.txt", "old.run", "new.run", "--format", "json")
+    (*_, system) = json.loads(out)["systems"]
+    assert system["measures"]["AP"]["mean"] == means(cranfield)["AP"] > 0
+
+
 def test_an_mcp_server_is_asked_for_its_tools(cranfield):
     pytest.importorskip("mcp")
     code, out, _ = cranfield("init", "qrels.txt", "queries.jsonl", "--", sys.executable, str(MCP_SERVER), "stdio")

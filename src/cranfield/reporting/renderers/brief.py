@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, VerdictBlock
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
-from cranfield.reporting.renderers.text import wrapped
 from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
 from cranfield.words import capitalised, n_of, printable, shorten_to, width
 
@@ -93,11 +92,11 @@ def _head(document: Document, stamps: Sequence[str], line: int, paint: Paint) ->
     about = printable("; ".join(document.subtitle))
     lines = [shorten_to(printable(document.title), line), *([shorten_to(about, line)] if about else [])]
     if stamps:
-        lines.append(paint(f"*** {' · '.join(stamps)} ***", "void"))
+        lines += [paint(each, "void") for each in folded(f"*** {' · '.join(stamps)} ***", line)]
     if document.verdict is not None:
         verdict = document.verdict
         lines.append(paint(f"VERDICT: {verdict.name}", verdict.tone or "open"))
-        lines += _cut(wrapped(verdict.sentence, line), MOST_SENTENCE_LINES, line)
+        lines += _cut(folded(verdict.sentence, line), MOST_SENTENCE_LINES, line)
     return lines
 
 
@@ -107,7 +106,7 @@ def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
     if brief.table is not None and brief.table.rows:
         lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
     for change in brief.changes:
-        lines += _cut(wrapped(change, line), MOST_CHANGE_LINES, line)
+        lines += _cut(folded(change, line), MOST_CHANGE_LINES, line)
     return lines
 
 
@@ -126,8 +125,26 @@ def _doubts(doubts: Sequence[str], room: int, line: int, most: int) -> tuple[lis
     return lines, len(doubts)
 
 
+def folded(text: str, line: int, lead: str = "") -> list[str]:
+    """Text in lines of so many columns, the first behind a lead; a word that is longer than a line, as of Chinese, folds inside."""
+    room = line - len(lead)
+    lines = [""]
+    for word in printable(text).split():
+        joined = f"{lines[-1]} {word}".strip()
+        if width(joined) <= room:
+            lines[-1] = joined
+            continue
+        lines.append("")
+        for character in word:
+            if width(lines[-1] + character) > room:
+                lines.append("")
+            lines[-1] += character
+    found = [each for each in lines if each] or [""]
+    return [f"{' ' * len(lead) if place else lead}{each}" for place, each in enumerate(found)]
+
+
 def _doubt(doubt: str, line: int, most: int) -> list[str]:
-    return _cut(wrapped(doubt, line, "! "), most, line)
+    return _cut(folded(doubt, line, "! "), most, line)
 
 
 def _cut(lines: list[str], most: int, line: int) -> list[str]:
@@ -136,7 +153,8 @@ def _cut(lines: list[str], most: int, line: int) -> list[str]:
         return lines
     last = lines[most - 1].rstrip()
     if width(last) > line - len(" …"):
-        last = last.rpartition(" ")[0] or last[: line // 2]
+        words = last.rpartition(" ")[0]
+        last = words if width(words) > line // 2 else shorten_to(last, line - len(" …")).rstrip("…")
     return [*lines[: most - 1], f"{last} …"]
 
 
