@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 import typer
 from typer.models import ArgumentInfo
 
+from cranfield.cli.stale import collecting_stale, note_stale
 from cranfield.errors import UsageError
 from cranfield.words import and_list
 
@@ -62,8 +63,9 @@ def takes_runs(*parameters: str, scored: bool = True) -> Callable[[Callable[P, R
         @functools.wraps(command)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
             config = cast("Path | None", kwargs["config"] if has_config else kwargs.pop("project", None))
-            _resolve_runs(kwargs, parameters, config)
-            return command(*args, **kwargs)
+            with collecting_stale():
+                _resolve_runs(kwargs, parameters, config)
+                return command(*args, **kwargs)
 
         option = inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ProjectOption)
         every = [*signature.parameters.values(), *([] if has_config else [option])]
@@ -137,6 +139,7 @@ def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Pat
     if project is None:
         return
     testset = kwargs.get("testset")
+    _note_hidden(project, [testset, *(spec for name in parameters for spec in _specs(kwargs.get(name)))])
     found: dict[str, Path] = {}
     for spec in names:
         system = _place(spec)
@@ -151,6 +154,13 @@ def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Pat
             kwargs[name] = _replaced(kwargs[name], found)
     if found:
         typer.echo(f"note: {and_list([f'{name} is {path}' for name, path in found.items()])}", err=True)
+
+
+def _note_hidden(project: Project, given: Sequence[object]) -> None:
+    """Say on stderr which paths have the name of a system: the path is taken."""
+    for path in [str(each) for each in given if each is not None]:
+        if path in project.config.systems and Path(path).exists():
+            typer.echo(f"note: {path} is taken as a path, and is a system of {project.path} too", err=True)
 
 
 def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[list[str], TestSet] | None:
@@ -175,10 +185,7 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
 def _note_stale(project: Project, system: str, set_name: str, path: Path) -> None:
     changed = list(project.stale(system, set_name, path))
     if changed:
-        typer.echo(
-            f"warning: the saved run of {system} is stale: {and_list(changed)} changed since; `cranfield run` makes it again",
-            err=True,
-        )
+        note_stale(system, changed)
 
 
 def _specs(value: object) -> Iterator[str]:

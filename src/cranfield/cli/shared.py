@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
+from cranfield.cli.stale import stamped
 from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
@@ -270,6 +271,7 @@ def deliver(document: Document, output: Output, *, written: Sequence[Path] = ())
     """
     from cranfield.reporting import save_report
 
+    document = stamped(document)
     if output.html is not None:
         if output.html.suffix.lower() != ".html":
             raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")

@@ -68,13 +68,22 @@ def unseen_of_many(many: ManyComparison, verdict: ManyVerdict) -> Unseen | None:
 
 
 def _against_baseline(many: ManyComparison) -> tuple[str, ...]:
-    """Each system against the baseline, by verdict; empty without a baseline."""
+    """Each system against the baseline, by verdict, the worse ones first; empty without a baseline."""
     found = {
         code: [pair.second for pair in many.against if pair.verdict is code]
-        for code in (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
+        for code in (VerdictCode.WORSE, VerdictCode.BETTER, VerdictCode.NOT_SIGNIFICANT)
     }
     notes = [f"{code.text}: {_named(names)}" for code, names in found.items() if names]
-    return (Caveat(f"against {many.baseline}, {'; '.join(notes)}", CaveatKind.FINDING),) if notes else ()
+    sentence = f"against {many.baseline}{_family(many)}, {'; '.join(notes)}"
+    return (Caveat(sentence, CaveatKind.FINDING),) if notes else ()
+
+
+def _family(many: ManyComparison) -> str:
+    """Why a system differs from the baseline here and not among all pairs, where one does: fewer tests to adjust for."""
+    of_all = {frozenset((pair.first, pair.second)) for pair in many.pairs if pair.is_significant}
+    if all(pair.is_significant == (frozenset((pair.first, pair.second)) in of_all) for pair in many.against):
+        return ""
+    return f" (p adjusted for {len(many.against)} pairs; in groups and ranks for {len(many.pairs)})"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -116,9 +116,9 @@ def systems_of(path="cranfield.yaml"):
     return yaml.safe_load(Path(path).read_text())["systems"]
 
 
-def result(cranfield):
-    code, out, _ = cranfield("run", "--format", "json")
-    assert code == 0
+def result(cranfield, code=0):
+    found, out, _ = cranfield("run", "--format", "json")
+    assert found == code
     return json.loads(out)
 
 
@@ -184,7 +184,8 @@ def test_the_parameters_of_a_bare_address_are_found_by_trying(cranfield, service
     assert query["text"] == "grid layout garden wires"
     assert set(query["judgments"].values()) == {-1}
     assert set(query["judgments"]) <= set(DOCUMENTS)
-    assert means(cranfield)["Judged@10"] == 0
+    evidence = result(cranfield, code=3)["evidence"]
+    assert [(finding["check"], finding["consequence"]) for finding in evidence] == [("nothing-judged", "void")]
 
 
 def test_an_answer_that_no_query_changes_is_no_search(cranfield, service):
@@ -267,7 +268,23 @@ def test_runs_without_a_test_set_are_pooled_for_a_starter(cranfield, folder):
     ]
     assert "cranfield judge starter" in out
     assert err.splitlines()[-1] == "Next: cranfield run"
-    assert cranfield("run")[0] == 0
+    code, out, _ = cranfield("run")
+    assert code == 3
+    assert "VERDICT: invalid" in out
+    assert "nothing is judged yet: 2 of 2 queries have no grade of 0 or more" in out
+    assert "0.0000" not in out
+
+
+def test_deep_run_files_are_scored_whole_as_compare_does(cranfield, folder):
+    for name in ("old", "new"):
+        lines = [f"{query} Q0 {doc} {rank} {99 - rank} {name}" for query in ("q1", "q2")
+                 for rank, doc in enumerate([*(f"x{n}" for n in range(12)), "d1", "d2", "d3"])]  # fmt: skip
+        (folder / f"{name}.run").write_text("\n".join(lines) + "\n")
+    assert cranfield("init", "qrels.txt", "old.run", "new.run")[0] == 0
+    assert yaml.safe_load((folder / "cranfield.yaml").read_text())["k"] == 15
+    _, out, _ = cranfield("compare", "qrels.txt", "old.run", "new.run", "--format", "json")
+    (*_, system) = json.loads(out)["systems"]
+    assert system["measures"]["AP"]["mean"] == means(cranfield)["AP"] > 0
 
 
 def test_an_mcp_server_is_asked_for_its_tools(cranfield):

@@ -178,6 +178,26 @@ def test_a_run_of_another_config_is_called_stale(project, changes, said):
     assert said in found
 
 
+@pytest.mark.parametrize("form", ["text", "brief", "markdown"])
+def test_a_stale_run_is_stamped_on_the_report(project, form):
+    call("run")
+    assert "STALE" not in call("compare", "old", "new", "--format", form).stdout
+    write(project, k=4)
+    found = call("compare", "old", "new", "--format", form, "--html", "report.html").stdout
+    stamp = "STALE: saved before the config or test set changed: old, new"
+    assert stamp in found
+    assert stamp in Path("report.html").read_text()
+    assert "STALE" not in call("compare", "cf.yaml", f"{RUNS}/old.jsonl", f"{RUNS}/new.jsonl").stdout
+
+
+def test_a_path_that_hides_a_system_is_named(project, capsys):
+    call("run")
+    Path("old").mkdir()
+    assert "note: old is taken as a path, and is a system of cranfield.yaml too" in fails(
+        capsys, "compare", "old", "new"
+    )
+
+
 def test_a_run_of_another_test_set_is_called_stale(project):
     call("run")
     (project / "cf.yaml").write_text(yaml.safe_dump(SET | {"queries": SET["queries"][:2]}))

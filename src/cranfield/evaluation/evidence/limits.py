@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cranfield.evaluation.absence import without_judgment
+from cranfield.evaluation.absence import without_judgment, without_relevant
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.values import Found, Scored
 from cranfield.evaluation.judged import judged_share
-from cranfield.model import Outcome
+from cranfield.model import Absence, Outcome
 from cranfield.numbers import format_percent
-from cranfield.words import and_list
+from cranfield.words import and_list, n_of
 
 DECIMALS = 12
 """Decimals to which a share is rounded before it is compared with a limit."""
@@ -83,6 +84,27 @@ def never_judged_queries(sides: Sides, threshold: float) -> Iterator[Found]:
             absent,
             total,
         )
+
+
+def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
+    """As many queries as the share have grades under 0 only, as in a starter test set: their zeros are no scores."""
+    system = sides.systems[0]
+    ranking = system.ranking
+    pooled = system.ids_of(_at(without_relevant(ranking)[Absence.ONLY_POOLED], ranking.n_queries))
+    asked = int((~ranking.is_negative).sum())
+    if pooled and len(pooled) / asked >= limit:
+        yield Found.of(
+            f"nothing is judged yet: {len(pooled)} of {n_of(asked, 'queries')} have no grade of 0 or more, and their values of 0 "
+            "say nothing about a system; judge results, then score them",
+            pooled,
+            asked,
+        )
+
+
+def _at(places: NDArray[np.intp], n_queries: int) -> NDArray[np.bool_]:
+    mask = np.zeros(n_queries, dtype=np.bool_)
+    mask[places] = True
+    return mask
 
 
 def identical_runs(sides: Sides, _limit: float) -> Iterator[Found]:

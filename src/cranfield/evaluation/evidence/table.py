@@ -16,6 +16,7 @@ from cranfield.evaluation.evidence.limits import (
     identical_runs,
     low_judged_share,
     never_judged_queries,
+    nothing_judged,
     unpaired_queries,
 )
 from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
@@ -139,6 +140,15 @@ _ROWS = (
         Consequence.CAVEAT,
         systems=never_judged_queries,
         cause="Judge these queries, or score them by the test set's own judgments with --qrels-fallback.",
+    ),
+    Check(
+        "nothing-judged",
+        "No result is judged yet, as in a starter test set: every grade is under 0.",
+        "queries whose grades are all under 0 / queries that expect something >= t",
+        1,
+        Consequence.VOID,
+        systems=nothing_judged,
+        cause="Judge results of the test set, or give judgments with --qrels.",
     ),
     Check(
         "answer-rules",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ STARTER_NAME = "testset.yaml"
 LARGE_BYTES = 64 * 1024 * 1024
 """Run files of this size and more are not read here."""
 K = 10
+LARGE_K = 1000
+"""Results a query of run files that are not read here: as many as TREC takes."""
 PRIMARY = "nDCG@10"
 
 
@@ -216,9 +218,19 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
         {name: dict(system.settings) for name, system in systems.items()},
         about={"": _sentence(chosen.about), **{name: _sentence(system.what) for name, system in systems.items()}},
         notes={name: system.notes for name, system in systems.items()},
-        k=K,
+        k=_depth(systems.values()),
         primary=PRIMARY,
     )
+
+
+def _depth(systems: Iterable[FoundSystem]) -> int:
+    """Of run files alone all of their results, or AP and recall would be of the first ten; of a system that is asked, ten."""
+    depths = []
+    for system in systems:
+        if system.run is None:
+            return K
+        depths.append(max(map(len, system.ids.values())) if system.ids else LARGE_K)
+    return max(K, *depths)
 
 
 def _sentence(text: str) -> str:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, VerdictBlock
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
-from cranfield.reporting.renderers.text import wrapped
 from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
 from cranfield.words import capitalised, n_of, printable, shorten_to, width
 
@@ -19,10 +18,10 @@ COLUMNS = 80
 MOST_LINES = 20
 """A terminal of 24 lines holds them with the names of the files written, the next step and the prompt."""
 MOST_ROWS = 10
-FEWEST_ROWS, DOUBT_LINES = 6, 2
-"""Where lines do not suffice: rows of the table that stay, and lines that the gravest caveat takes from the others."""
-MOST_SENTENCE_LINES, MOST_DOUBT_LINES = 5, 3
-"""Of the verdict's sentence, and of a caveat."""
+FEWEST_ROWS = 6
+"""Where lines do not suffice: rows of the table that stay."""
+MOST_SENTENCE_LINES, MOST_DOUBT_LINES, MOST_CHANGE_LINES = 5, 3, 3
+"""Of the verdict's sentence, of a caveat, and of a line on what changed."""
 MOST_DOUBTS = 5
 """Caveats in Markdown."""
 
@@ -39,21 +38,34 @@ def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LI
     brief = brief_of(document) or Brief()
     stamps = [each for each in document.stamps if each != VOID_STAMP or brief.table is not None]
     head = _head(document, stamps, line, paint)
+    is_void = document.verdict is not None and document.verdict.tone == "void"
+    most_each = MOST_SENTENCE_LINES if is_void else MOST_DOUBT_LINES
+    wanted = len(_doubt(brief.doubts[0], line, most_each)) if brief.doubts else 0
+    fitted, rows = _fitted(brief, line, most - len(head) - 1, wanted)
+    body = _body(fitted, rows, line, paint)
+    doubts, n_doubts = _doubts(brief.doubts, most - len(head) - len(body) - 1, line, most_each)
+    lines = [*head, *body, *doubts, _rest(document, brief, fitted, rows, n_doubts)]
+    return "\n".join(each.rstrip() for each in lines) + "\n"
+
+
+def _fitted(brief: Brief, line: int, room: int, wanted: int) -> tuple[Brief, int]:
+    """What is left beside `wanted` lines for the gravest caveat, and the number of rows: first rows give way, then changes.
+
+    Args:
+        brief: everything there is to say.
+        line: columns of a line.
+        room: lines of table, changes and caveats.
+        wanted: lines of the gravest caveat.
+    """
     rows = 0 if brief.table is None else min(len(brief.table.rows), MOST_ROWS)
     least = min(rows, FEWEST_ROWS)
-    body = _body(brief, rows, line, paint)
-    wanted = DOUBT_LINES if brief.doubts else 0
-    while rows > least and _room(head, body, most) < wanted:
+    while rows > least and len(_body(brief, rows, line, no_colour)) + wanted > room:
         rows -= 1
-        body = _body(brief, rows, line, paint)
-    while brief.changes and _room(head, body, most) < 0:
+    while len(brief.changes) > 1 and len(_body(brief, rows, line, no_colour)) + wanted > room:
         brief = replace(brief, changes=brief.changes[:-1])
-        body = _body(brief, rows, line, paint)
-    is_void = document.verdict is not None and document.verdict.tone == "void"
-    each = MOST_SENTENCE_LINES if is_void else MOST_DOUBT_LINES
-    doubts, n_doubts = _doubts(brief.doubts, _room(head, body, most), line, each)
-    lines = [*head, *body, *doubts, _rest(document, brief, rows, n_doubts)]
-    return "\n".join(each.rstrip() for each in lines) + "\n"
+    if len(_body(brief, rows, line, no_colour)) > room:
+        brief = replace(brief, changes=())
+    return brief, rows
 
 
 def brief_of(document: Document) -> Brief | None:
@@ -75,21 +87,16 @@ def _first_table(document: Document) -> Table | None:
     return next((block for section in document.sections for block in section.blocks if isinstance(block, Table)), None)
 
 
-def _room(head: Sequence[str], body: Sequence[str], most: int) -> int:
-    """Lines that are left for caveats, besides the last line."""
-    return most - len(head) - len(body) - 1
-
-
 def _head(document: Document, stamps: Sequence[str], line: int, paint: Paint) -> list[str]:
     """Title, what was measured, and the verdict."""
     about = printable("; ".join(document.subtitle))
     lines = [shorten_to(printable(document.title), line), *([shorten_to(about, line)] if about else [])]
     if stamps:
-        lines.append(paint(f"*** {' · '.join(stamps)} ***", "void"))
+        lines += [paint(each, "void") for each in folded(f"*** {' · '.join(stamps)} ***", line)]
     if document.verdict is not None:
         verdict = document.verdict
         lines.append(paint(f"VERDICT: {verdict.name}", verdict.tone or "open"))
-        lines += _cut(wrapped(verdict.sentence, line), MOST_SENTENCE_LINES, line)
+        lines += _cut(folded(verdict.sentence, line), MOST_SENTENCE_LINES, line)
     return lines
 
 
@@ -98,7 +105,9 @@ def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     if brief.table is not None and brief.table.rows:
         lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
-    return [*lines, *(shorten_to(printable(change), line) for change in brief.changes)]
+    for change in brief.changes:
+        lines += _cut(folded(change, line), MOST_CHANGE_LINES, line)
+    return lines
 
 
 def _first(table: Table, rows: int) -> Table:
@@ -109,11 +118,33 @@ def _doubts(doubts: Sequence[str], room: int, line: int, most: int) -> tuple[lis
     """As many caveats as there is room for, each of `most` lines; and how many they are."""
     lines: list[str] = []
     for n, doubt in enumerate(doubts):
-        written = _cut(wrapped(doubt, line, "! "), most, line)
+        written = _doubt(doubt, line, most)
         if len(lines) + len(written) > room:
             return (lines, n) if lines or room < 1 else (_cut(written, room, line), 1)
         lines += written
     return lines, len(doubts)
+
+
+def folded(text: str, line: int, lead: str = "") -> list[str]:
+    """Text in lines of so many columns, the first behind a lead; a word that is longer than a line, as of Chinese, folds inside."""
+    room = line - len(lead)
+    lines = [""]
+    for word in printable(text).split():
+        joined = f"{lines[-1]} {word}".strip()
+        if width(joined) <= room:
+            lines[-1] = joined
+            continue
+        lines.append("")
+        for character in word:
+            if width(lines[-1] + character) > room:
+                lines.append("")
+            lines[-1] += character
+    found = [each for each in lines if each] or [""]
+    return [f"{' ' * len(lead) if place else lead}{each}" for place, each in enumerate(found)]
+
+
+def _doubt(doubt: str, line: int, most: int) -> list[str]:
+    return _cut(folded(doubt, line, "! "), most, line)
 
 
 def _cut(lines: list[str], most: int, line: int) -> list[str]:
@@ -122,15 +153,18 @@ def _cut(lines: list[str], most: int, line: int) -> list[str]:
         return lines
     last = lines[most - 1].rstrip()
     if width(last) > line - len(" …"):
-        last = last.rpartition(" ")[0] or last[: line // 2]
+        words = last.rpartition(" ")[0]
+        last = words if width(words) > line // 2 else shorten_to(last, line - len(" …")).rstrip("…")
     return [*lines[: most - 1], f"{last} …"]
 
 
-def _rest(document: Document, brief: Brief, rows: int, n_doubts: int) -> str:
+def _rest(document: Document, brief: Brief, fitted: Brief, rows: int, n_doubts: int) -> str:
     """The last line: what is left out, and how to see it."""
     left = []
     if brief.table is not None and len(brief.table.rows) > rows:
         left.append(n_of(len(brief.table.rows) - rows, "rows"))
+    if len(brief.changes) > len(fitted.changes):
+        left.append(n_of(len(brief.changes) - len(fitted.changes), "lines"))
     if len(brief.doubts) > n_doubts:
         left.append(n_of(len(brief.doubts) - n_doubts, "caveats"))
     left.append(n_of(len(document.sections), "sections"))

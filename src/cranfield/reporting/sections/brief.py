@@ -38,7 +38,7 @@ def brief_of(subject: Subject) -> Brief:
     if subject.pair is not None:
         pair = subject.pair
         table = _measures(pair) if pair.by_class is None else _classes(pair)
-        return Brief(table, (*_changes(pair), *_findings(subject)), doubts)
+        return Brief(table, (*_findings(subject), *_changes(pair)), doubts)
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), _findings(subject), doubts)
     evaluations = subject.evaluations

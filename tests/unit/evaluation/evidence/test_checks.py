@@ -480,6 +480,19 @@ def half_judged(n: int, where: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
+def only_pooled(n: int) -> Callable[[], list[Evaluation]]:
+    """A starter test set, whose results all have the grade -1."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus("paths")
+        testset = judged_queries(ids, n=n)
+        lists = lists_of(testset, ids)
+        starter = replace(testset, grades={key: dict.fromkeys(found, -1) for key, found in lists.items()})
+        return [of(starter, run_of(lists, name)) for name in ("old", "new")]
+
+    return build
+
+
 def misplaced(n: int, step: int) -> list[Evaluation]:
     """A system whose answers are each written to the next query, or to the one before."""
     ids = corpus("paths")
@@ -511,6 +524,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         relisted(lambda number, hits: hits if number % 2 else [f"x{hit}" for hit in hits]),
     ],
     "never-judged": [half_judged(5, "head"), half_judged(12, "spread"), half_judged(35, "tail")],
+    "nothing-judged": [only_pooled(n) for n in (1, 6, 40)],
     "unpaired-queries": [unpaired(5, "head"), unpaired(10, "tail"), unpaired(12, "spread")],
     "empty-answers": [
         relisted(lambda _, __: []),
