@@ -315,6 +315,21 @@ def test_page_and_opened_query_are_accessible_and_fit(
     assert page.evaluate("document.getElementById('query-panel').scrollWidth") <= width
 
 
+def test_a_long_query_does_not_cover_its_lists(browser: Browser, tmp_path: Path) -> None:
+    truth = TestSet("long", (Query("a", "why does it not " * 200),), {"a": {"d": 1}})
+    run = Run("one", {"a": Answer(Outcome.ANSWERED, (Hit("d"),))})
+    save_report(evaluation_document([evaluate(truth, run)]), tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri() + "#q=a")
+    hit = page.locator(f"{PANEL} .hit").first
+    hit.scroll_into_view_if_needed()
+    assert hit.evaluate(
+        """each => { const box = each.getBoundingClientRect();
+            return each.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2)); }"""
+    )
+    page.close()
+
+
 def test_half_of_a_character_in_an_id_does_not_end_the_view(browser: Browser, tmp_path: Path) -> None:
     queries = (Query("\ud800", "half"), Query("b", "whole"))
     truth = TestSet("halves", queries, {query.id: {"d": 1} for query in queries})

@@ -167,6 +167,8 @@ function showDetail(detail, id) {
   body.replaceChildren(...detailBody(detail, data.is_void && !isSaid, () => showDetail(detail, id)));
   body.querySelectorAll("figure.table table").forEach(equip);
   body.scrollTop = 0;
+  const head = panel.querySelector(".query-head");
+  head.classList.toggle("tall", head.offsetHeight > panel.clientHeight / 2);
   drawLinks(panel, data.is_void);
   document.dispatchEvent(new CustomEvent("report:query", { detail: { data: detail, panel } }));
 }
