@@ -85,7 +85,8 @@ def test_failures_are_counted_and_told_with_what_the_program_wrote(comparison: C
 
 def test_failures_stand_before_the_numbers_are_quoted(comparison: Comparison) -> None:
     (bullets,) = section(comparison_document(comparison), "warnings")
-    assert "B weighted: 1 of 8 queries failed (counted as 0): 1 timeout" in bullets.items
+    cause = "cause: no answer in 30 s: boom: index locked / more"
+    assert f"B weighted: 1 of 8 queries failed (counted as 0): 1 timeout; {cause}" in bullets.items
     assert not [item for item in bullets.items if item.startswith("A plain: ") and "failed" in item]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from statistics import fmean
@@ -31,7 +32,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.subject import Subject, Systems
-from cranfield.words import and_list, first_line, first_of, last_lines, n_of, shorten_to
+from cranfield.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 
 MOST_LISTED = 8
 """Systems of which each has its own warnings; of more, warnings that are alike are given once."""
@@ -41,6 +42,8 @@ HEAD_CHARS = 800
 """Shown of each stream of a failed call; the log of the run keeps more."""
 CAUSE_CHARS, CAUSE_LINES = 300, 3
 """Shown of stderr next to a failure: its last lines; of a Python traceback only the last."""
+SHOWN_CAUSE = 120
+"""Columns of the most frequent cause in a caveat."""
 SHOWN_QUERIES = 3
 """Queries named next to a kind of failure."""
 
@@ -140,7 +143,21 @@ def _failed(evaluation: Evaluation) -> list[str]:
         return []
     effect = in_brackets(_effect_of_failures(evaluation))
     text = f"{len(evaluation.failures)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"
+    cause = _most_frequent_cause(evaluation)
+    text += f"; {cause}" if cause else ""
     return [Caveat(text, CaveatKind.FAILED)]
+
+
+def _most_frequent_cause(evaluation: Evaluation) -> str:
+    """`most often: exit status 1: no such index`: the reason that most failures have, and what the program wrote; empty where neither is known."""
+    logs = evaluation.run.logs if evaluation.run is not None else {}
+    causes: Counter[str] = Counter()
+    for query_id, outcome, reason in evaluation.failures:
+        log = logs.get(query_id)
+        output = first_line(_cause(_streams(log, outcome))) if log is not None else ""
+        causes[": ".join(part for part in (reason, output) if part)] += 1
+    cause = causes.most_common(1)[0][0]
+    return cause and shorten_to(printable(f"{'cause' if len(causes) == 1 else 'most often'}: {cause}"), SHOWN_CAUSE)
 
 
 def _effect_of_failures(evaluation: Evaluation) -> str:
