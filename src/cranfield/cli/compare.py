@@ -13,6 +13,7 @@ import typer
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
+from cranfield.cli.pair_progress import pair_progress
 from cranfield.cli.shared import (
     ContrastOption,
     FailOnOption,
@@ -25,7 +26,6 @@ from cranfield.cli.shared import (
     contrasts_of,
     deliver,
     load_and_evaluate,
-    pair_progress,
     today,
     verdict_exit_code,
     write_means,

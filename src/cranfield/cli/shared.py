@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Run files under this size are read in no time by either reader."""
-MANY_PAIRS = 500
-"""Testing fewer pairs one by one takes no time worth counting."""
 
 
 class Format(StrEnum):
@@ -369,18 +367,6 @@ def write_means(result: ManyComparison | Sequence[Evaluation], path: Path, sort:
 
     save_table(means_table(result, sort), path)
     typer.echo(f"wrote {path}", err=True)
-
-
-def pair_progress() -> Callable[[int, int], None] | None:
-    """Count pairs on stderr, where a person watches; None elsewhere."""
-    if not sys.stderr.isatty():
-        return None
-
-    def count(done: int, total: int) -> None:
-        if total >= MANY_PAIRS:
-            typer.echo(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""), nl=False, err=True)
-
-    return count
 
 
 def show(parts: Iterable[str]) -> None:

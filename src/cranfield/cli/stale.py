@@ -1,4 +1,4 @@
-"""Saved runs that are older than their config: said on stderr, and in every form of the report, which others may read without stderr."""
+"""Saved runs that are older than their config: a warning on stderr, and a stamp on every form of the report."""
 
 from __future__ import annotations
 

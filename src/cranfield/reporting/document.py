@@ -324,6 +324,8 @@ class Brief:
     """A line each: which queries changed most."""
     doubts: tuple[str, ...] = ()
     """What limits the verdict or the figures, the gravest first."""
+    findings: tuple[str, ...] = ()
+    """Results beside the verdict, such as each system against the baseline; they stand before the changes, and fold."""
 
 
 @dataclass(frozen=True, slots=True)

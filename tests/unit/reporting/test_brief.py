@@ -183,14 +183,19 @@ def test_whatever_a_report_says_fits_on_the_screen_and_what_is_left_out_is_count
 
 
 def short(
-    *, rows: int, changes: tuple[str, ...] = (), doubts: tuple[str, ...] = (), sentence: str = "text"
+    *,
+    rows: int,
+    changes: tuple[str, ...] = (),
+    doubts: tuple[str, ...] = (),
+    sentence: str = "text",
+    findings: tuple[str, ...] = (),
 ) -> Document:
     """A report with a table of some rows."""
     table = Table((Column("name"), Column("value", "value")), [(f"c{n}", 0.5) for n in range(rows)], "rows")
     return Document(
         *("Is B better?", ("about",), (Section("one", "One", (Paragraph("text"),)),), lambda: tidy_table((), ()), dict),
         verdict=VerdictBlock("no significant difference", sentence, "open"),
-        brief=lambda: Brief(table, changes, doubts),
+        brief=lambda: Brief(table, changes, doubts, findings),
     )
 
 
@@ -209,11 +214,11 @@ def test_a_finding_is_not_cut_where_lines_suffice():
     finding = (
         "Against bm25, worse: one; better: 53 (s10, s11, s12, s13, s14 and 48 more); no significant difference: six"
     )
-    assert finding in " ".join(lines_of(short(rows=3, changes=(finding,))))
+    assert finding in " ".join(lines_of(short(rows=3, findings=(finding,))))
 
 
 @pytest.mark.parametrize("name", ["検索システムの新しい版" * 6, "naïve " * 30, "x" * 140, "日" * 30 + " " + "本" * 60])
 def test_sentences_of_wide_characters_and_long_names_fold_by_columns(name):
-    document = short(rows=3, changes=(f"Against {name}, worse: s1",), doubts=(f"{name}: what differs",), sentence=name)
+    document = short(rows=3, findings=(f"Against {name}, worse: s1",), doubts=(f"{name}: what differs",), sentence=name)
     text = "".join(line.strip(" !") for line in lines_of(document))
     assert "worse:s1" in text.replace(" ", "")  # folded, not cut

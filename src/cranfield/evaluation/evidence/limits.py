@@ -91,13 +91,13 @@ def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
     system = sides.systems[0]
     ranking = system.ranking
     pooled = system.ids_of(_at(without_relevant(ranking)[Absence.ONLY_POOLED], ranking.n_queries))
-    asked = int((~ranking.is_negative).sum())
-    if pooled and len(pooled) / asked >= limit:
+    n_queries = int((~ranking.is_negative).sum())
+    if pooled and len(pooled) / n_queries >= limit:
         yield Found.of(
-            f"nothing is judged yet: {len(pooled)} of {n_of(asked, 'queries')} have no grade of 0 or more, and their values of 0 "
+            f"nothing is judged yet: {len(pooled)} of {n_of(n_queries, 'queries')} have no grade of 0 or more, and their values of 0 "
             "say nothing about a system; judge results, then score them",
             pooled,
-            asked,
+            n_queries,
         )
 
 

@@ -20,8 +20,8 @@ MOST_LINES = 20
 MOST_ROWS = 10
 FEWEST_ROWS = 6
 """Where lines do not suffice: rows of the table that stay."""
-MOST_SENTENCE_LINES, MOST_DOUBT_LINES, MOST_CHANGE_LINES = 5, 3, 3
-"""Of the verdict's sentence, of a caveat, and of a line on what changed."""
+MOST_SENTENCE_LINES, MOST_DOUBT_LINES, MOST_FINDING_LINES = 5, 3, 3
+"""Of the verdict's sentence, of a caveat, and of a finding."""
 MOST_DOUBTS = 5
 """Caveats in Markdown."""
 
@@ -105,9 +105,9 @@ def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     if brief.table is not None and brief.table.rows:
         lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
-    for change in brief.changes:
-        lines += _cut(folded(change, line), MOST_CHANGE_LINES, line)
-    return lines
+    for finding in brief.findings:
+        lines += _cut(folded(finding, line), MOST_FINDING_LINES, line)
+    return [*lines, *(shorten_to(printable(change), line) for change in brief.changes)]
 
 
 def _first(table: Table, rows: int) -> Table:
@@ -185,8 +185,8 @@ def render_brief_markdown(document: Document) -> str:
         lines += ["", *table_markdown(_first(brief.table, MOST_ROWS))]
         if len(brief.table.rows) > MOST_ROWS:
             lines.append(f"… and {n_of(len(brief.table.rows) - MOST_ROWS, 'rows')} more")
-    if brief.changes:
-        lines += ["", *(f"- {paragraph(change)}" for change in brief.changes)]
+    if brief.findings or brief.changes:
+        lines += ["", *(f"- {paragraph(each)}" for each in (*brief.findings, *brief.changes))]
     if brief.doubts:
         lines += ["", "Caveats:", *(f"- {paragraph(doubt)}" for doubt in brief.doubts[:MOST_DOUBTS])]
         if len(brief.doubts) > MOST_DOUBTS:

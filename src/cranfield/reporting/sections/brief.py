@@ -38,9 +38,9 @@ def brief_of(subject: Subject) -> Brief:
     if subject.pair is not None:
         pair = subject.pair
         table = _measures(pair) if pair.by_class is None else _classes(pair)
-        return Brief(table, (*_findings(subject), *_changes(pair)), doubts)
+        return Brief(table, _changes(pair), doubts, _findings(subject))
     if subject.many is not None:
-        return Brief(_board(subject.many, subject.sort), _findings(subject), doubts)
+        return Brief(_board(subject.many, subject.sort), (), doubts, _findings(subject))
     evaluations = subject.evaluations
     table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
     return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
