@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-TESTSETS = ("testset", "old", "new")
+TESTSETS = ("testset", "testsets", "old", "new")
 """Arguments of commands that are test sets."""
 CONFIG_HELP = (
     "Configuration file whose systems and test sets are known by name; default: cranfield.yaml, here or above."
@@ -120,12 +120,17 @@ def with_named_testsets(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def _resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
-    for name in TESTSETS:
-        given = kwargs.get(name)
-        if isinstance(given, Path) and not given.exists():
-            from cranfield.project.named_testset import named_testset
+    def resolved(given: Any) -> Any:
+        if not isinstance(given, Path) or given.exists():
+            return given
+        from cranfield.project.named_testset import named_testset
 
-            kwargs[name] = named_testset(given, config)
+        return named_testset(given, config)
+
+    for name in TESTSETS:
+        if name in kwargs:
+            given = kwargs[name]
+            kwargs[name] = [resolved(each) for each in given] if isinstance(given, list) else resolved(given)
 
 
 def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Path | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cranfield.model import Scalar, TestSet
-from cranfield.reporting.document import PILOT_STAMP, Bullets, Cell, Column, Document, Link, Section, Table
+from cranfield.reporting.document import PILOT_STAMP, Brief, Bullets, Cell, Column, Document, Link, Section, Table
 from cranfield.testsets.judging_notes import guidelines_differ
 
 
@@ -50,7 +50,18 @@ def summary_document(results: Sequence[SetResult]) -> Document:
             dict.fromkeys(stamp for document in documents for stamp in document.stamps if stamp == PILOT_STAMP)
         ),
         made_by=documents[0].made_by,
+        brief=lambda: Brief(_brief_table(results), doubts=tuple(sentences)),
     )
+
+
+def _brief_table(results: Sequence[SetResult]) -> Table:
+    """The verdict of each test set, without its link and parameters."""
+    columns = (
+        *(Column("test set"), Column("verdict"), Column("measure"), Column("difference", "delta")),
+        Column("queries", "count"),
+    )
+    rows = [(each.name, each.verdict, each.measure, each.means[2], each.n) for each in results]
+    return Table(columns, rows, "Test sets")
 
 
 def _table(results: Sequence[SetResult]) -> Table:

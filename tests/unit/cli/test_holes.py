@@ -75,7 +75,7 @@ def test_html_and_the_pool_are_written(folder, call):
     )
     assert done.returncode == 0, done.stderr
     assert "Holes" in Path("h.html").read_text()
-    assert "wrote next.pool.json" in done.stderr
+    assert "next.pool.json" in done.stderr
     assert "cranfield book create NAME --pool next.pool.json" in done.stdout
     pool = read_pool("next.pool.json")
     assert (pool.method, pool.name, pool.depth, [run.name for run in pool.runs]) == ("holes", "next", 1, ["a", "b"])

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, VerdictBlock
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
-from cranfield.reporting.renderers.text_table import Paint, no_colour, table_lines
+from cranfield.reporting.renderers.text_table import Paint, columns_left_out, no_colour, table_lines
 from cranfield.words import capitalised, n_of, printable, shorten_to, width
 
 COLUMNS = 80
@@ -44,7 +44,7 @@ def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LI
     fitted, rows = _fitted(brief, line, most - len(head) - 1, wanted)
     body = _body(fitted, rows, line, paint)
     doubts, n_doubts = _doubts(brief.doubts, most - len(head) - len(body) - 1, line, most_each)
-    lines = [*head, *body, *doubts, _rest(document, brief, fitted, rows, n_doubts)]
+    lines = [*head, *body, *doubts, _rest(document, brief, fitted, rows, n_doubts, line)]
     return "\n".join(each.rstrip() for each in lines) + "\n"
 
 
@@ -158,11 +158,13 @@ def _cut(lines: list[str], most: int, line: int) -> list[str]:
     return [*lines[: most - 1], f"{last} …"]
 
 
-def _rest(document: Document, brief: Brief, fitted: Brief, rows: int, n_doubts: int) -> str:
+def _rest(document: Document, brief: Brief, fitted: Brief, rows: int, n_doubts: int, line: int) -> str:
     """The last line: what is left out, and how to see it."""
     left = []
     if brief.table is not None and len(brief.table.rows) > rows:
         left.append(n_of(len(brief.table.rows) - rows, "rows"))
+    if brief.table is not None and (n_columns := columns_left_out(_first(brief.table, rows), line)):
+        left.append(n_of(n_columns, "columns"))
     if len(brief.changes) > len(fitted.changes):
         left.append(n_of(len(brief.changes) - len(fitted.changes), "lines"))
     if len(brief.doubts) > n_doubts:

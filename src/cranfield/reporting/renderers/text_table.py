@@ -56,6 +56,13 @@ def table_lines(table: Table, line: int, paint: Paint = no_colour, *, compact: b
         yield f"... and {len(table.rows) - len(shown)} more"
 
 
+def columns_left_out(table: Table, line: int) -> int:
+    """How many columns of a compact table do not fit in a line."""
+    rows = [[column.text(cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
+    widths = _widths(table.columns, rows, line, wrap=table.wrap)
+    return len(table.columns) - len(_parts(table.columns, widths, line)[0])
+
+
 def _folded_heading(column: Column, room: int) -> list[str]:
     return textwrap.wrap(column.title, max(room, 1), break_long_words=False) or [""]
 
