@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,14 @@ def dead_links(page: Path, files: set[str], folder: Path = CHECKOUT) -> Iterator
         name = aim.relative_to(folder).as_posix() if aim.is_relative_to(folder) else str(aim)
         if name not in files and name not in folders:
             yield f"{page.relative_to(folder)}: {target} is not in the repository"
-        elif anchor and aim.suffix == ".md" and anchor not in slugs(aim.read_text(encoding="utf-8")):
+        elif anchor and aim.suffix == ".md" and anchor not in slugs_of(aim):
             yield f"{page.relative_to(folder)}: {target}: {name} has no such heading"
+
+
+@cache
+def slugs_of(page: Path) -> frozenset[str]:
+    """Anchors of the headings of a page, which many links lead to."""
+    return frozenset(slugs(page.read_text(encoding="utf-8")))
 
 
 def test_every_link_of_every_page_leads_somewhere_in_the_repository(files: set[str]) -> None:
