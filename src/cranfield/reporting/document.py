@@ -313,6 +313,16 @@ class VerdictBlock:
     caveats: tuple[str, ...] = ()
     """Facts that limit what the verdict can be used for."""
 
+    def limits(self, *cautions: str, reasons_first: bool = False) -> tuple[str, ...]:
+        """What limits the verdict, the gravest first: what the evidence lacks, what contradicts it, what it could not find.
+
+        Args:
+            cautions: more of the evidence, after the caveats.
+            reasons_first: the reasons are why something does not count, as they are where the verdict is void.
+        """
+        rest = (*self.caveats, *cautions, *self.disagreements)
+        return (*self.reasons, *rest) if reasons_first or self.tone == "void" else (*rest, *self.reasons)
+
 
 @dataclass(frozen=True, slots=True)
 class Brief:

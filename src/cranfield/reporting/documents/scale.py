@@ -67,10 +67,9 @@ def _brief(summary: ScaleSummary, sections: Sequence[Part]) -> Brief:
     table = next((block for each in sections for block in each.blocks if isinstance(block, Table)), None)
     if verdict is None:
         return Brief(table, units, tuple(summary.caveats))
-    rest = (*verdict.caveats, *verdict.disagreements)
-    is_void = verdict.tone == "void"
-    first = is_void or len(summary.pairs) > 1  # of several systems the reasons are those of invalid verdicts
-    return Brief(None if is_void else table, units, (*verdict.reasons, *rest) if first else (*rest, *verdict.reasons))
+    # Of several systems the reasons are those of invalid verdicts.
+    doubts = verdict.limits(reasons_first=len(summary.pairs) > 1)
+    return Brief(None if verdict.tone == "void" else table, units, doubts)
 
 
 def _title(summary: ScaleSummary) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table, VerdictBlock
+from cranfield.reporting.document import VOID_STAMP, Brief, Document, Table
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
 from cranfield.reporting.renderers.text_table import Paint, columns_left_out, no_colour, table_lines
 from cranfield.words import capitalised, n_of, printable, shorten_to, width
@@ -73,14 +73,7 @@ def brief_of(document: Document) -> Brief | None:
     if document.brief is not None:
         return document.brief()
     verdict = document.verdict
-    return None if verdict is None else Brief(_first_table(document), doubts=limits_of(verdict))
-
-
-def limits_of(verdict: VerdictBlock) -> tuple[str, ...]:
-    """What limits a verdict, the gravest first: why it is void, what the evidence lacks, what contradicts it, what it could not find."""
-    if verdict.tone == "void":
-        return (*verdict.reasons, *verdict.caveats, *verdict.disagreements)
-    return (*verdict.caveats, *verdict.disagreements, *verdict.reasons)
+    return None if verdict is None else Brief(_first_table(document), doubts=verdict.limits())
 
 
 def _first_table(document: Document) -> Table | None:

@@ -54,12 +54,8 @@ def _doubts(subject: Subject) -> tuple[str, ...]:
     )
     if block is None:
         return tuple(cautions)
-    if block.tone == "void":
-        found = [*block.reasons, *block.caveats, *cautions, *block.disagreements]
-    else:
-        reasons = [reason for reason in block.reasons if not _is_finding(reason)]
-        found = [*block.caveats, *cautions, *block.disagreements, *reasons]
-    return tuple(dict.fromkeys(found))
+    limits = dict.fromkeys(block.limits(*cautions))
+    return tuple(each for each in limits if block.tone == "void" or not _is_finding(each))
 
 
 def _findings(subject: Subject) -> tuple[str, ...]:
