@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.numbers import format_value
+from cranfield.stats.omnibus import letter_display
 from cranfield.stats.result import TestResult
 from cranfield.words import first_of, n_of
 
@@ -95,7 +95,7 @@ class ManyVerdict(Verdict):
     """Which systems are best, and why: `one_best`, `several_best`, `not_significant` or `invalid`."""
 
     best: tuple[str, ...] = ()
-    """Systems that no other is significantly better than, the best mean first; empty where no pair differs significantly, and
+    """Systems that no other is significantly better than, in the order of the means; empty where no pair differs significantly, and
     where the comparison is invalid."""
 
 
@@ -161,27 +161,17 @@ class ManyComparison(DisplayedByQuery):
 
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Neighbours in the order of the means of whom no two differ significantly: the largest runs, from the best on.
+        """The compact letter display: two systems share a group exactly where their pair is not significant.
 
-        A system that differs from all its neighbours is a group of its own. None where nothing could be significant.
+        In the order of the means; a system that differs from every other is a group of its own. None where nothing could be
+        significant.
         """
         if self.verdict.code is VerdictCode.INVALID:
             return ()
-        apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.is_significant}
         order = [self.names[place] for place in self.best_first]
-        found: list[tuple[str, ...]] = []
-        start = reached = 0
-        for stop in range(1, len(order) + 1):
-            while stop < len(order) and start < stop and self._differs(order[stop], order[start:stop], apart):
-                if stop > reached:
-                    found.append(tuple(order[start:stop]))
-                    reached = stop
-                start += 1
-        return (*found, tuple(order[start:])) if order else ()
-
-    @staticmethod
-    def _differs(name: str, others: Sequence[str], apart: AbstractSet[frozenset[str]]) -> bool:
-        return any(frozenset((name, other)) in apart for other in others)
+        rank = {name: place for place, name in enumerate(order)}
+        different = [(rank[pair.first], rank[pair.second]) for pair in self.pairs if pair.is_significant]
+        return tuple(tuple(order[place] for place in group) for group in letter_display(len(order), different))
 
     @cached_property
     def wins(self) -> Mapping[str, tuple[int, int]]:
@@ -194,8 +184,8 @@ class ManyComparison(DisplayedByQuery):
         return {name: (better[name], worse[name]) for name in self.names}
 
     def _summary(self) -> str:
-        means = zip(self.names, self.summaries[self.primary], strict=True)
-        best = [f"{in_line(name)} {format_value(about.mean)}" for name, about in means if name in self.verdict.best]
+        means = dict(zip(self.names, self.summaries[self.primary], strict=True))
+        best = [f"{in_line(name)} {format_value(means[name].mean)}" for name in self.verdict.best]
         named = f": {first_of(best, 2)}" if best else ""
         about = f"{len(self.names)} systems by {self.primary}, {n_of(len(self.query_ids), 'queries')}"
         return f"{about}: {self.verdict.name}{named}"

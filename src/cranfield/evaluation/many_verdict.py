@@ -38,21 +38,38 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
         return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, notes, _disagreements(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
+    notes, found = _against_baseline(many), _disagreements(many, best)
     if not best:
         sentence = f"No system is best: each of the {k} is significantly worse than another {how}."
-        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), _disagreements(many, best))
+        return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, (), found)
     if len(best) == 1:
         over = many.wins[best[0]][0]
-        others = (
-            "each of the others"
-            if over == k - 1
-            else f"{over} of the {k - 1} others, which are not worse than the rest"
-        )
+        some = f"{over} of the {k - 1} others, and each of the rest is worse than another"
+        others = "each of the others" if over == k - 1 else some
         sentence = f"{shown[0]} is best of {k} systems: better than {others} {how}."
-        return ManyVerdict(VerdictCode.ONE_BEST, sentence, _against_baseline(many), _disagreements(many, best), best)
-    leaders = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
-    sentence = f"{leaders} are best of {k} systems, with no significant difference between them {how}."
-    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence, _against_baseline(many), _disagreements(many, best), best)
+        return ManyVerdict(VerdictCode.ONE_BEST, sentence + _left_out(many, best), notes, found, best)
+    after = and_list(shown[1:]) if len(shown) <= NAMED else first_of(shown[1:], NAMED - 1)
+    verb = "is" if len(best) == 2 else "are"
+    sentence = f"{shown[0]} is best of {k} systems; {after} {verb} not shown to be worse {how}."
+    return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence + _left_out(many, best), notes, found, best)
+
+
+def _left_out(many: ManyComparison, best: Sequence[str]) -> str:
+    """Why systems are not among the best although their mean is better than that of one of these; empty without any."""
+    sign = sign_of(many.primary)
+    means = {name: about.mean or 0.0 for name, about in zip(many.names, many.summaries[many.primary], strict=True)}
+    order = [many.names[place] for place in many.best_first]
+    lowest = best[-1]
+    left = [name for name in order if name not in best and sign * means[name] > sign * means[lowest]]
+    if not left:
+        return ""
+    over = [{pair.winner for pair in many.pairs if name in {pair.first, pair.second}} - {name} for name in left]
+    common = [name for name in order if all(name in winners for winners in over)]
+    shown = [f"{name} ({format_value(means[name])})" for name in left]
+    named = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
+    have, are = ("has", "is") if len(left) == 1 else ("have", "are")
+    than = common[0] if common else "another system"
+    return f" {named} {have} a better mean than {lowest}, but {are} significantly worse than {than}."
 
 
 def unseen_of_many(many: ManyComparison, verdict: ManyVerdict) -> Unseen | None:

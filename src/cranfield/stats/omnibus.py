@@ -7,8 +7,8 @@ alike; rejecting it does not tell which of them differ. The critical difference 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import permutations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ FloatS = NDArray[np.float64]
 
 DEFAULT_DRAWS = 9_999
 """Random arrangements, not counting the observed one."""
+
+MOST_COLUMNS = 2_000
+"""Of a letter display while it is made: insert-absorb of outcomes without any order can need very many."""
 
 EXACT_UP_TO = 1 << 16
 """Up to this many arrangements all are counted. The first query stays as it is: relabelling all systems changes nothing."""
@@ -189,6 +192,66 @@ def cliques(ranks: Sequence[float] | FloatS, difference: float) -> list[tuple[in
             groups.append(tuple(order[start:stop]))
         reached = max(reached, stop)
     return groups
+
+
+def letter_display(n: int, different: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Compact letter display (Piepho 2004): groups without a significant pair, by insert, absorb and sweep.
+
+    Args:
+        n: number of systems.
+        different: the pairs of systems that differ significantly.
+
+    Returns:
+        A group for each letter, in the order of its members. Two systems share a group exactly where their pair is not in
+        `different`; a system that differs from every other is a group of its own.
+
+    Example:
+        >>> letter_display(3, [(0, 2)])  # the letters a, ab, b
+        [(0, 1), (1, 2)]
+    """
+    columns = [(1 << n) - 1] if n else []  # bit s is system s
+    different = list(different)
+    for first, second in different:
+        pair = 1 << first | 1 << second
+        split = [column for column in columns if column & pair == pair]
+        columns = [column for column in columns if column & pair != pair]
+        # a column without one of the two can only be part of a column that has the other
+        for bit in (1 << first, 1 << second):
+            others = [column for column in columns if column & pair == pair ^ bit]
+            halves = [column ^ bit for column in split]
+            columns += [half for half in halves if not any(half & other == half for other in others)]
+        if len(columns) > MOST_COLUMNS:
+            columns = _grown(n, different)
+            break
+    groups = sorted(tuple(system for system in range(n) if column >> system & 1) for column in columns)
+    shared = np.zeros((n, n), dtype=np.int64)  # groups of each pair, and on the diagonal of each system
+    for group in groups:
+        shared[np.ix_(group, group)] += 1
+    for group in sorted(groups, key=len):  # sweep: a group goes where others have all its pairs
+        within = np.ix_(group, group)
+        if shared[within].min() > 1:
+            shared[within] -= 1
+            groups.remove(group)
+    return groups
+
+
+def _grown(n: int, different: Iterable[tuple[int, int]]) -> list[int]:
+    """A column for each pair of systems that none yet has, grown by every system that fits, in their order."""
+    alike = [(1 << n) - 1] * n
+    for first, second in different:
+        alike[first] &= ~(1 << second)
+        alike[second] &= ~(1 << first)
+    columns: list[int] = []
+    for first, second in combinations_with_replacement(range(n), 2):
+        pair = 1 << first | 1 << second
+        if alike[first] >> second & 1 and not any(column & pair == pair for column in columns):
+            fits, column = alike[first] & alike[second], pair
+            for system in range(n):
+                if fits >> system & 1:
+                    column |= 1 << system
+                    fits &= alike[system]
+            columns.append(column)
+    return list(dict.fromkeys(columns))
 
 
 def _untestable(n: int, systems: int) -> TestResult | None:

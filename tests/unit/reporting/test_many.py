@@ -8,6 +8,7 @@ import json
 import random
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 
@@ -15,13 +16,16 @@ import pytest
 
 from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
 from cranfield.evaluation.sensitivity import sensitivity
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
+from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.sections.labels import letters
+from cranfield.reporting.sections.leaderboard import means_table, ranked_systems
 
 EVIL = "<script>alert(1)</script>"
 
@@ -295,3 +299,36 @@ def test_warnings_of_one_kind_are_counted_once_whatever_the_ids_of_their_queries
     text = " ".join(render(evaluation_document(evaluations), "text").split())
     assert "10 systems (s0, s1, s2 and 7 more), for example s0: not returned: no answer in the run for 1 of 10" in text
     assert text.count("no answer in the run") == 1
+
+
+def test_a_system_has_every_letter_of_its_groups() -> None:
+    three = made_up(["plain", "other", "third"], 12)
+    found = replace(three, pairs=tuple(replace(pair, verdict=VerdictCode.NOT_SIGNIFICANT) for pair in three.pairs))
+    first, *_, last = (found.names[place] for place in found.best_first)
+    ends = {frozenset((pair.first, pair.second)): n for n, pair in enumerate(found.pairs)}[frozenset((first, last))]
+    pairs = [replace(p, verdict=VerdictCode.BETTER) if n == ends else p for n, p in enumerate(found.pairs)]
+    found = replace(found, pairs=tuple(pairs))
+    assert [line.group for line in ranked_systems(found).values()] == ["a", "ab", "b"]
+    assert [line["group"] for line in json.loads(render(comparison_document(found), "json"))["leaderboard"]] == [
+        *("a", "ab", "b"),
+    ]
+    assert [row[4] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
+    assert [row["group"] for row in csv.DictReader(io.StringIO(csv_text(means_table(found))))] == ["a", "ab", "b"]
+
+
+def test_more_than_26_groups_are_written_in_runs() -> None:
+    # each of 30 systems differs from all but its two neighbours: 29 groups of two, a to z, aa, ab, ac
+    names = [f"s{place:02}" for place in range(30)]
+    found = made_up(names, 12)
+    order = [found.names[place] for place in found.best_first]
+    pairs = [
+        replace(
+            pair,
+            verdict=VerdictCode.NOT_SIGNIFICANT
+            if abs(order.index(pair.first) - order.index(pair.second)) < 2
+            else VerdictCode.BETTER,
+        )
+        for pair in found.pairs
+    ]
+    written = [line.group for line in ranked_systems(replace(found, pairs=tuple(pairs))).values()]
+    assert (written[0], written[1], written[26], written[29]) == ("a", "a-b", "z-aa", "ac")

@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
+from cranfield.stats import omnibus
 from cranfield.stats.omnibus import (
     ALL_TIED,
     ONE_SYSTEM,
     cliques,
     critical_difference,
     friedman,
+    letter_display,
     mean_ranks,
     permutation_omnibus,
 )
@@ -209,3 +211,39 @@ def test_a_pair_is_in_a_group_exactly_when_it_is_not_told_apart(ranks, differenc
 def test_what_cannot_be_is_refused(call):
     with pytest.raises(UsageError):
         call()
+
+
+@pytest.mark.parametrize("most", [2_000, 2])
+@given(n=st.integers(0, 9), share=st.floats(0, 1), draw=st.randoms(use_true_random=False))
+def test_a_letter_is_shared_exactly_where_a_pair_is_not_significant(most, n, share, draw):
+    pairs = list(itertools.combinations(range(n), 2))
+    different = [pair if draw.random() < 0.5 else pair[::-1] for pair in pairs if draw.random() < share]
+    draw.shuffle(different)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(omnibus, "MOST_COLUMNS", most)  # beyond it groups are grown and not split
+        groups = letter_display(n, different)
+    together = {pair for group in groups for pair in itertools.combinations(group, 2)}
+    assert together == set(pairs) - {(min(pair), max(pair)) for pair in different}
+    assert {system for group in groups for system in group} == set(range(n))
+    assert not any(set(one) <= set(other) for one, other in itertools.permutations(groups, 2))
+    for group in groups:  # no letter is left over: without it some pair, or a system, shares none
+        rest = [other for other in groups if other != group]
+        within = itertools.combinations_with_replacement(group, 2)
+        assert not all(any({*pair} <= {*other} for other in rest) for pair in within)
+
+
+@pytest.mark.parametrize(
+    ("n", "different", "groups"),
+    [
+        (0, [], []),
+        (1, [], [(0,)]),
+        (3, [], [(0, 1, 2)]),  # a, a, a
+        (3, [(0, 2)], [(0, 1), (1, 2)]),  # a, ab, b
+        (3, [(0, 1)], [(0, 2), (1, 2)]),  # a, b, ab: the last is in doubt against both
+        (3, [(0, 1), (0, 2), (1, 2)], [(0,), (1,), (2,)]),  # a, b, c
+        # a ring, 0-1, 1-2, 2-3 and 3-0 not significant: ab, ac, cd, bd
+        (4, [(0, 2), (1, 3)], [(0, 1), (0, 3), (1, 2), (2, 3)]),
+    ],
+)
+def test_letters_of_a_few_systems(n, different, groups):
+    assert letter_display(n, different) == groups

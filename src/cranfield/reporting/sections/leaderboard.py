@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -43,7 +44,8 @@ class Ranked(NamedTuple):
     """By the mean of the primary measure."""
     system: str
     group: str
-    """`a`, `b`, or `b-d` for several; empty where nothing could be significant."""
+    """Letters of a compact letter display, `ab`; of more than 26 groups in runs, `b-f, aa`. Empty where nothing could be
+    significant."""
     better_than: int | None
     worse_than: int | None
     """Number of systems; None where nothing could be significant."""
@@ -51,27 +53,30 @@ class Ranked(NamedTuple):
 
 def ranked_systems(many: ManyComparison) -> dict[int, Ranked]:
     """Place of each system to its line, the best first."""
-    letters: dict[str, list[str]] = {name: [] for name in many.names}
+    numbers: dict[str, list[int]] = {name: [] for name in many.names}
     for number, group in enumerate(many.groups):
         for name in group:
-            letters[name].append(_letter(number))
+            numbers[name].append(number)
     lines: dict[int, Ranked] = {}
     for rank, place in enumerate(many.best_first, start=1):
         name = many.names[place]
-        wins = many.wins[name] if letters[name] else (None, None)
-        lines[place] = Ranked(rank, name, _span(letters[name]), *wins)
+        wins = many.wins[name] if many.groups else (None, None)
+        lines[place] = Ranked(rank, name, _letters(numbers[name], len(many.groups)), *wins)
     return lines
+
+
+def _letters(numbers: Sequence[int], most: int) -> str:
+    """`ab`, of groups that have one letter each; of more than those in runs."""
+    if most <= len(ascii_lowercase):
+        return "".join(map(_letter, numbers))
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0])]
+    return ", ".join(_letter(run[0]) if len(run) == 1 else f"{_letter(run[0])}-{_letter(run[-1])}" for run in runs)
 
 
 def _letter(place: int) -> str:
     """`a` to `z`, then `aa`, `ab`."""
     most = len(ascii_lowercase)
     return (_letter(place // most - 1) if place >= most else "") + ascii_lowercase[place % most]
-
-
-def _span(letters: Sequence[str]) -> str:
-    """Groups of one system are neighbours: the first and the last say which."""
-    return "" if not letters else letters[0] if len(letters) == 1 else f"{letters[0]}-{letters[-1]}"
 
 
 def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
@@ -182,8 +187,8 @@ def _caption(many: ManyComparison, sort: str) -> str:
     queries = f"{format_count(len(many.query_ids))} queries that every system has a value for"
     ordered = "" if sort == "mean" else f", by {sort}"
     groups = (
-        "Systems of one group (a letter, b-d is b, c and d) do not differ significantly from each other; better and worse "
-        "than: number of systems, by the adjusted p. The CI is of each mean alone"
+        "Two systems share a letter exactly where they do not differ significantly; better and worse than: number of systems, "
+        "by the adjusted p; best: no system is significantly better. The CI is of each mean alone"
         if many.groups
         else "No groups: no difference could have been significant"
     )
