@@ -73,3 +73,56 @@ def test_nothing_runs_over_an_edge(loaded, name: str, width: int) -> None:
                 .map(text => text.textContent); })"""
     )
     assert cut == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_table_is_clipped_on_a_desk(loaded, name: str) -> None:
+    page = loaded(name).show(1280, all_open=True)
+    clipped = page.evaluate(
+        """() => [...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth)
+            .map(each => each.getAttribute('aria-label'))"""
+    )
+    assert clipped == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_first_picture_is_on_the_first_screen(loaded, name: str) -> None:
+    page = loaded(name).show(1280)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    box = page.locator(".picture svg:visible").first.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < box["y"] + box["height"] <= 800
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_tiles_fill_their_rows(loaded, name: str, width: int) -> None:
+    page = loaded(name).show(width)
+    panel, tiles = page.evaluate(
+        """() => { const panel = document.querySelector('.facts').getBoundingClientRect();
+            return [panel.right, [...document.querySelectorAll('.facts > div')].map(each => {
+                const box = each.getBoundingClientRect(); return [box.top, box.right]; })]; }"""
+    )
+    ends = {round(top): right for top, right in tiles}  # of each row the last tile
+    assert len(tiles) >= 5
+    assert list(ends.values()) == pytest.approx([panel] * len(ends), abs=1)
+
+
+@pytest.mark.parametrize("name", ["five", "fourteen"])
+def test_on_a_phone_the_letters_are_seen_without_scrolling(loaded, name: str) -> None:
+    page = loaded(name).show(390)
+    heading = page.locator("#systems th", has_text="group").first.bounding_box()
+    assert heading is not None
+    assert heading["x"] + heading["width"] <= 390
+    words = page.locator("#figure-means svg:visible text").all_text_contents()
+    assert "a" in words
+
+
+def test_a_mean_is_coloured_by_its_distance_from_the_mean_of_its_row(loaded) -> None:
+    page = loaded("five").show(1280)
+    row = page.locator("#systems tr", has=page.get_by_text("* nDCG@10", exact=True))
+    shades = [each.get_attribute("class").split()[-1] for each in row.locator("td").all()[:5]]
+    assert shades[0].startswith("below-")
+    assert shades[4].startswith("above-")
+    colours = row.locator("td").evaluate_all("all => all.map(each => getComputedStyle(each).backgroundColor)")
+    assert colours[0] != colours[4] != colours[5]

@@ -23,6 +23,9 @@ MADE_BY = f"Cranfield {__version__}"
 Tone = Literal["", "good", "bad", "even", "open", "void"]
 """How a value is coloured; the text always says the same."""
 
+FARTHEST = 4
+"""Shades of a cell on each side of the mean of its row."""
+
 Swatch = Literal["good", "bad", "same", "band"]
 """The colours of the pictures."""
 
@@ -35,6 +38,8 @@ class TonedCell:
 
     value: str | float | None
     tone: Tone
+    distance: int = 0
+    """How far it is on the good side of the mean of its row, or below zero on the bad side: up to `FARTHEST`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_value
+from cranfield.numbers import format_count, format_delta, format_delta_interval, format_interval, format_value
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,
@@ -59,6 +59,8 @@ class Whisker:
     high: float | None
     tone: Tone
     """Good or bad where the interval excludes zero, else neither."""
+    note: str = ""
+    """What stands at the end of the row."""
 
 
 def difference_bars(bars: Sequence[Bar], title: str, screen: Screen) -> Spec:
@@ -139,9 +141,23 @@ def _tip_of_bars(bars: Sequence[Bar]) -> str:
     return tip_of(words, first.query_id)
 
 
-def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float | None = None) -> Spec:
-    """Differences with their intervals, a row each, around zero; the margin of equivalence as a band behind them."""
+def whiskers(
+    rows: Sequence[Whisker], title: str, screen: Screen, margin: float | None = None, *, of_means: bool = False
+) -> Spec:
+    """Differences with their intervals, a row each, around zero; the margin of equivalence as a band behind them.
+
+    Args:
+        rows: a dot and an interval each.
+        title: of the axis.
+        screen: what it is drawn for.
+        margin: None draws none.
+        of_means: the rows are means, and zero is no place of its own.
+    """
     labels = make_labels_unique([row.label for row in rows], screen.label_chars)
+    across, number, interval = _differences(title, screen), format_delta, format_delta_interval
+    if of_means:
+        across |= {"axis": across["axis"] | {"labelExpr": "format(datum.value, '.2~f')"}, "scale": {"zero": False}}
+        number, interval = format_value, format_interval
     values = [
         {
             "label": label,
@@ -149,7 +165,8 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
             "low": row.low,
             "high": row.high,
             "colour": TONE_COLOURS.get(row.tone, SAME),
-            "tip": tip_of(f"{row.label}: {format_delta(row.delta)} ({format_delta_interval((row.low, row.high))})"),
+            "note": row.note,
+            "tip": tip_of(f"{row.label}: {number(row.delta)} ({interval((row.low, row.high))}) {row.note}".rstrip()),
         }
         for label, row in zip(labels, rows, strict=True)
     ]
@@ -157,7 +174,7 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
         "transform": [BOUNDED],
         "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
         "encoding": {
-            "x": _differences(title, screen) | {"field": "low"},
+            "x": across | {"field": "low"},
             "x2": {"field": "high"},
             "y": named_rows(),
             "color": as_is("colour"),
@@ -166,10 +183,21 @@ def whiskers(rows: Sequence[Whisker], title: str, screen: Screen, margin: float 
     dot = {
         "transform": [{"filter": "isValid(datum.delta)"}],
         "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
-        "encoding": {"x": _differences(title, screen), "y": named_rows(), "color": as_is("colour")},
+        "encoding": {"x": across, "y": named_rows(), "color": as_is("colour")},
     }
-    layers = [*_margin_band(margin), _zero_rule("x"), line, _cap("low"), _cap("high"), dot]
-    return spec_of(values, layers, frame_of(screen.width, WHISKER_ROW * len(rows), room_for(labels)))
+    notes = [row.note for row in rows]
+    room = room_for(notes) if any(notes) else 20
+    frame = frame_of(screen.width, WHISKER_ROW * len(rows), room_for(labels), right=room)
+    note = {
+        "mark": {"type": "text", "align": "left", "baseline": "middle"},
+        "encoding": {
+            "x": {"value": frame["width"] + 10},
+            "y": named_rows(),
+            "text": {"field": "note", "type": "nominal"},
+        },
+    }
+    layers = [*_margin_band(margin), *([] if of_means else [_zero_rule("x")]), line, _cap("low"), _cap("high"), dot]
+    return spec_of(values, [*layers, *([note] if any(notes) else [])], frame)
 
 
 def _cap(end: str) -> Rule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from cranfield.numbers import format_value
@@ -15,6 +16,7 @@ from cranfield.reporting.charts.spec import (
     BETTER,
     CHARACTER,
     SAME,
+    WORSE,
     Rule,
     Screen,
     Spec,
@@ -177,7 +179,9 @@ class HeatRow:
     """Places of the best values, which are printed bold."""
 
 
-def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[str], screen: Screen) -> Spec:
+def heat_map(
+    rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[str], screen: Screen, sign: int | None = None
+) -> Spec:
     """Means by stratum (rows) and system (columns). Columns that do not fit are placed below.
 
     Args:
@@ -185,6 +189,8 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
         systems: names over the columns.
         short: what stands there where columns are narrow.
         screen: what it is drawn for.
+        sign: 1 where more is better, -1 where less is: a cell is coloured by its distance from the mean of its row. None: by its
+            value.
     """
     labels = make_labels_unique([row.label for row in rows], screen.label_chars)
     left = room_for(labels)
@@ -194,7 +200,7 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
     cell = min(room / a_band, WIDEST)
     heads = short if cell < NAMED else make_labels_unique(systems, int((cell - GAP) // CHARACTER))
     band_height = HEADING + CELL_HEIGHT * len(rows) + GAP
-    strength = _strengths(rows)
+    paint = _strengths(rows) if sign is None else _distances(rows, sign)
     cells: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
     for place, head in enumerate(heads):
@@ -206,7 +212,8 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
             ends = {"x": x, "x2": x + cell - 2, "y": y, "y2": y + CELL_HEIGHT - 2}
             if value is not None:
                 tip = tip_of(f"{row.label}, {systems[place]}: {format_value(value)}")
-                cells.append(ends | {"opacity": strength(value), "tip": tip})
+                colour, opacity = paint(row, value)
+                cells.append(ends | {"colour": colour, "opacity": opacity, "tip": tip})
             text = "\u2013" if value is None else f"{value:.3f}".replace("-", "\u2212")
             texts.append(text_at(x + cell / 2 - 1, y + CELL_HEIGHT / 2 - 1, text, "center", bold=place in row.best))
             if not column:
@@ -214,11 +221,12 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
     width, height = screen.width, band_height * n_bands
     rect = {
         "data": {"values": cells},
-        "mark": {"type": "rect", "color": BETTER},
+        "mark": {"type": "rect"},
         "encoding": {
             **pixel_axes("x", "y", width, height),
             "x2": {"field": "x2"},
             "y2": {"field": "y2"},
+            "color": as_is("colour"),
             "fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None, "legend": None},
         },
     }
@@ -226,13 +234,24 @@ def heat_map(rows: Sequence[HeatRow], systems: Sequence[str], short: Sequence[st
     return spec_of([], layers, frame_of(width, height, 0, right=0, top=0, axis=0))
 
 
-def _strengths(rows: Sequence[HeatRow]) -> Callable[[float], float]:
+def _strengths(rows: Sequence[HeatRow]) -> Callable[[HeatRow, float], tuple[str, float]]:
     """How strong the colour of a value is: the faintest for the lowest of the picture, the strongest for the highest."""
     known = [value for row in rows for value in row.values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
+    return lambda _, value: (BETTER, _opacity((value - low) / (high - low) if high > low else 0.5))
 
-    def strength(value: float) -> float:
-        share = (value - low) / (high - low) if high > low else 0.5
-        return round(FAINTEST + (STRONGEST - FAINTEST) * share, 3)
 
-    return strength
+def _distances(rows: Sequence[HeatRow], sign: int) -> Callable[[HeatRow, float], tuple[str, float]]:
+    """The colour of better or worse than the mean of the row, the strongest for what is farthest from it in the picture."""
+    means = {id(row): fmean(known) for row in rows if (known := [each for each in row.values if each is not None])}
+    farthest = max((abs(v - means[id(row)]) for row in rows for v in row.values if v is not None), default=0.0)
+
+    def paint(row: HeatRow, value: float) -> tuple[str, float]:
+        gain = sign * (value - means[id(row)])
+        return BETTER if gain >= 0 else WORSE, _opacity(abs(gain) / farthest if farthest else 0.0)
+
+    return paint
+
+
+def _opacity(share: float) -> float:
+    return round(FAINTEST + (STRONGEST - FAINTEST) * share, 3)

@@ -42,6 +42,8 @@ MOST_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
 MOST_CHARS, PIECE = 1000, 100
 """Characters of a text that are shown at first, and without a place where the line may break; as in `static/report/text.js`."""
+LEADING_SECTIONS = 3
+"""Sections of which the first picture stands in the panel of the verdict."""
 MODULES = (
     *("report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail"),
     *("report/query_view", "report"),
@@ -135,7 +137,7 @@ def render_blocks(
     if most_rows is not None:
         document = _with_fewer_rows(document, most_rows)
     view = _View(_place_of_view(document), 0, *queries) if queries else None
-    body = str(_template("blocks.html").module.sections(document, view))  # type: ignore[attr-defined]  # a macro of the template
+    body = str(_template("blocks.html").module.sections(document, view, _first_figure(document)))  # type: ignore[attr-defined]  # a macro of the template
     return Markup('<div class="report">\n{}\n</div>').format(Markup(body))  # noqa: S704 - escaped by the template
 
 
@@ -194,9 +196,11 @@ def _environment() -> Environment:
     environment.filters["cell"] = _cell
     environment.filters["long"], environment.filters["cut"] = _long, _cut
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
+    environment.filters["shade"] = _shade
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
     environment.filters["pictures"], environment.filters["has_figures"] = _pictures, _has_figures
+    environment.filters["first_figure"] = _first_figure
     environment.globals["no_charts"] = NO_CHARTS
     environment.globals["can_draw"] = can_draw
     return environment
@@ -229,6 +233,12 @@ def _cell(cell: object, column: Column) -> str:
     return column.text(cell)  # type: ignore[arg-type]  # templates are not typed
 
 
+def _shade(cell: object) -> str:
+    """The class of a cell that is coloured by its distance from the mean of its row: `above-3`, `below-1`."""
+    distance = getattr(cell, "distance", 0)
+    return f"{'above' if distance > 0 else 'below'}-{abs(distance)}" if distance else ""
+
+
 def can_draw() -> bool:
     """Whether the library that draws is installed; for some platforms it has no wheel."""
     try:
@@ -249,6 +259,15 @@ def _has_figures(part: Document | Section | Block) -> bool:
     if isinstance(part, Document):
         return any(map(_has_figures, part.sections))
     return isinstance(part, Figure) or (isinstance(part, Section | Details) and any(map(_has_figures, part.blocks)))
+
+
+def _first_figure(document: Document) -> Figure | None:
+    """The picture that stands in the panel of the verdict and not in its section, where that is open and has more to show."""
+    if document.verdict is None or not can_draw():
+        return None
+    opened = [section for section in document.sections if not section.key_figure][:LEADING_SECTIONS]
+    blocks = [block for section in opened if len(section.blocks) > 1 for block in section.blocks]
+    return next((block for block in blocks if isinstance(block, Figure)), None)
 
 
 def load_renderer() -> None:

@@ -142,8 +142,8 @@ def _board(many: ManyComparison, sort: str) -> Table:
     """The systems with their means, the best first."""
     lines = ranked_systems(many)
     columns = (
-        *(Column("#", "count"), Column("system"), Column(str(many.primary), "value")),
-        *(Column(f"{format_level(many.options.alpha)} CI", "interval"), Column("group")),
+        *(Column("#", "count"), Column("system"), Column("group"), Column(str(many.primary), "value")),
+        Column(f"{format_level(many.options.alpha)} CI", "interval"),
         *(Column("better than", "count"), Column("worse than", "count")),
     )
     rows: list[tuple[Cell, ...]] = []
@@ -151,7 +151,7 @@ def _board(many: ManyComparison, sort: str) -> Table:
         line, summary = lines[place], many.summaries[many.primary][place]
         name = f"{line.system} (baseline)" if line.system == many.baseline else line.system
         mean = TonedCell(summary.mean, "good" if line.system in many.verdict.best else "")
-        rows.append((line.rank, name, mean, (summary.ci_low, summary.ci_high), line.group, *line[3:]))
+        rows.append((line.rank, name, line.group, mean, (summary.ci_low, summary.ci_high), *line[3:]))
     return Table(columns, rows, f"{many.primary}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from string import ascii_uppercase
 
 from cranfield.evaluation.classes import ClassDifference
@@ -12,7 +13,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count
-from cranfield.reporting.document import Cell, Tone, TonedCell
+from cranfield.reporting.document import FARTHEST, Cell, Tone, TonedCell
 from cranfield.words import n_of, short_name
 
 SIDES = ("A", "B")
@@ -64,6 +65,30 @@ def mean_cells(means: Sequence[float | None], measure: Measure) -> tuple[Cell, .
     """Means of one measure, one per system; the best is marked."""
     best = best_places(means, measure)
     return tuple(TonedCell(mean, "good") if place in best else mean for place, mean in enumerate(means))
+
+
+def shaded(rows: Sequence[Sequence[float | None]], measures: Sequence[Measure]) -> list[tuple[Cell, ...]]:
+    """Means, a row of systems for each measure: the best is marked, and each has its distance from the mean of its row.
+
+    The distance is relative to that mean, as the rows are of different measures; the farthest has the strongest shade. A
+    diagnostic measure has none.
+    """
+    distances: list[list[float]] = []
+    for row, measure in zip(rows, measures, strict=True):
+        known = [mean for mean in row if mean is not None]
+        centre = fmean(known) if known and not CATALOGUE[measure.name].diagnostic else 0.0
+        gains = [
+            sign_of(measure) * (mean - centre) / abs(centre) if centre and mean is not None else 0.0 for mean in row
+        ]
+        distances.append(gains)
+    farthest = max((abs(gain) for gains in distances for gain in gains), default=0.0)
+    return [
+        tuple(
+            TonedCell(mean, "good" if place in best else "", round(FARTHEST * gain / farthest) if farthest else 0)
+            for place, (mean, gain) in enumerate(zip(row, gains, strict=True))
+        )
+        for row, gains, best in zip(rows, distances, map(best_places, rows, measures), strict=True)
+    ]
 
 
 def tone_of(delta: float | None, measure: Measure) -> Tone:

@@ -12,15 +12,23 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import UNKNOWN, format_count, format_level
-from cranfield.reporting.document import Block, Cell, Column, Details, Section, Table, tidy_table
-from cranfield.reporting.sections.labels import lettered, mean_cells
+from cranfield.numbers import UNKNOWN, format_count, format_interval, format_level, format_value
+from cranfield.reporting.charts.differences import Whisker, whiskers
+from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.document import Block, Cell, Column, Details, Figure, Section, Swatch, Table, Tone, tidy_table
+from cranfield.reporting.sections.labels import lettered, mean_cells, shaded
 from cranfield.reporting.sections.subject import Subject
 
 SORTS = ("mean", "name", "given", "rank")
 """Orders of a leaderboard, besides every measure: `rank` is the mean rank."""
 SHOWN_MEASURES = 3
 """Measures beside the primary one in the leaderboard; all are in the table below it and in the CSV of means."""
+MOST_DRAWN = 40
+"""Systems in the picture of means."""
+LEGEND: tuple[tuple[Swatch, str], ...] = (
+    ("good", "best: no system is significantly better"),
+    ("same", "not among the best"),
+)
 FEW_SYSTEMS = 8
 """Up to so many systems the means of every measure have a column for each system, and are in plain text too."""
 
@@ -30,7 +38,8 @@ def leaderboard(subject: Subject) -> Section | None:
     many = subject.many
     if many is None:
         return None
-    blocks: list[Block] = [_board(many, subject.sort)]
+    board = _board(many, subject.sort)
+    blocks: list[Block] = [*_means_figure(many, subject.sort, board), board]
     few = len(many.names) <= FEW_SYSTEMS
     blocks.append(_means(many) if few else Details("Means of every measure", (_means_by_system(many, subject.sort),)))
     blocks.append(Details("Median, standard deviation and mean rank", (_spread(many, subject.sort),), in_text=few))
@@ -163,8 +172,8 @@ def _board(many: ManyComparison, sort: str) -> Table:
         role = {"best": line.system in many.verdict.best, "baseline": line.system == many.baseline}
         rows.append(
             (
-                *(line.rank, labels[place], summary.mean, (summary.ci_low, summary.ci_high)),
-                *(line.group or UNKNOWN, line.better_than, line.worse_than),
+                *(line.rank, labels[place], line.group or UNKNOWN),
+                *(summary.mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than),
                 *(cells[place] for cells in others),
                 ", ".join(word for word, holds in role.items() if holds),
             )
@@ -172,15 +181,48 @@ def _board(many: ManyComparison, sort: str) -> Table:
     columns = (
         Column("#", "count"),
         Column("system"),
+        Column("group"),
         Column(str(many.primary), "value"),
         Column(f"{format_level(many.options.alpha)} CI", "interval"),
-        Column("group"),
         Column("better than", "count"),
         Column("worse than", "count"),
         *(Column(str(measure), "value") for measure in measures),
         Column("role"),
     )
     return Table(columns, rows, _caption(many, sort), shown=None)
+
+
+def _means_figure(many: ManyComparison, sort: str, board: Table) -> tuple[Figure, ...]:
+    """A row for each system, its mean and interval, with the letters at its end; nothing where there are too many."""
+    if len(many.names) > MOST_DRAWN or not many.query_ids:
+        return ()
+    labels, lines = lettered(many.evaluations), ranked_systems(many)
+    drawn = [(labels[place], lines[place], many.summaries[many.primary][place]) for place in order_of(many, sort)]
+    marks = [
+        Whisker(label, *(about.mean, about.ci_low, about.ci_high), _tone(many, line.system), line.group)
+        for label, line, about in drawn
+    ]
+    means = "; ".join(
+        f"{label} {format_value(about.mean)} ({format_interval((about.ci_low, about.ci_high))}) {line.group}".rstrip()
+        for label, line, about in drawn
+    )
+    spec, narrow = (whiskers(marks, str(many.primary), screen, of_means=True) for screen in SCREENS)
+    title = f"Mean {many.primary} with {format_level(many.options.alpha)} CI"
+    figure = Figure(
+        "means",
+        f"{title}; systems that share a letter do not differ significantly" if many.groups else title,
+        f"Means with CIs and letters: {means}.",
+        spec,
+        narrow,
+        board,
+        LEGEND if many.verdict.best else (),
+        table_follows=True,
+    )
+    return (figure,)
+
+
+def _tone(many: ManyComparison, name: str) -> Tone:
+    return "good" if name in many.verdict.best else ""
 
 
 def _caption(many: ManyComparison, sort: str) -> str:
@@ -198,23 +240,38 @@ def _caption(many: ManyComparison, sort: str) -> str:
 def _means(many: ManyComparison) -> Table:
     """A row for each measure, a column for each system."""
     rows: list[tuple[Cell, ...]] = [
-        (_starred(many, measure), *mean_cells([summary.mean for summary in row], measure), row[0].n)
-        for measure, row in many.summaries.items()
+        (_starred(many, measure), *cells, many.summaries[measure][0].n) for measure, cells in _shaded(many).items()
     ]
     systems = (Column(label, "value") for label in lettered(many.evaluations))
     columns = (Column("measure"), *systems, Column("n", "count"))
-    return Table(columns, rows, "Means of every measure. * primary measure", shown=None)
+    return Table(
+        columns,
+        rows,
+        "Means of every measure. * primary measure. Coloured by distance from the mean of the row",
+        shown=None,
+    )
+
+
+def _shaded(many: ManyComparison) -> dict[Measure, tuple[Cell, ...]]:
+    """The means of every measure, each coloured by its distance from the mean of all systems."""
+    means = [[summary.mean for summary in row] for row in many.summaries.values()]
+    return dict(zip(many.summaries, shaded(means, list(many.summaries)), strict=True))
 
 
 def _means_by_system(many: ManyComparison, sort: str) -> Table:
     """A row for each system, a column for each measure."""
     labels = lettered(many.evaluations)
-    cells = [mean_cells([summary.mean for summary in row], measure) for measure, row in many.summaries.items()]
+    cells = list(_shaded(many).values())
     rows: list[tuple[Cell, ...]] = [
         (labels[place], *(column[place] for column in cells)) for place in order_of(many, sort)
     ]
     columns = (Column("system"), *(Column(_starred(many, measure), "value") for measure in many.summaries))
-    return Table(columns, rows, "Means of every measure. * primary measure", shown=None)
+    return Table(
+        columns,
+        rows,
+        "Means of every measure. * primary measure. Coloured by distance from the mean of the column",
+        shown=None,
+    )
 
 
 def _starred(many: ManyComparison, measure: Measure) -> str:

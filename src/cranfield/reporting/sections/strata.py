@@ -19,6 +19,7 @@ from cranfield.evaluation.strata import (
     summaries_by_stratum,
 )
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
+from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure
 from cranfield.model import query_strata
 from cranfield.numbers import format_delta, format_level, format_value
@@ -188,7 +189,8 @@ def _many_blocks(
     if not 2 <= len(strata) <= MOST_ROWS_DRAWN:
         return (table,)
     drawn = [HeatRow(f"{row.value} ({row.n})", _means(row), best_places(_means(row), many.primary)) for row in strata]
-    spec, narrow = (heat_map(drawn, labels, letters(len(labels)), screen) for screen in SCREENS)
+    sign = int(sign_of(many.primary))
+    spec, narrow = (heat_map(drawn, labels, letters(len(labels)), screen, sign) for screen in SCREENS)
     means = "; ".join(
         f"{row.value}: "
         + ", ".join(f"{label} {format_value(mean)}" for label, mean in zip(labels, _means(row), strict=True))
@@ -201,7 +203,10 @@ def _many_blocks(
         spec,
         narrow,
         table,
-        (("good", "the stronger the colour, the higher the mean; the best of a row is bold"),),
+        (
+            ("good", "better than the mean of the row"),
+            ("bad", "worse; the stronger, the farther. The best of a row is bold"),
+        ),
         table_follows=True,
     )
     return figure, table
