@@ -257,7 +257,7 @@ def prepare(
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
-    experiment = replace(built, name=name, given=given)
+    experiment = replace(built, name=name, given=given, measures=given.measures or built.measures)
     experiment.check()
     return experiment
 

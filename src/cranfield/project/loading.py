@@ -72,10 +72,12 @@ NO_OPTIONS = TestSetOptions()
 
 @dataclass(frozen=True)
 class SetOverrides:
-    """What a call gives in place of the block `options` of a config."""
+    """What a call gives in place of the block `options` of a config, and of its measures."""
 
     options: TestSetOptions = NO_OPTIONS
     depth: int | None = None
+    measures: tuple[str, ...] = ()
+    """Reported in place of those of the config."""
 
 
 NO_OVERRIDES = SetOverrides()
@@ -104,7 +106,8 @@ def options_of(settings: SetOptions, folder: Path, overrides: SetOverrides = NO_
     }
     if "databases" in given and "databases" in called:
         called["databases"] = {**given["databases"], **called["databases"]}
-    return SetOverrides(TestSetOptions(**given | called), overrides.depth if overrides.depth is not None else depth)
+    depth = overrides.depth if overrides.depth is not None else depth
+    return SetOverrides(TestSetOptions(**given | called), depth, overrides.measures)
 
 
 def load(
