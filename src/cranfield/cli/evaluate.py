@@ -72,7 +72,13 @@ def evaluate_command(
         from cranfield.cli.large import evaluate_large_runs
         from cranfield.reporting import scale_document
 
-        refused = {"--floor": floor, "--by-query": by_query, "--contrast": contrast, "--means": means, "--history": history}
+        refused = {
+            "--floor": floor,
+            "--by-query": by_query,
+            "--contrast": contrast,
+            "--means": means,
+            "--history": history,
+        }
         summary = evaluate_large_runs(
             *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},

@@ -247,13 +247,16 @@ def load_and_evaluate(
     scoring: ScoringOptions,
     primary: str | None = None,
 ) -> list[Evaluation]:
-    """Load a test set and score run files against it, each under a name of its own."""
+    """Load a test set, of a stored split its evaluated part, and score run files against it, each under a name of its own."""
     from cranfield.project.loading import load
     from cranfield.project.read_ahead import evaluate_files
+    from cranfield.testsets.split import evaluated_part
 
     require_single_stdin([testset, *runs])
     note_reader(runs)
     loaded = load(testset, format=testset_format, options=options)
+    if options.part is None:
+        loaded = evaluated_part(loaded)
     return evaluate_files(loaded, runs, measures, scoring, primary=primary)
 
 

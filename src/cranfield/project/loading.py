@@ -62,7 +62,7 @@ class TestSetOptions:
     intact: bool = False
     """Use only the queries whose expected places are all as they were."""
     part: str | None = None
-    """Queries of the stored split: `evaluated` or `held-out`."""
+    """Queries of the stored split: `evaluated`, `held-out` or `all`."""
     ids: str | None = None
     """Rule that makes the ids of the queries where the format has none: content, row or text."""
 
@@ -108,6 +108,13 @@ def options_of(settings: SetOptions, folder: Path, overrides: SetOverrides = NO_
         called["databases"] = {**given["databases"], **called["databases"]}
     depth = overrides.depth if overrides.depth is not None else depth
     return SetOverrides(TestSetOptions(**given | called), depth, overrides.measures)
+
+
+def with_held_out(settings: SetOptions, overrides: SetOverrides = NO_OVERRIDES) -> SetOverrides:
+    """The overrides by which a test set of a config keeps the queries that its split holds out, unless a part is named."""
+    if "part" in settings.given or overrides.options.part is not None:
+        return overrides
+    return replace(overrides, options=replace(overrides.options, part="all"))
 
 
 def load(

@@ -98,3 +98,30 @@ def test_measures_of_the_call_replace_those_of_the_config_and_not_the_primary_on
     assert "P@1" not in out
     assert "Success@5" in out
     assert ",RR," in out
+
+
+def test_after_a_split_the_evaluated_part_is_scored_by_run_evaluate_and_gate(tmp_path, monkeypatch):
+    """q1 and q3 are evaluated, q2 is held out: P@1 is (1 + 0) / 2 = 0.5; with all three it is (1 + 1 + 0) / 3."""
+    monkeypatch.chdir(tmp_path)
+    queries = "".join(f"  - {{id: q{n}, text: word{n}, judgments: {{d{n}: 1}}}}\n" for n in (1, 2, 3))
+    (tmp_path / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: golden\nmeta: {split: {seed: 0, share: 0.33, held_out: [q2]}}\nqueries:\n"
+        + queries
+    )
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 1 a\nq2 Q0 d2 1 1 a\nq3 Q0 d9 1 1 a\n")
+    (tmp_path / "cranfield.yaml").write_text(
+        "testset: set.yaml\nmeasures: [P@1]\nsystems:\n  a: {run: a.run}\n"
+        "gate: {rules: [{floor: {measure: P@1, at_least: 0.6}}]}\n"
+    )
+    scored = ("evaluate", "set.yaml", "a.run", "-m", "P@1"), ("run",)
+    for command, *rest in scored:
+        code, out, err = cranfield(command, *rest)
+        assert code == 0, err
+        assert "golden (evaluated), 2 queries" in out
+        assert "0.5000" in out
+        _, every, _ = cranfield(command, *rest, "--part", "all")
+        assert "golden, 3 queries" in every
+        assert "0.6667" in every
+    assert "only the evaluated part of the stored split: 2 of 3 queries" in cranfield("run", "--full")[1]
+    assert cranfield("gate")[0] == 1, "0.5 is below 0.6"
+    assert cranfield("gate", "--part", "all")[0] == 0, "2/3 is not"
