@@ -11,6 +11,7 @@ from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
     ContrastOption,
+    FloorOption,
     Format,
     MeansOption,
     MeasureOption,
@@ -19,6 +20,7 @@ from cranfield.cli.shared import (
     check_means_file,
     contrasts_of,
     deliver,
+    floors_exit_code,
     load_and_evaluate,
     require_evidence,
     show,
@@ -45,6 +47,7 @@ def evaluate_command(
     measures: MeasureOption = None,
     by_query: Annotated[bool, typer.Option("--by-query", help="Add a table of per-query results.")] = False,
     contrast: ContrastOption = None,
+    floor: FloorOption = None,
     scoring: ScoringOptions,
     large: LargeOptions,
     output: Output,
@@ -69,20 +72,29 @@ def evaluate_command(
         from cranfield.cli.large import evaluate_large_runs
         from cranfield.reporting import scale_document
 
-        refused = {"--by-query": by_query, "--contrast": contrast, "--means": means, "--history": history}
+        refused = {
+            "--floor": floor,
+            "--by-query": by_query,
+            "--contrast": contrast,
+            "--means": means,
+            "--history": history,
+        }
         summary = evaluate_large_runs(
             *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},
         )
         deliver(scale_document(summary), output.showing(large.stratum))
         return
-    contrasts = contrasts_of(contrast)
+    from cranfield.project.floors import check_floors, judge_floors, parse_floors
+
+    contrasts, floors = contrasts_of(contrast), parse_floors(floor or ())
     if means is not None:
         check_means_file(means)
     only_numbers = output.format is Format.JSON and output.html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
+    check_floors(floors, evaluations[0])
     if sort != "given":
         from cranfield.reporting.sections.leaderboard import sorted_evaluations
 
@@ -100,7 +112,10 @@ def evaluate_command(
         if history is not None and not any(finding.is_void for each in evaluations for finding in each.evidence):
             _add_to_history(history, evaluations, document)
         deliver(document, output.showing(by_query, contrast))
+    code = floors_exit_code(result for each in evaluations for result in judge_floors(floors, each))
     require_evidence(evaluations)
+    if code:
+        raise typer.Exit(code)
 
 
 def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Document) -> None:

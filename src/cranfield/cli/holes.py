@@ -73,12 +73,14 @@ def holes_command(
     from cranfield.project.holes import holes_of_files
     from cranfield.project.loading import load
     from cranfield.reporting.documents.holes import holes_document
+    from cranfield.testsets.split import evaluated_part
 
     declared = CompareOptions(
         parse(measure) if measure is not None else None, test=test, alpha=alpha, margin=margin, seed=seed
     )
+    loaded = load(testset, format=testset_format, options=options)
     found = holes_of_files(
-        load(testset, format=testset_format, options=options),
+        evaluated_part(loaded) if options.part is None else loaded,
         (baseline, candidate),
         declared,
         scoring=scoring,

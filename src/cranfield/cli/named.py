@@ -181,10 +181,14 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
     if project is None or not all(project.is_system(spec) for spec in specs):
         return None
     from cranfield.project.experiment import load_configured
+    from cranfield.project.loading import options_of, with_held_out
 
     runs: dict[str, Any] = {"runs": list(specs)}
     _resolve_runs(runs, ("runs",), config)
-    return runs["runs"], load_configured(project.config, project.only_set(specs), allow_drift=True)
+    name = project.only_set(specs)
+    options = project.config.sets[name].options
+    given = options_of(options, project.config.folder, with_held_out(options))
+    return runs["runs"], load_configured(project.config, name, given, allow_drift=True)
 
 
 def _note_stale(project: Project, system: str, set_name: str, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +13,12 @@ from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
 from cranfield.cli.shared import (
     AllowDriftOption,
-    ConfigArgument,
     ContrastOption,
     FailOnOption,
+    FloorOption,
     Format,
     KeptOption,
+    MeasureOption,
     OutFolderOption,
     Output,
     PilotOption,
@@ -25,6 +27,7 @@ from cranfield.cli.shared import (
     answer_cache,
     contrasts_of,
     deliver,
+    floors_exit_code,
     today,
     verdict_exit_code,
 )
@@ -43,8 +46,23 @@ WORST_FIRST = (EXIT_SYSTEM, EXIT_VERDICT, EXIT_INCONCLUSIVE, 0)
 
 @option_groups
 def run_command(
-    config: ConfigArgument = Path("cranfield.yaml"),
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[CONFIG|TESTSET]",
+            help="Configuration file: test set, systems, measures; before systems the file of a test set.",
+        ),
+    ] = Path("cranfield.yaml"),
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[[NAME=]FILE|URL|COMMAND]...",
+            help="Without a config: systems, and further files of the test set, as `cranfield init` takes them.",
+        ),
+    ] = None,
     *,
+    measures: MeasureOption = None,
+    floor: FloorOption = None,
     systems: Annotated[
         list[str] | None,
         typer.Option("--system", metavar="NAME", help="Run only this system; repeat for more, baseline first."),
@@ -69,7 +87,10 @@ def run_command(
     run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the
     last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
     run one after another, each into a subfolder of its name; the exit code is that of the worst result.
+
+    Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
     """
+    from cranfield.project.floors import parse_floors
     from cranfield.project.job import run_job
 
     job = run_job(
@@ -85,12 +106,14 @@ def run_command(
         pairs=pairs,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
-        overrides=overrides,
+        overrides=replace(overrides, measures=tuple(measures or ())),
+        floors=parse_floors(floor or ()),
+        targets=[str(config), *targets] if targets else (),
     )
     deliver(job.document, output.showing(sensitivity, pairs, contrast), written=job.written)
     if output.full or output.format is not Format.TEXT:
         _show_rescoring(job.parts or (job,))
-    codes = {_exit_code(part, fail_on) for part in job.parts or (job,)}
+    codes = {_exit_code(part, fail_on) for part in job.parts or (job,)} | {floors_exit_code(job.floors)}
     raise typer.Exit(next(code for code in WORST_FIRST if code in codes))
 
 

@@ -24,6 +24,7 @@ from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_ver
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Evaluation
+    from cranfield.gate.result import RuleResult
     from cranfield.project.experiment import AnswerCache
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.loading import TestSetOptions
@@ -139,6 +140,15 @@ MeasureOption = Annotated[
         help="Measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
     ),
 ]
+FloorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--floor",
+        metavar="MEASURE=BOUND",
+        help="Exit with 1 if the mean is below the bound: Hit@5=0.70, or in each stratum or one of them: "
+        "Hit@5=0.60:difficulty, Hit@5=0.60:difficulty=hard; repeat for more.",
+    ),
+]
 FailOnOption = Annotated[
     list[VerdictCode] | None,
     typer.Option(
@@ -237,13 +247,16 @@ def load_and_evaluate(
     scoring: ScoringOptions,
     primary: str | None = None,
 ) -> list[Evaluation]:
-    """Load a test set and score run files against it, each under a name of its own."""
+    """Load a test set, of a stored split its evaluated part, and score run files against it, each under a name of its own."""
     from cranfield.project.loading import load
     from cranfield.project.read_ahead import evaluate_files
+    from cranfield.testsets.split import evaluated_part
 
     require_single_stdin([testset, *runs])
     note_reader(runs)
     loaded = load(testset, format=testset_format, options=options)
+    if options.part is None:
+        loaded = evaluated_part(loaded)
     return evaluate_files(loaded, runs, measures, scoring, primary=primary)
 
 
@@ -375,6 +388,16 @@ def show(parts: Iterable[str]) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 has no minus sign
     sys.stdout.writelines(parts)
     sys.stdout.flush()
+
+
+def floors_exit_code(results: Iterable[RuleResult]) -> int:
+    """1 where a floor is broken; every floor is a line on stderr."""
+    code = 0
+    for result in results:
+        typer.echo(f"floor {'kept' if result.status == 'passed' else 'broken'}: {result.sentence}", err=True)
+        if result.status != "passed":
+            code = EXIT_VERDICT
+    return code
 
 
 def verdict_exit_code(verdicts: Iterable[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> int:

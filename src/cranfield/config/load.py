@@ -19,11 +19,12 @@ from cranfield.formats.io.tree import Loc, field_name
 from cranfield.formats.io.validation import problems_of, validate
 
 
-def load_config(path: Path | str) -> Config:
-    """Read a config file; paths in it are relative to its folder.
+def load_config(path: Path | str, folder: Path | None = None) -> Config:
+    """Read a config file.
 
     Args:
         path: the file.
+        folder: that paths in it are relative to; None: that of the file.
 
     Raises:
         ConfigError: with everything that is wrong, in the order of the lines. No value of `env` is ever shown.
@@ -42,7 +43,7 @@ def load_config(path: Path | str) -> Config:
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a config", path=str(path))
-    config._folder = path.absolute().parent  # noqa: SLF001  the one place that knows it
+    config._folder = folder or path.absolute().parent  # noqa: SLF001  the one place that knows it
     return config
 
 

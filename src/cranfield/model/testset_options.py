@@ -78,7 +78,9 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
         "Rule of query ids where the format has none: {id_rules}; default: content.",
         in_config=False,  # a key of the config and of each test set
     ),
-    "part": OptionRow("text", "PART", "Use only this part of the stored split: {parts}."),
+    "part": OptionRow(
+        "text", "PART", "Part of the stored split: {parts}; default of runs, scores and gates: evaluated."
+    ),
 }
 """Field of `TestSetOptions` to its row."""
 

@@ -31,6 +31,7 @@ from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.build import systems_to_check
 from cranfield.systems.kinds.run_file import run_file_systems
+from cranfield.testsets.split import evaluated_part
 
 ANSWERS = "answers"
 """Folder of the answer cache, in `.cranfield/` next to the config."""
@@ -257,7 +258,7 @@ def prepare(
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
-    experiment = replace(built, name=name, given=given)
+    experiment = replace(built, name=name, given=given, measures=given.measures or built.measures)
     experiment.check()
     return experiment
 
@@ -302,7 +303,7 @@ def experiment_on(
 
 
 def load_configured(config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool) -> TestSet:
-    """A test set of a config, with its rule of ids, its repository and its options.
+    """A test set of a config, with its rule of ids, its repository and its options; of a stored split the evaluated part.
 
     Args:
         config: from `load_config`.
@@ -314,7 +315,8 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
     given = options_of(chosen.options, config.folder) if given is None else given
     repo = None if chosen.repo is None else config.folder / chosen.repo
     options = replace(given.options, repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
-    return load(config.folder / chosen.path, options=options)
+    testset = load(config.folder / chosen.path, options=options)
+    return testset if options.part is not None else evaluated_part(testset)
 
 
 def require_one_set(config: Config, overrides: SetOverrides) -> None:

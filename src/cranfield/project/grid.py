@@ -14,7 +14,7 @@ from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
 from cranfield.model import Run, TestSet, is_in_stratum
 from cranfield.project.experiment import AnswerCache, Experiment, prepare
-from cranfield.project.loading import NO_OVERRIDES, SetOverrides
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides, with_held_out
 from cranfield.project.output_folder import REPORT_FILES, require_folder
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.grid import grid_document
@@ -81,9 +81,8 @@ def run_grid(
     points = grid_points(config, grid)
     configs = {grid.system: config.systems[grid.system]} | {point.name: point.system for point in points}
     name = config.set_name(testset)
-    experiment = prepare(
-        with_systems(config, configs), name, list(configs), seed=seed, cache=cache, overrides=overrides
-    )
+    every = with_held_out(config.sets[name].options, overrides)
+    experiment = prepare(with_systems(config, configs), name, list(configs), seed=seed, cache=cache, overrides=every)
     halves = halves_of(experiment.testset, grid)
     with experiment.collected(out, pilot=pilot) as runs:
         scored = [_scored(point, runs[point.name], experiment, halves) for point in points]

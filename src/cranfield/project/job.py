@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from cranfield.project.experiment import (
     prepare_all,
     require_one_set,
 )
+from cranfield.project.floors import check_floors, judge_floors
 from cranfield.project.history import remember
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides
 from cranfield.project.output_folder import REPORT_FILES, require_folder
@@ -37,9 +38,11 @@ from cranfield.reporting.sections.subject import Preflight
 from cranfield.systems import progress_on
 
 if TYPE_CHECKING:
+    from cranfield.config.gate import Floor
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.strata import ContrastSpec
+    from cranfield.gate.result import RuleResult
     from cranfield.measures import Measure
     from cranfield.project.multi_testset import SetResult
 
@@ -68,6 +71,8 @@ class Job:
     """Of three systems or more."""
     parts: tuple[Job, ...] = ()
     """Of several test sets, the job of each."""
+    floors: tuple[RuleResult, ...] = ()
+    """Of the floors of the call."""
     rescore: str = ""
     """Command that scores the runs again by other measures; empty for several test sets."""
 
@@ -82,9 +87,10 @@ class Extras:
     allow_drift: bool = False
     sort: str = "mean"
     pairs: bool = False
+    floors: tuple[Floor, ...] = ()
 
     def check(self, experiments: Sequence[Experiment]) -> None:
-        """Refuse, before a query is sent, strata, an order and a list of pairs that no report can have."""
+        """Refuse, before a query is sent, strata, an order, floors and a list of pairs that no report can have."""
         from cranfield.evaluation.strata import contrast_strata
 
         compared = [experiment for experiment in experiments if len(experiment.systems) > 2]
@@ -96,6 +102,7 @@ class Extras:
         for experiment in experiments:
             for contrast in self.contrasts:
                 contrast_strata(experiment.dry, *contrast)
+            check_floors(self.floors, experiment.dry)
 
 
 def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
@@ -113,6 +120,8 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     cache: AnswerCache = "use",
     today: date | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
+    floors: Sequence[Floor] = (),
+    targets: Sequence[str] = (),
 ) -> Job:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
 
@@ -120,7 +129,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     history next to the config.
 
     Args:
-        config_path: cranfield.yaml.
+        config_path: cranfield.yaml; with `targets` not read.
         out: folder of `results.json`, `report.html`, `report.md` and `runs/`. With several test sets each has these in a
             folder of its name, and `report.html` and `report.md` at the top are a summary.
         systems: one name to evaluate it alone, two to compare (baseline first), more to compare all of them; None is the
@@ -134,14 +143,16 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         pairs: list all pairs of three systems or more, however many.
         cache: what is done with the answers of earlier runs.
         today: to report that a test set is overdue for new queries; None does not report it.
-        overrides: options of the test set, in place of those of the config.
+        overrides: options of the test set, and measures, in place of those of the config.
+        floors: bounds on means of the candidate; of one system its own, of three or more those of all but the baseline.
+        targets: test set and systems as `cranfield init` takes them, in place of a config.
 
     Raises:
         InputError: config or test set, with all their problems.
         PreflightError: a check failed; no query was sent.
         Interrupted: the same call continues where it stopped.
     """
-    config = load_config(config_path)
+    config = _config(config_path, targets, overrides)
     if allow_drift and not any(settings.repo for settings in config.sets.values()):
         hint = "name it in the config with `repo: DIR`"
         raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))
@@ -152,13 +163,23 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         chosen = _systems_of_set(config, name, systems)
         return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
 
-    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs)
+    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs, tuple(floors))
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
         extras.check(experiments)
         if config.testsets is not None:
             return _run_sets(config, experiments, extras, out, pilot=pilot)
         with experiments[0].collected(out, pilot=pilot) as runs:
             return _finish(config, experiments[0], runs, extras, out)
+
+
+def _config(path: Path, targets: Sequence[str], overrides: SetOverrides) -> Config:
+    """The config of a file, or what `init` infers, whose primary measure is the first that the call gives."""
+    if not targets:
+        return load_config(path)
+    from cranfield.project.init.start import config_of
+
+    config = config_of(targets, Path.cwd())
+    return config.model_copy(update={"primary": overrides.measures[0]}) if overrides.measures else config
 
 
 def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
@@ -178,7 +199,10 @@ def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras,
             *save_reports(document, out, (REPORT, MARKDOWN)),
         )
     broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
-    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()))
+    floors = tuple(
+        replace(result, sentence=f"{name}: {result.sentence}") for name, job in jobs.items() for result in job.floors
+    )
+    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()), floors=floors)
 
 
 def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) -> Sequence[str]:
@@ -205,9 +229,14 @@ def _finish(
         written = (*written, _save_means(many, out, extras.sort, root))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
+    baseline = comparison.baseline.name if comparison else many.baseline if many else None
+    judged = [each for each in evaluations if each.name != baseline]
+    kept = tuple(result for each in judged for result in judge_floors(extras.floors, each))
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
     return Job(
-        document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many, rescore=rescore
+        *(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many),
+        floors=kept,
+        rescore=rescore,
     )
 
 
@@ -264,7 +293,9 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
 
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(
-        SetResult, experiment.name, experiment.testset, experiment.params, job.document, job.report.name, str(measure)
+        SetResult,
+        *(experiment.name, experiment.testset, experiment.params, job.document, job.report.name, str(measure)),
+        evaluations=job.evaluations,
     )
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
     compared = job.many or job.comparison
@@ -279,5 +310,5 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     return row(
         summary.n,
         (summary.mean, None, None),
-        VerdictCode.INVALID.text if job.void else "one system, nothing to compare",
+        VerdictCode.INVALID.text if job.void else "one system",
     )

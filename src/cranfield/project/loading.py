@@ -62,7 +62,7 @@ class TestSetOptions:
     intact: bool = False
     """Use only the queries whose expected places are all as they were."""
     part: str | None = None
-    """Queries of the stored split: `evaluated` or `held-out`."""
+    """Queries of the stored split: `evaluated`, `held-out` or `all`."""
     ids: str | None = None
     """Rule that makes the ids of the queries where the format has none: content, row or text."""
 
@@ -72,10 +72,12 @@ NO_OPTIONS = TestSetOptions()
 
 @dataclass(frozen=True)
 class SetOverrides:
-    """What a call gives in place of the block `options` of a config."""
+    """What a call gives in place of the block `options` of a config, and of its measures."""
 
     options: TestSetOptions = NO_OPTIONS
     depth: int | None = None
+    measures: tuple[str, ...] = ()
+    """Reported in place of those of the config."""
 
 
 NO_OVERRIDES = SetOverrides()
@@ -104,7 +106,15 @@ def options_of(settings: SetOptions, folder: Path, overrides: SetOverrides = NO_
     }
     if "databases" in given and "databases" in called:
         called["databases"] = {**given["databases"], **called["databases"]}
-    return SetOverrides(TestSetOptions(**given | called), overrides.depth if overrides.depth is not None else depth)
+    depth = overrides.depth if overrides.depth is not None else depth
+    return SetOverrides(TestSetOptions(**given | called), depth, overrides.measures)
+
+
+def with_held_out(settings: SetOptions, overrides: SetOverrides = NO_OVERRIDES) -> SetOverrides:
+    """The overrides by which a test set of a config keeps the queries that its split holds out, unless a part is named."""
+    if "part" in settings.given or overrides.options.part is not None:
+        return overrides
+    return replace(overrides, options=replace(overrides.options, part="all"))
 
 
 def load(

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import Measure
 from cranfield.model import Scalar, TestSet
 from cranfield.reporting.document import PILOT_STAMP, Brief, Bullets, Cell, Column, Document, Link, Section, Table
 from cranfield.testsets.judging_notes import guidelines_differ
@@ -29,6 +31,8 @@ class SetResult:
     verdict: Cell = ""
     unseen: str = ""
     """What stands beside the verdict of few queries."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """Of each system, in order."""
 
 
 def summary_document(results: Sequence[SetResult]) -> Document:
@@ -43,7 +47,10 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     return Document(
         title=f"{len(results)} test sets: {', '.join(result.name for result in results)}",
         subtitle=tuple(dict.fromkeys(document.title for document in documents)),
-        sections=(Section("sets", "Test sets", (_table(results), Bullets((*filter(None, guidelines), *sentences)))),),
+        sections=(
+            Section("sets", "Test sets", (_table(results), Bullets((*filter(None, guidelines), *sentences)))),
+            Section("scores", "Scores", (_scores(results),)),
+        ),
         tidy=lambda: _tidy(results),
         payload=lambda: {"testsets": {result.name: result.document.payload() for result in results}},
         stamps=tuple(
@@ -55,7 +62,9 @@ def summary_document(results: Sequence[SetResult]) -> Document:
 
 
 def _brief_table(results: Sequence[SetResult]) -> Table:
-    """The verdict of each test set, without its link and parameters."""
+    """The verdict of each test set, without its link and parameters; the scores where one system ran on each."""
+    if all(len(each.evaluations) == 1 for each in results):
+        return _scores(results)
     columns = (
         *(Column("test set"), Column("verdict"), Column("measure"), Column("difference", "delta")),
         Column("queries", "count"),
@@ -88,6 +97,22 @@ def _table(results: Sequence[SetResult]) -> Table:
     ]
     caption = f"Each test set has its own report, in the folder of its name: NAME/{results[0].report}"
     return Table(columns, rows, caption, shown=None)
+
+
+def _scores(results: Sequence[SetResult]) -> Table:
+    """The mean of every measure, for each test set and system."""
+    scored = [(each, evaluation) for each in results for evaluation in each.evaluations]
+    measures = list(dict.fromkeys(measure for _, evaluation in scored for measure in evaluation.measures))
+    rows = [
+        (each.name, evaluation.name, len(evaluation.query_ids), *(_mean(evaluation, measure) for measure in measures))
+        for each, evaluation in scored
+    ]
+    columns = (Column("test set"), Column("system"), Column("queries", "count"))
+    return Table((*columns, *(Column(str(measure), "value") for measure in measures)), rows, "Mean of each measure")
+
+
+def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
+    return evaluation.summaries[measure].mean if measure in evaluation.summaries else None
 
 
 def _tidy(results: Sequence[SetResult]) -> Table:

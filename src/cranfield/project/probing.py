@@ -18,6 +18,7 @@ from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
 from cranfield.model import Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.project.experiment import load_configured
+from cranfield.project.loading import options_of, with_held_out
 from cranfield.ranking import RankedHit, State, rank_run
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
@@ -131,7 +132,10 @@ def _known_query(config: Config, testset: str | None, query: str) -> TestSet | N
         return None
     name = testset or next(iter(config.sets))
     try:
-        found = load_configured(config, name, allow_drift=True)
+        options = config.sets[name].options
+        found = load_configured(
+            config, name, options_of(options, config.folder, with_held_out(options)), allow_drift=True
+        )
     except CranfieldError:  # a system can be probed before there is a test set
         return None
     by_text = next((each.id for each in found.queries if each.text == query), query)

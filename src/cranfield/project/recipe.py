@@ -20,7 +20,7 @@ from cranfield.evaluation.values import (
 from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.function import K, is_function, run_of_function
-from cranfield.project.inputs import RunLike, ScoringOptions, TestSetLike
+from cranfield.project.inputs import Judgments, RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
 from cranfield.project.scoring import score
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
-    testset: TestSetLike,
-    run: RunLike | Callable[..., Any],
+    testset: TestSetLike | Callable[..., Any],
+    run: RunLike | TestSetLike | Callable[..., Any],
     *,
     measures: Sequence[str | Measure] | str | None = None,
     convention: str | Convention = DEFAULT_CONVENTION,
@@ -55,7 +55,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     """Score one run against a test set.
 
     Args:
-        testset: a test set, or what `load` makes one of.
+        testset: a test set, or what `load` makes one of. A function, or a run before a `TestSet`, may stand first too.
         run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
             ids in order, or to document ids with their scores (higher is better); a data frame with a row per result; or a
             function from a query to document ids, which is called for each query: a call that fails counts as 0.
@@ -85,7 +85,12 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         >>> round(tiny.value("AP", "q1"), 4), round(tiny.mean("map"), 4)
         (0.8333, 0.8333)
     """
-    testset = testset if isinstance(testset, TestSet) else load(testset)
+    if is_function(testset) or (isinstance(run, TestSet) and not isinstance(testset, TestSet)):
+        testset, run = cast("TestSetLike", run), cast("RunLike", testset)
+    if is_function(testset) or isinstance(run, TestSet):
+        kinds = "functions" if is_function(testset) else "test sets"
+        raise UsageError(f"evaluate got two {kinds}", expected="a test set, and a run or a function")
+    testset = testset if isinstance(testset, TestSet) else load(cast("Judgments", testset))
     given = run_of_function(testset, run, k=k, name=name) if is_function(run) else cast("RunLike", run)
     if given is not run:  # what a function does not answer counts
         missing, failed = missing or "zero", failed or "zero"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Split, TestSet
+from cranfield.model.note import info
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
@@ -17,8 +18,8 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.stats.contrast import GroupContrast
 
-SplitPart = Literal["evaluated", "held-out"]
-PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out")
+SplitPart = Literal["evaluated", "held-out", "all"]
+PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out", "all")
 DEFAULT_SHARE = 0.2
 T = TypeVar("T")
 
@@ -58,14 +59,16 @@ def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:
 
 
 def part(testset: TestSet, name: SplitPart) -> TestSet:
-    """The queries of one part, as a test set.
+    """The queries of one part, as a test set; with `all` the test set as it is.
 
     Raises:
         TestSetError: the set has no split, or its split names queries that are gone.
         UsageError: another name.
     """
     if name not in PARTS:
-        raise UsageError(f"part is {name!r}", expected=" or ".join(PARTS))
+        raise UsageError(f"part is {name!r}", expected=", ".join(PARTS))
+    if name == "all":
+        return testset
     stored = testset.meta.split
     if stored is None:
         raise TestSetError(
@@ -80,6 +83,16 @@ def part(testset: TestSet, name: SplitPart) -> TestSet:
         )
     wanted = held_out if name == "held-out" else set(testset.query_ids) - held_out
     return replace(only(testset, wanted), name=f"{testset.name} ({name})")
+
+
+def evaluated_part(testset: TestSet) -> TestSet:
+    """The evaluated queries where the set has a stored split, with a note of it; else the set as it is."""
+    if testset.meta.split is None:
+        return testset
+    smaller = part(testset, "evaluated")
+    n, total = len(smaller.queries), n_of(len(testset.queries), "queries")
+    note = f"only the evaluated part of the stored split: {n} of {total}; the part `all` is every query"
+    return replace(smaller, notes=(*smaller.notes, *info(note)))
 
 
 def only(testset: TestSet, query_ids: Collection[str]) -> TestSet:

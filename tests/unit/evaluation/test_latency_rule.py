@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, evaluate
+from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary
 from cranfield.evaluation.latency_rule import LatencyRule, parse_rule, timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
+from cranfield.reporting import comparison_document
+from cranfield.reporting.renderers.brief import render_brief
 
 START = "2026-11-21T20:00:00Z"
 RULE = LatencyRule()
@@ -218,3 +220,13 @@ def test_a_rule_of_the_command_line_keeps_the_other_defaults() -> None:
 def test_a_rule_of_negative_numbers_is_refused(values: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         LatencyRule(**values)  # type: ignore[arg-type]
+
+
+def test_a_latency_that_moved_beyond_the_smallest_effect_is_in_the_short_form() -> None:
+    """The smallest effect is 1 ms and 5 %: of a median of about 23 ms 5 ms count, and 0.5 ms do not."""
+    old = side(TIMES, "old")
+    for times, is_shown in ((SLOWER, True), ([time + 0.5 for time in TIMES], False)):
+        comparison = compare(old, side(times, "new"))
+        brief = " ".join(render_brief(comparison_document(comparison)).split())
+        assert ("Latency at the median: new +5.0 ms (slower)" in brief) is is_shown, brief
+        assert ("Latency" in brief) is is_shown

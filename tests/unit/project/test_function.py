@@ -82,3 +82,19 @@ def test_two_functions_can_be_compared() -> None:
         for name, function in (("a", search), ("b", lambda _: ["c"]))
     ]
     assert cranfield.compare(*pair).measures[parse("RR")].n == 3
+
+
+def test_a_function_may_stand_before_the_test_set() -> None:
+    testset = TestSet("tiny", (Query("q1", "a"), Query("q2", "b")), {"q1": {"a": 1}, "q2": {"c": 1}})
+
+    def words(query: str) -> list[str]:
+        return query.split()
+
+    for one, other in ((words, testset), (testset, words), ({"q1": ["a"], "q2": ["b"]}, testset)):
+        assert cranfield.evaluate(one, other, measures="P@1").mean("P@1") == 0.5, (
+            "q1 finds a; q2 finds b, c is relevant"
+        )
+    with pytest.raises(CranfieldError, match="evaluate got two functions"):
+        cranfield.evaluate(words, words)
+    with pytest.raises(CranfieldError, match="evaluate got two test sets"):
+        cranfield.evaluate(testset, testset)

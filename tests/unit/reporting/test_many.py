@@ -22,6 +22,7 @@ from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
+from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.sections.labels import letters
@@ -218,6 +219,8 @@ def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyCompari
     *_, rule, bullets = blocks_of(comparison_document(many), "latency")
     assert rule == Paragraph("A system is called faster or slower from a difference of 1 ms and 5 % on.")
     assert bullets.items == ("every system: up to 4 calls ran concurrently and may have delayed each other",)
+    brief = " ".join(render_brief(comparison_document(many)).split())
+    assert "Latency at the median: <script>" in brief
 
 
 def test_the_payload_is_json_and_holds_every_pair(many: ManyComparison) -> None:

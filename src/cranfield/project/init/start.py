@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from cranfield.config import load_config
+from cranfield.config import Config, load_config
 from cranfield.errors import NoCommonQueryError, Problem, UsageError, shorten
 from cranfield.formats.io.files import write_text
 from cranfield.formats.testsets.native import write_testset_yaml
@@ -74,8 +74,48 @@ def init_project(
         UsageError: an argument is nothing that is known, or a file is there already.
         InputError: a file holds mistakes.
     """
-    folder = config.absolute().parent
     _refuse_existing(config, force=force)
+    folder = config.absolute().parent
+    inferred = _inferred(arguments, folder, ask=ask, query=query, headers=headers)
+    starter = None if inferred.chosen.keys else config.with_name(STARTER_NAME)
+    if starter is not None:
+        _refuse_existing(starter, force=force)
+    chosen = replace_starter(inferred.chosen, inferred.trial, inferred.systems)
+    return _write(config, starter, inferred.systems, chosen, inferred.files)
+
+
+def config_of(arguments: Sequence[str], folder: Path) -> Config:
+    """The config that `init` would write for its arguments, in memory.
+
+    Args:
+        arguments: as of `init_project`, a test set with judgments among them.
+        folder: that paths in the config are relative to.
+
+    Raises:
+        UsageError: an argument is nothing that is known, or there are no judgments.
+        InputError: a file holds mistakes.
+    """
+    inferred = _inferred(arguments, folder)
+    if not inferred.chosen.keys:
+        hint = "cranfield init writes a starter test set, to be judged"
+        raise UsageError("no test set with judgments", expected="qrels, or a file of queries with expected results",
+                         got=", ".join(arguments), hint=hint)  # fmt: skip
+    return _check(_config_text(inferred.systems, inferred.chosen), folder)
+
+
+class _Inferred(NamedTuple):
+    """What the arguments are."""
+
+    systems: Mapping[str, FoundSystem]
+    chosen: ChosenTestSet
+    files: Sequence[FoundFile]
+    trial: Trial
+
+
+def _inferred(
+    arguments: Sequence[str], folder: Path, *, ask: Ask = take_default, query: str = "", headers: Sequence[str] = ()
+) -> _Inferred:
+    """Find out what the arguments are, and try the systems among them."""
     targets = targets_of(arguments)
     files = [file for target in targets if target.kind == "path" for file in found_files(target)]
     chosen = choose_testset(files, folder)
@@ -87,10 +127,7 @@ def init_project(
     if not systems:
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
                                  hint="cranfield init qrels.txt old.run new.run"))  # fmt: skip
-    starter = None if chosen.keys else config.with_name(STARTER_NAME)
-    if starter is not None:
-        _refuse_existing(starter, force=force)
-    return _write(config, starter, systems, replace_starter(chosen, trial, systems), files)
+    return _Inferred(systems, chosen, files, trial)
 
 
 def _headers(written: Sequence[str]) -> dict[str, str]:
@@ -244,12 +281,12 @@ def _testset_text(testset: TestSet) -> str:
         return path.read_text(encoding="utf-8")
 
 
-def _check(text: str) -> Any:
-    """Read the text as the config that it is meant to be, before a file is made of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "cranfield.yaml")
+def _check(text: str, folder: Path | None = None) -> Config:
+    """Read the text as the config that it is meant to be, before a file is made of it; its paths are relative to `folder`."""
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made, "cranfield.yaml")
         write_text(path, [text])
-        return load_config(path)
+        return load_config(path, folder)
 
 
 def _refuse_existing(path: Path, *, force: bool) -> None:

@@ -15,6 +15,7 @@ from cranfield.numbers import format_count, format_delta, format_level, format_p
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
 from cranfield.reporting.sections.collection import warnings
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
+from cranfield.reporting.sections.latency import moved_latencies
 from cranfield.reporting.sections.leaderboard import order_of, ranked_systems
 from cranfield.reporting.sections.subject import Subject
 from cranfield.reporting.sections.verdict import verdict_block
@@ -38,9 +39,10 @@ def brief_of(subject: Subject) -> Brief:
     if subject.pair is not None:
         pair = subject.pair
         table = _measures(pair) if pair.by_class is None else _classes(pair)
-        return Brief(table, _changes(pair), doubts, _findings(subject))
+        counts, *most = _changes(pair)
+        return Brief(table, (counts, *moved_latencies(subject), *most), doubts, _findings(subject))
     if subject.many is not None:
-        return Brief(_board(subject.many, subject.sort), (), doubts, _findings(subject))
+        return Brief(_board(subject.many, subject.sort), moved_latencies(subject), doubts, _findings(subject))
     evaluations = subject.evaluations
     table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
     return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)

@@ -10,7 +10,6 @@ from cranfield.evaluation.latency import (
     LatencyImpact,
     LatencySummary,
     cautions,
-    latency_impact,
     latency_summary,
     signed_ms,
 )
@@ -51,18 +50,19 @@ def _key_figure(timed: Sequence[tuple[str, LatencySummary]]) -> str:
 
 def _against_baseline(subject: Subject) -> list[Block]:
     """The differences of a pair; of many systems the median difference to the baseline, a row each."""
-    if (pair := subject.pair) is not None:
-        impact = latency_impact(pair.baseline, pair.candidate, alpha=pair.alpha, seed=pair.seed)
-        return [] if impact is None else [Paragraph(impact.sentence), _differences(impact)]
+    if subject.pair is not None:
+        return [
+            block
+            for each in subject.latency_impacts.values()
+            for block in (Paragraph(each.sentence), _differences(each))
+        ]
     if (many := subject.many) is None or many.baseline is None:
         return []
     options, baseline = many.options, many.baseline
-    named = {evaluation.name: evaluation for evaluation in many.evaluations}
     rows: list[tuple[Cell, ...]] = []
     why: list[NoVerdict] = []
-    for name, evaluation in named.items():
-        impact = latency_impact(named[baseline], evaluation, alpha=options.alpha, seed=options.seed)
-        if name != baseline and impact is not None and impact.median is not None:
+    for name, impact in subject.latency_impacts.items():
+        if impact.median is not None:
             rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
             why += (replace(reason, system=reason.system or name) for reason in impact.incomparable)
     columns = (
@@ -74,6 +74,19 @@ def _against_baseline(subject: Subject) -> list[Block]:
     )
     caption = f"Latency minus that of {baseline}, per query"
     return [Table(columns, rows, caption, shown=None), *_no_verdict(why)] if rows else []
+
+
+def moved_latencies(subject: Subject) -> tuple[str, ...]:
+    """One line on the median latency of each system, where it moved against that of the baseline.
+
+    That is where the interval of the difference excludes zero, and the difference is at least the smallest effect.
+    """
+    moved = [
+        f"{name} {signed_ms(by.delta_ms)[0]} ms ({by.verdict.text})"
+        for name, impact in subject.latency_impacts.items()
+        if (by := impact.median) is not None and by.is_large and by.excludes_zero
+    ]
+    return (f"Latency at the median: {', '.join(moved)}",) if moved else ()
 
 
 def _no_verdict(reasons: Sequence[NoVerdict]) -> list[Block]:

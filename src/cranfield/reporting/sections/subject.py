@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
+from cranfield.evaluation.latency import LatencyImpact, latency_impact
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import StrataContrast
@@ -70,6 +72,20 @@ class Subject:
         if self.result is not None:
             return self.result.primary
         return self.measure or next(iter(self.evaluations[0].measures), None)
+
+    @cached_property
+    def latency_impacts(self) -> Mapping[str, LatencyImpact]:
+        """The latency of the candidate against the baseline, or of each of many systems against theirs, where calls were timed."""
+        result = self.result
+        if isinstance(result, Comparison):
+            baseline, others, options = result.baseline, [result.candidate], result
+        elif result is not None and result.baseline is not None:
+            sides = {each.name: each for each in result.evaluations}
+            baseline, others, options = sides.pop(result.baseline), list(sides.values()), result.options
+        else:
+            return {}
+        found = {each.name: latency_impact(baseline, each, alpha=options.alpha, seed=options.seed) for each in others}
+        return {name: impact for name, impact in found.items() if impact is not None}
 
     @property
     def pilot(self) -> bool:

@@ -61,7 +61,7 @@ class PythonSystem(FunctionSystem):
             ConfigError: a setting is invalid.
         """
         kind = function if hasattr(function, "__qualname__") else type(function)
-        reference = re.sub(r"[^\w.]", "_", f"{kind.__module__}.{kind.__qualname__}")
+        reference = re.sub(r"[^\w.]", "_", f"{getattr(kind, '__module__', None) or 'builtins'}.{kind.__qualname__}")
         module, _, last = reference.rpartition(".")
         system = cls.of(
             name,

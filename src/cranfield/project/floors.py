@@ -1,0 +1,83 @@
+"""Floors of a call: `Hit@5=0.70` and `Hit@5=0.60:difficulty=hard` as floor rules of a gate, without a config."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from cranfield.config.gate import Floor, FloorRule, GateConfig
+from cranfield.errors import CranfieldError, UsageError
+from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.validation import problems_of
+from cranfield.gate.gate_input import GateInput, direction
+from cranfield.gate.judge import floor
+from cranfield.gate.result import RuleResult
+from cranfield.gate.rules import check_fit
+from cranfield.project.recipe import with_measure
+
+FORM = "MEASURE=BOUND, such as Hit@5=0.70, Hit@5=0.60:difficulty or Hit@5=0.60:difficulty=hard"
+_SPEC = re.compile(r"(?P<measure>.+?)\s*=\s*(?P<bound>\d*\.?\d{1,30})\s*(?::(?P<key>[^=]+)(?:=(?P<value>.+))?)?")
+
+
+def parse_floors(specs: Sequence[str]) -> tuple[Floor, ...]:
+    """The floors of a call: `MEASURE=BOUND`, and after a colon a stratum, or one value of it.
+
+    Of a measure where lower is better, the bound is the largest mean.
+
+    Raises:
+        UsageError: with everything that is wrong.
+    """
+    found, problems = [], []
+    for spec in specs:
+        try:
+            found.append(_floor_of(spec.strip()))
+        except CranfieldError as error:
+            problems += [replace(problem, path=f"--floor {spec}") for problem in error.problems]
+    if problems:
+        raise UsageError(problems)
+    return tuple(found)
+
+
+def _floor_of(spec: str) -> Floor:
+    match = _SPEC.fullmatch(spec)
+    if match is None:
+        raise UsageError("not a floor", expected=FORM)
+    measure, key, value = match["measure"], match["key"], match["value"]
+    part = {} if key is None else {"by": key} if value is None else {"where": {key: value}}
+    side = "at_least" if direction(measure) > 0 else "at_most"
+    values = {"measure": measure, side: Decimal(match["bound"]), **part}
+    if problems := [problem for _, problem in problems_of(Floor, values)]:
+        raise UsageError(problems)
+    return Floor.model_validate(values)
+
+
+def check_floors(floors: Sequence[Floor], evaluation: Evaluation) -> None:
+    """Refuse floors on strata that the test set does not have, and on measures that no query allows.
+
+    Args:
+        floors: of a call.
+        evaluation: of any run on the test set, one without results too.
+
+    Raises:
+        UsageError: with everything that is wrong.
+    """
+    if not floors:
+        return
+    rules = GateConfig(rules=[FloorRule(floor=each) for each in floors])
+    problems = [problem for _, problem in check_fit(rules, "", evaluation.testset)]
+    for each in floors:
+        try:
+            with_measure(evaluation, each.measure)
+        except CranfieldError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError([replace(problem, path="--floor") for problem in problems])
+
+
+def judge_floors(floors: Sequence[Floor], evaluation: Evaluation) -> Iterator[RuleResult]:
+    """The result of each floor for one system, as `cranfield gate` judges it; its sentence begins with the system."""
+    for each in floors:
+        result = floor(each, GateInput(evaluation))
+        yield replace(result, sentence=f"{evaluation.name}: {result.sentence}")
