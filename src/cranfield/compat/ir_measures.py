@@ -1,8 +1,8 @@
 """ir_measures' interface: `from cranfield.compat import ir_measures`, or `from cranfield.compat.ir_measures import nDCG`.
 
 Every measure of the catalogue can be imported from here by its name. Values are those of ir_measures 0.4 (see the convention of
-that name): scores are compared as 32-bit floats, a judged query without a result counts as 0, and one that a measure is not
-defined for is left out. Ties fall as there, where each library has its own rule: see `cranfield.measures.orders`.
+that name): scores are compared as 32-bit floats, a judged query without a result counts as 0 (`Accuracy`
+leaves it out), and one that a measure is not defined for is left out. Ties fall as there, where each library has its own rule: see `cranfield.measures.orders`.
 What is passed over there is an error here: a document twice in a query, two grades for a document, a run that shares no
 query with the judgments, a measure by subtopic without subtopics.
 """
@@ -14,22 +14,33 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
 from cranfield.compat.lines import QrelsLines, RunLines
-from cranfield.compat.measure import Measure, is_measure_name, measure_names
 from cranfield.compat.pytrec_eval import measures_named
-from cranfield.errors import MeasureError, ProblemList, RunFormatError, TestSetError, UsageError
+from cranfield.errors import (
+    MeasureError,
+    ProblemList,
+    RunFormatError,
+    TestSetError,
+    UnknownNameError,
+    UsageError,
+    unknown_name,
+)
 from cranfield.formats.io.files import opened
 from cranfield.formats.io.table import Role, column_names, is_frame, is_parquet, read_arrays
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import CATALOGUE, compute, parse
-from cranfield.measures.measure import WHY_NEEDED
-from cranfield.measures.orders import convention_for
+from cranfield.measures import Measure as Computed
+from cranfield.measures.catalogue import ALIASES
+from cranfield.measures.measure import WHY_NEEDED, MeasureSpec, spell
+from cranfield.measures.orders import convention_for, provider_of
+from cranfield.measures.own import load_plugins
 from cranfield.model import Convention, Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
@@ -37,7 +48,119 @@ from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import geometric_mean
 
+__version__ = "0.4.3"
+"""Of ir_measures: the version whose interface and values these are."""
 _CONVENTION = convention_named("ir_measures")
+ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
+"""Some write alpha_nDCG with it."""
+Value = str | int | float | bool | Mapping[int, float]
+
+
+class Measure:
+    """A name of the catalogue with some parameters; two that mean the same are equal.
+
+    It is a spelling, which becomes a measure of the catalogue when it is used and until then may lack its cutoff.
+    """
+
+    def __init__(self, name: str, params: Mapping[str, Value] | None = None) -> None:
+        """Take a name and parameters, the cutoff among them.
+
+        Raises:
+            UnknownNameError: the catalogue has no measure of that name.
+        """
+        name = _catalogued(name)
+        if name not in CATALOGUE:
+            raise UnknownNameError(unknown_name("measure", name, CATALOGUE, aliases=ALIASES))
+        self.NAME = name
+        self.params = dict(params or {})
+
+    @classmethod
+    def of(cls, measure: Computed) -> Measure:
+        """The spelling of a measure of the catalogue."""
+        spelled = cls(measure.name, {name: dict(v) if isinstance(v, tuple) else v for name, v in measure.params})
+        return spelled if measure.cutoff is None else spelled @ measure.cutoff
+
+    def __call__(self, **params: Value) -> Measure:
+        """Set parameters: `P(rel=2)`, `nDCG(cutoff=10)`."""
+        return Measure(self.NAME, self.params | params)
+
+    def __matmul__(self, cutoff: float) -> Measure:
+        """Set the cutoff: `P @ 5`."""
+        return self(**{self.AT_PARAM: cutoff})
+
+    def __getitem__(self, name: str) -> Value | None:
+        """A parameter, or its default; None for a cutoff that is not set.
+
+        Raises:
+            KeyError: it has no such parameter.
+        """
+        if name == self.AT_PARAM or name in self.params:
+            return self.params.get(name)
+        default = next((p.default for p in self._spec.parameters if p.name == name), None)
+        if default is None:
+            raise KeyError(name)
+        return dict(default) if isinstance(default, tuple) else default
+
+    def iter_calc(self, qrels: Qrels, run: Run) -> Iterator[Metric]:
+        """Score one run with this measure, query by query; see `Evaluator.iter_calc`."""
+        return iter_calc([self], qrels, run)
+
+    def calc_aggregate(self, qrels: Qrels, run: Run) -> float:
+        """Score one run with this measure: one number; see `Evaluator.calc_aggregate`."""
+        return calc_aggregate([self], qrels, run)[self]
+
+    def calc(self, qrels: Qrels, run: Run) -> CalcResult:
+        """Score one run with this measure: one number, and the values of every query."""
+        aggregated, per_query = calc([self], qrels, run)
+        return CalcResult(aggregated[self], per_query)
+
+    @property
+    def AT_PARAM(self) -> str:  # noqa: N802 - the interface is given
+        """What `@` sets."""
+        return "recall" if self._spec.cutoff_kind == "share" and self._spec.cutoff != "none" else "cutoff"
+
+    @property
+    def aggregate(self) -> str:
+        """How the values of all queries become one: `mean`, `sum` or `geometric mean`."""
+        return self._spec.aggregate
+
+    @cached_property
+    def computed(self) -> Computed:
+        """The measure of the catalogue that it spells.
+
+        Raises:
+            UsageError: a parameter or the cutoff is not one of it, or is missing.
+        """
+        return parse(self._spelled(", "))
+
+    @property
+    def _spec(self) -> MeasureSpec:
+        return CATALOGUE[self.NAME]
+
+    def _spelled(self, separator: str) -> str:
+        """As text, parameters in the catalogue's order, without those that are as they are anyway."""
+        order = {parameter.name: place for place, parameter in enumerate(self._spec.parameters)}
+        defaults = {parameter.name: parameter.default for parameter in self._spec.parameters}
+        params = {name: _changes(value) for name, value in self.params.items() if name != self.AT_PARAM}
+        named = sorted(params, key=lambda name: order.get(name, len(order)))
+        shown = [f"{name}={_written(params[name])}" for name in named if params[name] not in (defaults.get(name), {})]
+        text = self.NAME + (f"({separator.join(shown)})" if shown else "")
+        cutoff = self.params.get(self.AT_PARAM)
+        return text if cutoff is None else f"{text}@{_written(cutoff)}"
+
+    def __str__(self) -> str:
+        return self._spelled(",")
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __lt__(self, other: Measure) -> bool:
+        return str(self) < str(other)
 
 
 class Qrel(NamedTuple):
@@ -70,6 +193,13 @@ class CalcResults(NamedTuple):
     """What `calc` gives back."""
 
     aggregated: dict[Measure, float]
+    per_query: list[Metric]
+
+
+class CalcResult(NamedTuple):
+    """What `calc` of one measure gives back."""
+
+    aggregated: float
     per_query: list[Metric]
 
 
@@ -130,7 +260,7 @@ class Evaluator:
             values, scored, reasons = compute(measure.computed, ranking)
             if (why := next(iter(reasons.values()), "")) in WHY_NEEDED.values():
                 refused.add(f"{measure} cannot be computed: {why}")
-            there = scored | absent
+            there = scored | absent if provider_of(measure.computed).scores_absent else scored
             query_ids = list(itertools.compress(ranking.query_ids, there.tolist()))
             found[measure] = _Values(measure, query_ids, np.where(absent, 0.0, values)[there])
         refused.raise_if_any()
@@ -190,7 +320,7 @@ def parse_trec_measure(measure: str) -> list[Measure]:
     Raises:
         UsageError: trec_eval has no such measure, or it is no number.
     """
-    found = [Measure.of(known) for known in measures_named([measure]).values()]
+    found = [Measure.of(known) for known in measures_named(measure)]
     if not found:
         raise UsageError(f"trec_eval's {measure} is no measure here")
     return found
@@ -216,6 +346,33 @@ def read_trec_run(file: TextIO | str | Path) -> Iterator[ScoredDoc]:
     lines, name = _lines(file, "run", RunFormatError)
     for _, query_id, doc_id, score in RunLines(lines, name):
         yield ScoredDoc(query_id, doc_id, score)
+
+
+def is_measure_name(name: str) -> bool:
+    """Whether a name is one of a measure, or another name for one."""
+    return _catalogued(name) in CATALOGUE
+
+
+def _catalogued(name: str) -> str:
+    """The catalogue's name; an unknown name may be a plugin's."""
+    name = name.replace(ALPHA, "alpha")
+    if name not in CATALOGUE and name not in ALIASES and not name.startswith("_"):
+        load_plugins()
+    return ALIASES.get(name, name)
+
+
+def measure_names() -> list[str]:
+    """Every name of a measure, and other names for them, that can stand in an import."""
+    return sorted(name for name in (*CATALOGUE, *ALIASES) if name.isidentifier())
+
+
+def _changes(value: Value) -> Value:
+    """Of a map from grade to gain, what it changes."""
+    return {grade: gain for grade, gain in value.items() if grade != gain} if isinstance(value, Mapping) else value
+
+
+def _written(value: Value) -> str:
+    return spell(tuple(sorted(value.items())) if isinstance(value, Mapping) else value)
 
 
 def _check(measures: Iterable[Measure]) -> None:

@@ -26,6 +26,8 @@ from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Column, Row, common_parameters, measure_with
 from cranfield.trec_eval.options import Options
 
+__version__ = "0.5.11"
+"""Of pytrec_eval-terrier: the version whose interface and values these are."""
 VERSION = 9
 
 supported_measures: set[str] = {row.name for row in TABLE if row.name in NICKNAMES["all_trec"] and row.since <= VERSION}
@@ -142,13 +144,17 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int | float]]:
     return qrels
 
 
-def measures_named(names: Iterable[str]) -> dict[str, Measure]:
-    """What names of trec_eval's stand for, by the name of each value; those that are no one measure are left out.
+def measures_named(text: str) -> list[Measure]:
+    """What a name of trec_eval's stands for, in its order (`set_F.1.0,0.5`: one for each number); values that are no one
+    measure are left out.
 
     Raises:
         UsageError: as `RelevanceEvaluator`.
     """
-    return {column.label: column.measures[0] for column in _columns(names, 1) if len(column.measures) == 1}
+    name, arguments = _split(text)
+    one_by_one = name in ROWS and len(ROWS[name].fills) == 1
+    texts = [f"{name}.{argument}" for argument in arguments] if one_by_one and arguments else [text]
+    return [column.measures[0] for each in texts for column in _columns([each], 1) if len(column.measures) == 1]
 
 
 def _values(column: Column, ranking: Ranking) -> FloatQ:

@@ -156,10 +156,11 @@ def _retrieved_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
     return _sum_by(query, gains / np.log2(rank + 1.0), ranking.n_queries)
 
 
-def judged_share(ranking: Ranking, cutoff: int) -> FloatQ:
-    """Judged results in the first k, over the results there; NaN where nothing was returned."""
-    rows = (ranking.state == State.JUDGED) & (ranking.rank <= cutoff)
-    shown = np.minimum(ranking.n_returned, cutoff).astype(np.float64)
+def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
+    """Judged results in the first k, or of all, over the results there; NaN where nothing was returned."""
+    depth = np.inf if cutoff is None else cutoff
+    rows = (ranking.state == State.JUDGED) & (ranking.rank <= depth)
+    shown = np.minimum(ranking.n_returned, depth).astype(np.float64)
     shown[shown == 0] = np.nan
     return per_query(ranking, rows) / shown
 

@@ -20,6 +20,8 @@ class ProviderOrder:
     score_width: Literal[64, 32]
     computes: Callable[[Measure], bool]
     """Whether ir_measures asks it for a measure."""
+    scores_absent: bool = True
+    """Whether a judged query that the run does not answer has the value 0; else it is left out."""
 
 
 _CWL = frozenset(("RBP", "BPM", "SDCG", "INST", "INSQ", "NERR8", "NERR9", "NERR10", "NERR11"))
@@ -32,7 +34,7 @@ def _is_gdeval(measure: Measure) -> bool:
 
 PROVIDERS: tuple[ProviderOrder, ...] = (
     ProviderOrder("cwl_eval", "given", 64, lambda measure: measure.name in _CWL),
-    ProviderOrder("accuracy", "given", 64, lambda measure: measure.name == "Accuracy"),
+    ProviderOrder("accuracy", "given", 64, lambda measure: measure.name == "Accuracy", scores_absent=False),
     ProviderOrder("compat", "ascending", 64, lambda measure: measure.name == "Compat"),
     ProviderOrder("judged", "ascending", 64, lambda measure: measure.name == "Judged"),
     ProviderOrder("msmarco", "ascending", 64, lambda measure: measure.name == "RR" and measure.cutoff is not None),

@@ -96,7 +96,10 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
             unknown = [] if name in CATALOGUE else [unknown_measure(name, params, cutoff, parse)]
             raise UsageError([*unknown, *broken])
     spec = CATALOGUE[name]
-    return Measure(name, _parameters(text, spec, params), _cutoff(text, spec, cutoff))
+    values, named_cutoff = _parameters(text, spec, params)
+    if named_cutoff is not None and cutoff not in (None, named_cutoff):
+        raise MeasureError(f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}")
+    return Measure(name, values, _cutoff(text, spec, cutoff or named_cutoff))
 
 
 def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | None:
@@ -123,17 +126,28 @@ def _cutoff(text: str, spec: MeasureSpec, cutoff: str | None) -> int | float | N
     return int(cutoff)
 
 
-def _parameters(text: str, spec: MeasureSpec, given: str | None) -> tuple[tuple[str, Parameter], ...]:
+def _parameters(
+    text: str, spec: MeasureSpec, given: str | None
+) -> tuple[tuple[tuple[str, Parameter], ...], str | None]:
+    """The parameters between the brackets, and the cutoff where it is one of them: `nDCG(cutoff=10)`, `IPrec(recall=0.4)`."""
     values: dict[str, Parameter] = {}
+    cutoffs: list[str] = []
     known = {parameter.name: parameter for parameter in spec.parameters}
+    cutoff_names = {"cutoff", "recall"} if spec.cutoff_kind == "share" else {"cutoff"}
     for match in _split(text, spec, given or ""):
+        if match["name"] in cutoff_names - known.keys() and match["bare"] is not None and not cutoffs:
+            cutoffs.append(match["bare"])
+            continue
+        if match["name"] in cutoff_names and cutoffs:
+            raise MeasureError(f"{text}: parameter {match['name']} is given twice")
         if match["name"] not in known:
             raise UsageError(unknown_name(f"parameter of {spec.name}", match["name"], known))
         if match["name"] in values:
             raise MeasureError(f"{text}: parameter {match['name']} is given twice")
         raw = next(v for v in (match["single"], match["double"], match["map"], match["bare"]) if v is not None)
         values[match["name"]] = _value(text, known[match["name"]], raw)
-    return tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
+    changed = tuple((p.name, values[p.name]) for p in spec.parameters if values.get(p.name, p.default) != p.default)
+    return changed, cutoffs[0] if cutoffs else None
 
 
 def _split(text: str, spec: MeasureSpec, given: str) -> Iterator[re.Match[str]]:

@@ -28,7 +28,7 @@ def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
     drops_unjudged = ranking.convention.unjudged == "condensed" and not diagnostic
     if drops_unjudged or measure.param("judged_only", default=False):
         ranking = condensed(ranking)
-    if ranking.convention.gain == "exponential":
+    if ranking.convention.gain == "exponential" and measure.name != "CG":  # Quepid's CG sums the ratings
         ranking = exponential_gains(ranking)
     gains = measure.param("gains", default=())
     return with_gains(ranking, dict(gains)) if isinstance(gains, tuple) and gains else ranking

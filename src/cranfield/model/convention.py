@@ -38,7 +38,7 @@ class Convention:
     """Credit for duplicate matches of an expected item: as the judgment declares (once by default), or every match. Recall
     counts an item at most as often as it was expected, and one result may cover several items."""
     gain: Literal["grade", "match", "exponential"] = "grade"
-    """Gain of a match of grade g: g, 1 for every grade, or 2^g - 1."""
+    """Gain of a match of grade g: g, 1 for every grade, or 2^g - 1 (CG sums the grades themselves)."""
     unjudged: Literal["not relevant", "condensed", "unscored"] = "not relevant"
     """An unjudged result: not relevant; left out of the list; or not relevant, and a query where everything
     within the cutoff is unjudged has no value."""

@@ -5,6 +5,8 @@ import io
 import logging
 import math
 import random
+import sys
+from importlib.metadata import version
 from typing import NamedTuple
 
 import ir_measures as theirs
@@ -13,8 +15,8 @@ import polars as pl
 import pytest
 
 from cranfield.compat import ir_measures as ours
-from cranfield.compat.ir_measures import AP, IPrec, Judged, NumQ, NumRet, P, R, SetF, nDCG
-from cranfield.compat.measure import measure_names
+from cranfield.compat import pytrec_eval
+from cranfield.compat.ir_measures import AP, IPrec, Judged, NumQ, NumRet, P, R, SetF, measure_names, nDCG
 from cranfield.errors import MeasureError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
 from cranfield.measures.own import define, forget
 
@@ -25,7 +27,16 @@ SPELLINGS = [
     *("AP", "AP@5", "AP(rel=2)", "MAP", "Rprec", "Bpref", "infAP", "infAP(rel=2)", "RR", "RR@3", "RR(rel=2)", "MRR@10"),
     *("nDCG", "nDCG@10", "nDCG(gains={0: 0, 1: 1, 2: 5})@5", "nDCG(judged_only=True)@10", "NDCG@3"),
     *("P@5", "P(rel=2)@5", "P(judged_only=True)@3", "Precision@1", "R@10", "R(rel=2)@3", "Recall@5"),
-    *("IPrec@0.1", "IPrec@0.5", "IPrec(rel=2)@1.0", "Success@1", "Success(rel=2)@5", "Judged@5", "Judged@100"),
+    *(
+        "IPrec@0.1",
+        "IPrec@0.5",
+        "IPrec(rel=2)@1.0",
+        "Success@1",
+        "Success(rel=2)@5",
+        "Judged@5",
+        "Judged@100",
+        "Judged",
+    ),
     *("NumRet", "NumRet(rel=1)", "NumRelRet", "NumRel", "NumQ", "SetP", "SetP(relative=True)", "SetR", "SetAP"),
     *("SetF", "SetF(beta=0.5)", "Compat", "Compat(p=0.8)", "RBP(rel=1)", "RBP(rel=2,p=0.9)", "SDCG(max_rel=3)@5"),
     *("BPM(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)", "NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5"),
@@ -89,6 +100,34 @@ def test_accuracy_is_left_out_where_it_is_not_defined_as_there():
             compared += bool(expected)
     assert compared > 100
     assert math.isnan(ours.calc_aggregate([ours.Accuracy], {"q": {"d": 0}}, {"q": {"d": 1.0}})[ours.Accuracy])
+
+
+def test_accuracy_leaves_out_a_judged_query_that_the_run_does_not_answer():
+    # d1 (grade 1) is above d2 (grade 0): 1 of 1 pair in q1; q2 is not in the run
+    assert by_query(ours, [ours.Accuracy], QRELS, RUN) == by_query(theirs, [theirs.Accuracy], QRELS, RUN)
+    qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 1}}
+    run = {"q1": {"d1": 2.0, "d2": 1.0}}
+    assert by_query(ours, [ours.Accuracy], qrels, run) == {("Accuracy", "q1"): 1.0}
+    assert ours.calc_aggregate([ours.Accuracy, AP], qrels, run) == {ours.Accuracy: 1.0, AP: 0.5}
+
+
+def test_a_measure_scores_a_run_as_there():
+    measure = nDCG @ 10
+    assert measure.calc_aggregate(QRELS, RUN) == (theirs.nDCG @ 10).calc_aggregate(QRELS, RUN)
+    assert [(m.query_id, m.value) for m in measure.iter_calc(QRELS, RUN)] == [
+        (m.query_id, m.value) for m in sorted((theirs.nDCG @ 10).iter_calc(QRELS, RUN))
+    ]
+    aggregated, per_query = measure.calc(QRELS, RUN)
+    assert aggregated == measure.calc_aggregate(QRELS, RUN)
+    assert per_query == list(measure.iter_calc(QRELS, RUN))
+
+
+def test_the_provider_of_ir_measures_accepts_our_pytrec_eval(monkeypatch):
+    provider = type(theirs.providers.registry["pytrec_eval"])()
+    monkeypatch.setitem(sys.modules, "pytrec_eval", pytrec_eval)
+    assert provider.is_available()
+    assert provider.calc_aggregate([theirs.AP], QRELS, RUN) == {theirs.AP: ours.calc_aggregate([AP], QRELS, RUN)[AP]}
+    assert (pytrec_eval.__version__, ours.__version__) == (version("pytrec_eval-terrier"), theirs.__version__)
 
 
 def test_measures_are_spelled_as_there():
@@ -286,7 +325,18 @@ def test_bad_input_is_an_error_of_ours(error, qrels, run, message):
 
 
 @pytest.mark.parametrize(
-    "name", ["map", "P_5", "ndcg_cut", "ndcg_cut.3,10", "recip_rank", "set_F", "iprec_at_recall", "recall"]
+    "name",
+    [
+        "map",
+        "P_5",
+        "ndcg_cut",
+        "ndcg_cut.3,10",
+        "recip_rank",
+        "set_F",
+        "set_F.1.0,0.5,2.4",
+        "iprec_at_recall",
+        "recall",
+    ],
 )
 def test_names_of_trec_eval_are_read_as_there(name):
     assert list(map(str, ours.parse_trec_measure(name))) == [

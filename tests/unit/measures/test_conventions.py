@@ -322,6 +322,13 @@ def test_one_list_under_every_convention(name, ndcg, p, ap, rr):
     assert found == pytest.approx([ndcg, p, ap, rr], abs=1e-12)
 
 
+def test_cumulative_gain_sums_the_ratings_where_discounted_gain_has_exponential_gains():
+    # Quepid's CG@4 of ratings 0, 2, 0, 1 is their sum; its DCG@4 is (2^2 - 1)/log2(3) + (2^1 - 1)/log2(5)
+    quepid = convention_named("quepid")
+    assert value("CG@4", SPREAD, LISTED, quepid) == 3.0
+    assert value("DCG@4", SPREAD, LISTED, quepid) == pytest.approx(3 / log2(3) + 1 / log2(5), abs=1e-15)
+
+
 @pytest.mark.parametrize(
     ("name", "near_tie", "tie", "tie_within_10", "share"),
     [

@@ -64,6 +64,7 @@ CASES = [
     ("R(rel=2)@1", {"a": 1, "b": 2}, ["b"], 1.0),
     # grade 0 is judged, and so is a; x is not: 2 of 3
     ("Judged@3", {"a": 1, "b": 0}, ["a", "b", "x"], 2 / 3),
+    ("Judged", {"a": 1, "b": 0}, ["a", "b", "x"], 2 / 3),
     # two results only: over 2, not over 10
     ("Judged@10", {"a": 1}, ["a", "x"], 1 / 2),
     # a grade under 0 is pooled, not judged, and not relevant

@@ -28,6 +28,11 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse, pars
         ("prec@5", "P@5"),
         ("p_5", "P@5"),
         ("IPREC_AT_RECALL_0.1", "IPrec@0.1"),
+        ("nDCG(cutoff=10)", "nDCG@10"),  # as ir_measures takes it
+        ("nDCG(dcg='exp-log2', cutoff=20)", "nDCG(dcg='exp-log2')@20"),
+        ("P(cutoff=5,rel=2)@5", "P(rel=2)@5"),
+        ("IPrec(recall=0.4)", "IPrec@0.4"),
+        ("Judged", "Judged"),
     ],
 )
 def test_one_spelling(text, spelling):
@@ -77,6 +82,10 @@ UNKNOWN = (
         ("P(rel=two)@5", "P(rel=two)@5: rel is two; expected a whole number of 1 or more."),
         ("P(rel=1,rel=2)@5", "P(rel=1,rel=2)@5: parameter rel is given twice."),
         ("rbp@10(p=.5)", "rbp@10(p=.5): the parameters stand after the cutoff; expected RBP(p=0.5)@10."),
+        ("P(cutoff=5)@10", "P(cutoff=5)@10: has two cutoffs, 5 and 10; expected one, as in P@k."),
+        ("P(cutoff=5,cutoff=5)", "P(cutoff=5,cutoff=5): parameter cutoff is given twice."),
+        ("P(cutoff=0)", "P(cutoff=0): cutoff is 0; expected a whole number of 1 or more."),
+        ("SetF(cutoff=5)", "SetF(cutoff=5): SetF takes no cutoff; expected SetF."),
         ("P(2)@5", "P(2)@5: cannot read the parameter '2'; expected key=value, as in P(rel=2)@5."),
         ("rbp(.5)", "rbp(.5): cannot read the parameter '.5'; expected key=value, as in RBP(p=0.5)."),
         ("rbp( .5 )@10", "rbp( .5 )@10: cannot read the parameter '.5'; expected key=value, as in RBP(p=0.5)@10."),
