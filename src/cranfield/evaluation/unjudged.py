@@ -142,7 +142,7 @@ def _of_open_pair(comparison: Comparison, pair: OpenPair) -> Unjudged:
     supposed = verdicts.code(base)
     if supposed is not code:  # all of them judged of the lowest grade bring it
         return found(UnjudgedKind.CAN_TURN, supposed, n)
-    turning = sorted(verdicts.turning(base, change), key=lambda each: len(each[1]))
+    turning = sorted(verdicts.turning(base, change, supposed), key=lambda each: len(each[1]))
     if turning:
         turned, holes = turning[0]
         place = np.argsort(order_of_holes(pair, change))
@@ -287,14 +287,13 @@ class Verdicts:
     def fewest(self, base: FloatN, change: FloatN) -> tuple[tuple[VerdictCode, int], ...]:
         """Holes, those with the largest effect one way first, that bring each other verdict if all go that way."""
         found: dict[VerdictCode, int] = {}
-        for code, holes in self.turning(base, change):
+        for code, holes in self.turning(base, change, self.code(base)):
             found[code] = min(len(holes), found.get(code, len(holes)))
         return tuple(sorted(found.items(), key=lambda each: each[1]))
 
-    def turning(self, base: FloatN, change: FloatN) -> list[tuple[VerdictCode, Places]]:
+    def turning(self, base: FloatN, change: FloatN, before: VerdictCode) -> list[tuple[VerdictCode, Places]]:
         """For either way the verdict that it brings, and the fewest holes that do, those with the largest effect first."""
         grades = np.array(self.pair.grades)
-        before = self.code(base)
         found = []
         for way in (1, -1):
             effect = (way * change).max(axis=1, initial=0.0)
