@@ -22,7 +22,7 @@ import numpy as np
 
 from cranfield import Query, TestSet, parse
 from cranfield.evaluation.joint import OpenPair, open_pair
-from cranfield.judging.pools.holes import shares_of_holes
+from cranfield.evaluation.unjudged import shares_of_holes
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Run
 from cranfield.ranking import rank_run
 from cranfield.stats.paired import paired_t

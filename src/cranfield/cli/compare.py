@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -164,7 +165,7 @@ def compare_command(
     runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
     of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
     _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
-    shown: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
+    about: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
     if means is not None:
         check_means_file(means)
     settings = {} if scoring.limits is None else scoring.limits.evidence
@@ -193,10 +194,11 @@ def compare_command(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
     if more:
-        many, document, verdicts = _compare_many(evaluations, declared, shown, baseline_less=baseline_less)
+        many, document, verdicts = _compare_many(evaluations, declared, about, baseline_less=baseline_less)
     else:
+        inputs = (str(testset), str(baseline), str(candidate))
         repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
-        document, verdicts = _compare_two(evaluations, declared, shown, repeat if sensitivity else None)
+        document, verdicts = _compare_two(evaluations, declared, inputs, about, repeat if sensitivity else None)
         many = None
     deliver(document, output.showing(sensitivity, pairs, contrast))
     if means is not None:
@@ -254,6 +256,7 @@ def _refuse(
 def _compare_two(
     evaluations: Sequence[Evaluation],
     declared: CompareOptions,
+    inputs: tuple[str, str, str],
     shown: Shown,
     repeat: Callable[[Comparison], Sensitivity] | None,
 ) -> tuple[Document, list[VerdictCode]]:
@@ -262,7 +265,7 @@ def _compare_two(
     from cranfield.reporting import comparison_document
 
     first, second = evaluations
-    comparison = compare(first, second, declared)
+    comparison = replace(compare(first, second, declared), inputs=inputs)
     varied = None if repeat is None else repeat(comparison)
     return comparison_document(comparison, sensitivity=varied, **shown), [comparison.verdict.code]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from cranfield.evaluation.margins import why_unbounded, with_whole
 from cranfield.measures import Measure, compute
 from cranfield.model import TestSet
-from cranfield.ranking.transform import supposing
-from cranfield.ranking.value import Ranking, State
+from cranfield.ranking.transform import supposing, unjudged_results
+from cranfield.ranking.value import RankedHit, Ranking, State
 
 FloatN = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -80,6 +80,10 @@ class OpenPair:
     doc_ids: tuple[str, ...]
     rank: NDArray[np.int32]
     """int32[N, 2]: in either list; 0 where it is not within the cutoff."""
+    hits: tuple[dict[str, tuple[RankedHit, ...]], dict[str, tuple[RankedHit, ...]]] = field(
+        default=({}, {}), repr=False
+    )
+    """Of either side the results of the queries that have such documents, which take long to look up."""
 
     @cached_property
     def start(self) -> Places:
@@ -194,11 +198,15 @@ def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence
     query: list[int] = []
     doc_ids: list[str] = []
     rank: list[tuple[int, int]] = []
+    known: tuple[dict[str, tuple[RankedHit, ...]], dict[str, tuple[RankedHit, ...]]] = ({}, {})
+    is_open = [_has_unjudged(measure, ranking) for ranking in sides]
     for number, query_id in enumerate(query_ids):
+        if not (is_open[0][places[0][number]] or is_open[1][places[1][number]]):
+            continue
         found: dict[str, list[int]] = {}
         for side, ranking in enumerate(sides):
             shown = _shown(ranking, int(places[side][number]), measure)
-            hits = ranking.top.get(query_id, ())
+            hits = known[side][query_id] = ranking.top.get(query_id, ())
             if len(hits) < shown:
                 return NOT_KEPT.format(kept=len(hits))
             for hit in hits[:shown]:
@@ -218,9 +226,17 @@ def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence
         np.array(query, dtype=np.intp),
         tuple(doc_ids),
         np.array(rank, dtype=np.int32).reshape(-1, 2),
+        known,
     )
     n_grades = int(pair.n_open @ pair.n_open) * len(grades)
     return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MOST_GRADES else _only_scored(pair)
+
+
+def _has_unjudged(measure: Measure, ranking: Ranking) -> NDArray[np.bool_]:
+    """bool[Q]: an unjudged result within the cutoff."""
+    found = np.zeros(ranking.n_queries, dtype=np.bool_)
+    found[unjudged_results(ranking, measure.depth)[0]] = True
+    return found
 
 
 def _shown(ranking: Ranking, place: int, measure: Measure) -> int:
@@ -260,4 +276,5 @@ def _only_scored(pair: OpenPair) -> OpenPair:
         (np.cumsum(counts) - 1)[pair.query[keep]].astype(np.intp),
         tuple(itertools.compress(pair.doc_ids, keep.tolist())),
         pair.rank[keep],
+        pair.hits,
     )

@@ -17,6 +17,8 @@ MOST_ASSIGNMENTS = 4096
 """Of one query."""
 MOST_ENUMERATED = 1_000_000
 """Assignments of all queries together."""
+FEW_LISTS = 50_000
+"""The same, where a second is the most that it may take."""
 
 NOT_ENUMERATED = (
     "{measure} needs every assignment of grades, which are too many in {n} queries: give it a smaller cutoff"

@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.joint import grades_of, open_pair
-from cranfield.evaluation.joint_bounds import JointBounds, joint_bounds
+from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_bounds
 from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
@@ -55,9 +55,6 @@ MOST_STRATA = 20
 
 FEWEST_QUERIES = 6
 """With fewer queries no test rejects at 5 %."""
-
-FEW_LISTS = 50_000
-"""Assignments of grades that are tried for the extremes of a difference; they take a second."""
 
 AGREEMENT = {
     VerdictCode.BETTER: "favour B",

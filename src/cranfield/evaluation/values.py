@@ -27,6 +27,7 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
+    from cranfield.evaluation.unjudged import Unjudged
     from cranfield.evaluation.unseen import Unseen
     from cranfield.stats.scale import Scale
 
@@ -361,6 +362,15 @@ class Comparison(DisplayedByQuery):
     """Every measure within each stratum."""
     by_class: ClassVerdict | None = None
     """The verdict of each class; None where the mean over all queries decides."""
+    inputs: tuple[str, str, str] | None = None
+    """Test set, baseline and candidate as a command line names them; None: by their names."""
+
+    @cached_property
+    def unjudged(self) -> Unjudged | None:
+        """What judgments of the unjudged results can make of the verdict; None where nothing is unjudged."""
+        from cranfield.evaluation.unjudged import unjudged_of_pair
+
+        return unjudged_of_pair(self)
 
     @property
     def evaluations(self) -> tuple[Evaluation, Evaluation]:

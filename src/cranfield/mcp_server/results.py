@@ -148,7 +148,7 @@ def comparison_answer(found: Found) -> answers.ComparisonAnswer:
         stored=found.is_stored,
         verdict=compared.verdict.name,
         sentence=untrusted(compared.verdict.sentence),
-        reasons=list(map(untrusted, compared.verdict.reasons)),
+        reasons=list(map(untrusted, (*compared.verdict.reasons, *_unjudged(compared)))),
         disagreements=list(compared.verdict.disagreements),
         baseline=untrusted(compared.baseline.name),
         candidate=untrusted(compared.candidate.name),
@@ -160,6 +160,12 @@ def comparison_answer(found: Found) -> answers.ComparisonAnswer:
         warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MOST_WARNINGS],
         pilot=compared.pilot,
     )
+
+
+def _unjudged(compared: Comparison) -> tuple[str, ...]:
+    """What judgments of the unjudged results can make of the verdict."""
+    found = compared.unjudged
+    return () if found is None or not found.sentence else (found.sentence,)
 
 
 def _difference(about: MeasureComparison, test: str) -> answers.Difference:

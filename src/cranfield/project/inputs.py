@@ -5,6 +5,7 @@ Imports no numpy: a run file can be read while that is imported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +38,10 @@ TestSetLike: TypeAlias = "TestSet | Judgments"
 """A test set, or what `load` makes one of."""
 RunLike: TypeAlias = "Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Frame"
 """A collected run, a run file, query id -> document ids in order, query id -> document id -> score, or a frame."""
+
+
+MOST_KEPT = 100
+"""Hits of a query that are kept for the bounds of a measure with a deeper cutoff than reports show."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,16 @@ class ScoringOptions:
                 problems.append(Problem(f"{name} is {shorten(value)}", expected=" or ".join(map(repr, choices))))
         if problems:
             raise UsageError(problems)
+
+    def keeping(self, primary: str | None) -> ScoringOptions:
+        """The options with the hits that bounds of the primary measure need, down to its cutoff; see `MOST_KEPT`.
+
+        Args:
+            primary: the measure that decides, as it is spelled; None: of the default list.
+        """
+        cutoff = re.search(r"@(\d+)", primary or "")
+        needed = 0 if cutoff is None else min(int(cutoff[1]), MOST_KEPT)
+        return replace(self, keep=needed) if 0 < self.keep < needed else self
 
     def resolved(self) -> tuple[ScoringOptions, Convention]:
         """The options with the defaults of the convention, and the convention."""

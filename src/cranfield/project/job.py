@@ -299,13 +299,16 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     )
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
     compared = job.many or job.comparison
-    unseen = compared.verdict.unseen if compared is not None else None
-    unseen_sentence = unseen.sentence if unseen is not None else ""
+    found = (
+        job.comparison.unjudged if job.comparison is not None else None,
+        compared.verdict.unseen if compared is not None else None,
+    )
+    beside = "; ".join(each.sentence for each in found if each is not None and each.sentence)
     if job.many is not None:
-        return row(len(job.many.query_ids), verdict=shown, unseen=unseen_sentence)
+        return row(len(job.many.query_ids), verdict=shown, beside=beside)
     if job.comparison is not None:
         about = job.comparison.measures[measure]
-        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, unseen_sentence)
+        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, beside)
     summary = job.evaluations[0].summaries[measure]
     return row(
         summary.n,

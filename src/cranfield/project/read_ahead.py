@@ -33,6 +33,7 @@ def evaluate_files(
         options: how each run is read and scored.
         primary: a measure that is computed too.
     """
+    options = options.keeping(primary or next(iter(measures or ()), None))
     reading = _start(testset, runs[0], options)
     try:
         # Imports numpy, measures and statistics while the kernel reads.

@@ -106,6 +106,7 @@ def evaluate_with_options(
 ) -> Evaluation:
     """Score one run; see `evaluate`."""
     requested = [measures] if isinstance(measures, str | Measure) else measures
+    options = options.keeping(str(requested[0]) if requested else None)
     by_slot = convention_named(options.convention).name == RATED_BY_SLOT
     if by_slot and testset.ratings and not isinstance(run, FileReading):
         from cranfield.project.scales import evaluate_on_scales

@@ -16,6 +16,7 @@ from cranfield.errors import InternalError
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.judged import JudgedShare, judged_share
 from cranfield.evaluation.strata import StratumSummary, summaries_by_stratum
+from cranfield.evaluation.unjudged import Unjudged
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.model import OtherJudgments, Query, TestSet
@@ -40,7 +41,7 @@ FIELDS: Fields = {
     Comparison: (
         "verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons disagreements=verdict.disagreements evidence "
         "baseline=baseline.name candidate=candidate.name primary test alpha margin seed n_draws limits comparisons=measures "
-        "rank_one buckets moves strata unpaired=dropped unseen=verdict.unseen"
+        "rank_one buckets moves strata unpaired=dropped unjudged unseen=verdict.unseen"
     ),
     Evaluation: (
         "name digest=run_digest config_digest=run.config_digest pilot reading n_queries=query_ids.__len__ measures=summaries"
@@ -59,6 +60,7 @@ FIELDS: Fields = {
     Summary: "aggregate mean median std ci_low ci_high n total geometric_mean weighted_mean",
     TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high estimate? note extra?",
     TestSet: "name version digest n_queries=queries.__len__ review=meta.review? qrels=other_judgments? notes?",
+    Unjudged: "kind n_results n_queries n_judgments verdict why? sentence",
     Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""

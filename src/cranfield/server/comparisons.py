@@ -67,7 +67,7 @@ def comparisons(
         most_choices=MOST_CHOICES if len(latest) == MOST_CHOICES else 0,
         chosen=chosen,
         both=chosen[0] is not None and chosen[1] is not None,
-        flags=list(flags(service, chosen[0], chosen[1])) if chosen[0] and chosen[1] else [],
+        flags=list(flags(service, chosen[0], chosen[1], ahead=True)) if chosen[0] and chosen[1] else [],
         outdated=outdated(service, chosen[0], chosen[1]) if chosen[0] and chosen[1] else [],
         n=len(found[:PAGE]),
         content=listed("comparisons", "Comparisons", table),
@@ -75,8 +75,10 @@ def comparisons(
     )
 
 
-def flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
-    """What differs between two evaluations besides the system."""
+def flags(
+    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, *, ahead: bool = False
+) -> Iterator[str]:
+    """What differs between two evaluations besides the system; ahead of the comparison, which tells what judgments can change, the judged shares too."""
     if baseline.id == candidate.id:
         yield "Both sides are the same evaluation: choose another one."
         return
@@ -91,7 +93,7 @@ def flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo)
     ):
         if before != after:
             yield f"{name}: {before if before is not None else 'not known'} in the baseline, {after if after is not None else 'not known'} in the candidate."
-    for side in (baseline, candidate):
+    for side in (baseline, candidate) if ahead else ():
         share = side.figures.judged.get("mean")
         if share is not None and share < 1:
             yield f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are judged: the others can change the verdict."

@@ -37,6 +37,12 @@ def inspect_systems(
     return tuple(sorted(findings, key=lambda finding: not finding.is_void))
 
 
+def threshold_of(name: str, settings: Settings) -> float | None:
+    """The threshold of a check that no limit sets; None where the check is off."""
+    consequence, threshold = _rule(CHECKS[name], settings.get(name, Setting()), {})
+    return None if consequence is Consequence.OFF else threshold
+
+
 def _rule(check: Check, setting: Setting, limits: Mapping[str, float | None]) -> tuple[Consequence, float | None]:
     """The consequence and the threshold of a check; no threshold where a limit is switched off."""
     threshold = limits.get(check.limit, check.threshold) if check.limit else check.threshold

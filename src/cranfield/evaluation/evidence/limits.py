@@ -42,14 +42,23 @@ def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
 
 def low_judged_share(system: Inspected, limit: float) -> Iterator[Found]:
     """A smaller judged share than the limit."""
+    if sentence := _low_share(system, limit):
+        yield Found(f"{sentence}; the limit is {format_percent(limit)} (limits.min_judged_share)")
+
+
+def mostly_unjudged(sides: Sides, limit: float) -> Iterator[Found]:
+    """A judged share with which what is unjudged can matter more than what is judged; of two systems see `Comparison.unjudged`."""
+    for system in sides.systems if len(sides.systems) != 2 else ():
+        if sentence := _low_share(system, limit):
+            yield Found(f"{sentence}, under {format_percent(limit)}: judgments of the others can change the figures")
+
+
+def _low_share(system: Inspected, limit: float) -> str:
+    """`base: Judged@10 is 14.0 %`, where that is below the limit; else empty."""
     found = judged_share(system.ranking, system.depth)
-    if found.mean is None:
-        return
-    share = round(found.mean, DECIMALS)
-    if share < limit:
-        yield Found(
-            f"{system.name}: {found.measure} is {format_percent(share)}; the limit is {format_percent(limit)} (limits.min_judged_share)"
-        )
+    if found.mean is None or (share := round(found.mean, DECIMALS)) >= limit:
+        return ""
+    return f"{system.name}: {found.measure} is {format_percent(share)}"
 
 
 def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:

@@ -15,6 +15,7 @@ from cranfield.evaluation.evidence.limits import (
     failed_queries,
     identical_runs,
     low_judged_share,
+    mostly_unjudged,
     never_judged_queries,
     nothing_judged,
     unpaired_queries,
@@ -121,6 +122,16 @@ _ROWS = (
         system=low_judged_share,
         limit="min_judged_share",
         cause="Judge the results of every system to the depth of the primary measure.",
+    ),
+    Check(
+        "unjudged-results",
+        "Most of the results are unjudged.",
+        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
+        "effect of judgments on the verdict has no bound",
+        0.5,
+        Consequence.CAVEAT,
+        systems=mostly_unjudged,
+        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
     ),
     Check(
         "unpaired-queries",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
@@ -67,11 +68,22 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
-    reasons = (*verdict.reasons, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
+    beside = unjudged_reasons(result) if isinstance(result, Comparison) else ()
+    reasons = (*verdict.reasons, *beside, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
         caveats=caveat_sentences(result.evidence),
     )
+
+
+def unjudged_reasons(comparison: Comparison) -> tuple[str, ...]:
+    """What judgments of the unjudged results can make of a verdict, and the command that makes a pool of them."""
+    found = comparison.unjudged
+    if found is None or not found.sentence:
+        return ()
+    if not found.is_doubt:
+        return (Caveat(found.sentence, CaveatKind.FINDING),)
+    return (f"{found.sentence}: `{found.command}`" if found.command else found.sentence,)
 
 
 def _void_block(subject: Subject) -> VerdictBlock | None:

@@ -13,9 +13,10 @@ from cranfield import Query, TestSet, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.joint import OpenPair, open_pair
+from cranfield.evaluation.unjudged import grade_shares, verdicts_of
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.pools.holes import find_holes, grade_shares, verdicts_of
+from cranfield.judging.pools.holes import find_holes
 from cranfield.model import Meta
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
