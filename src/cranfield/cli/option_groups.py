@@ -75,6 +75,12 @@ def _annotation(name: str, row: OptionRow) -> Any:
 
 
 DepthOption = _annotation("depth", DEPTH)
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going", help="Send every query also to a system whose first ten queries all fail alike; default: stop."
+    ),
+]
 FailedOption = Annotated[
     Literal["zero", "skip"] | None,
     typer.Option(
@@ -224,8 +230,8 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
 def _overrides(values: dict[str, Any]) -> SetOverrides:
     from cranfield.project.loading import SetOverrides
 
-    depth = values.pop("depth")
-    return SetOverrides(_testset_options(values), depth)
+    depth, keep_going = values.pop("depth"), values.pop("keep_going")
+    return SetOverrides(_testset_options(values), depth, keep_going=keep_going)
 
 
 def _large_options(values: dict[str, Any]) -> LargeOptions:
@@ -253,7 +259,9 @@ GROUPS = {
         {name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options, "Test set"
     ),
     "overrides": Group(
-        {name: _annotation(name, row) for name, row in config_options().items()}, _overrides, "Test set"
+        {name: _annotation(name, row) for name, row in config_options().items()} | {"keep_going": KeepGoingOption},
+        _overrides,
+        "Test set",
     ),
     "scoring": Group(
         {**SCORING_OPTIONS, "confusion": ConfusionOption, "latency": LatencyOption}, _scoring_options, "Scoring"

@@ -90,6 +90,8 @@ class Collect(Strict):
     default, keeps none: every run asks the systems. The report says which answers were kept, and how old they are."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed of the order in which systems take turns."""
+    keep_going: bool = False
+    """Send every query also to a system whose first ten queries all failed alike; default: the run stops and says why."""
 
 
 class Latency(Strict):

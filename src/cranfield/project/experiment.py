@@ -28,6 +28,7 @@ from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
+from cranfield.systems.collect.collector import is_queried, require_texts
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.build import systems_to_check
 from cranfield.systems.kinds.run_file import run_file_systems
@@ -115,7 +116,10 @@ class Experiment:
 
         Raises:
             PreflightError: with every check that failed.
+            TestSetError: queries have no text to send.
         """
+        if any(map(is_queried, self.systems)):
+            require_texts(self.testset)
         return preflight(systems_to_check(self.systems), k=self.k, sample=self.sample)
 
     @property
@@ -259,6 +263,8 @@ def prepare(
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
     experiment = replace(built, name=name, given=given, measures=given.measures or built.measures)
+    if given.keep_going:
+        experiment = replace(experiment, collecting=replace(experiment.collecting, keep_going=True))
     experiment.check()
     return experiment
 
@@ -380,4 +386,5 @@ def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOption
         cache_root=config.folder,
         cache_h=settings.cache_h,
         refresh=cache == "refresh",
+        keep_going=settings.keep_going,
     )

@@ -78,6 +78,8 @@ class SetOverrides:
     depth: int | None = None
     measures: tuple[str, ...] = ()
     """Reported in place of those of the config."""
+    keep_going: bool = False
+    """Send every query also to a system whose first queries all fail alike."""
 
 
 NO_OVERRIDES = SetOverrides()
@@ -107,7 +109,7 @@ def options_of(settings: SetOptions, folder: Path, overrides: SetOverrides = NO_
     if "databases" in given and "databases" in called:
         called["databases"] = {**given["databases"], **called["databases"]}
     depth = overrides.depth if overrides.depth is not None else depth
-    return SetOverrides(TestSetOptions(**given | called), depth, overrides.measures)
+    return replace(overrides, options=TestSetOptions(**given | called), depth=depth)
 
 
 def with_held_out(settings: SetOptions, overrides: SetOverrides = NO_OVERRIDES) -> SetOverrides:

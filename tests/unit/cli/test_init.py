@@ -312,7 +312,7 @@ def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, fol
         (["qrels.txt"], "no system to evaluate"),
         (["qrels.txt", "nothing.run"], "no such file, folder or program"),
         (["empty"], "the folder has nothing to start from"),
-        (["qrels.txt", "echo {query}"], "the test set has no texts of its queries to send"),
+        (["qrels.txt", "echo {query}"], "no text to send"),
         (["queries.jsonl", "false {query}"], "the command failed"),
         (["queries.jsonl", "true"], "the command answers neither as a search nor as an MCP server"),
         (["queries.jsonl", "queries.jsonl", "old.run"], "several files of queries"),

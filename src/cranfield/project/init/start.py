@@ -25,6 +25,7 @@ from cranfield.project.init.testset_choice import ChosenTestSet, choose_testset,
 from cranfield.project.init.values import Ask, FoundSystem, Target, Trial, take_default
 from cranfield.project.schemas import DEFAULT_SCHEMA, schema_named
 from cranfield.ranking.stored import read_run_file
+from cranfield.systems.collect.collector import require_texts
 from cranfield.words import n_of
 
 STARTER_NAME = "testset.yaml"
@@ -120,9 +121,12 @@ def _inferred(
     files = [file for target in targets if target.kind == "path" for file in found_files(target)]
     chosen = choose_testset(files, folder)
     first = (Query("q1", query), *chosen.first()) if query else chosen.first()
+    is_queried = [target for target in targets if target.kind != "path" or _needs_query(target, files)]
+    if chosen.keys and chosen.testset is not None and is_queried:
+        require_texts(chosen.testset)
     trial = Trial(folder, first, known_of(chosen), ask, K, _headers(headers))
     if not trial.queries and any(_needs_query(target, files) for target in targets):
-        trial = replace(trial, queries=(Query("q1", _first_query(chosen, ask)),))
+        trial = replace(trial, queries=(Query("q1", ask("A query that finds something?", SAMPLE_WORD)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
     if not systems:
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
@@ -155,13 +159,6 @@ def _needs_query(target: Target, files: Sequence[FoundFile]) -> bool:
     """Whether a system cannot be tried without a query of the test set."""
     is_database = any(file.role == "database" and file.target == target for file in files)
     return target.kind == "command" or is_database
-
-
-def _first_query(chosen: ChosenTestSet, ask: Ask) -> str:
-    if chosen.testset is not None:
-        hint = "name the file of the queries too: topics, lines `id<TAB>text`, or lines of JSON"
-        raise UsageError("the test set has no texts of its queries to send", expected="texts", hint=hint)
-    return ask("A query that finds something?", SAMPLE_WORD)
 
 
 def _systems(

@@ -20,7 +20,7 @@ from cranfield.formats.io.locks import path_lock
 from cranfield.formats.io.own_folder import folder_inside
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
-from cranfield.systems.collect.collector import Collector
+from cranfield.systems.collect.collector import AllFailAlikeError, Collector
 from cranfield.systems.collect.journal import (
     Answers,
     Journal,
@@ -198,7 +198,12 @@ def _collect_with_journals(collection: Collector, root: Path, out_dir: Path) -> 
     try:
         for system in collection.systems:
             journals[system.name] = _open_journal(collection, system, root, out_dir / PARTIAL)
-        runs = collection.ask(journals)
+        try:
+            runs = collection.ask(journals)
+        except AllFailAlikeError as error:  # its failures would be taken for answers by the next call
+            journals.pop(error.system).close()
+            remove_journals(root, out_dir / PARTIAL, [error.system])
+            raise
         for name, run in runs.items():
             write_run(run, out_dir / RUNS / f"{name}.jsonl", root=root)
         return runs

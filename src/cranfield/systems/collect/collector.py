@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from cranfield.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.model import Answer, CallLog, Run, TestSet
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
@@ -18,7 +20,43 @@ from cranfield.systems.collect.journal import Answers, KeptAnswer, difference, o
 from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress
 from cranfield.systems.system import System
-from cranfield.words import n_of, printable
+from cranfield.words import first_of, n_of, printable
+
+ALIKE = 10
+"""First answers of a system: where all are the same failure, the others are not asked for."""
+
+
+class AllFailAlikeError(SystemUnderTestError):
+    """The first answers of a system are all the same failure."""
+
+    system = ""
+    """Its name."""
+
+
+def is_queried(system: System) -> bool:
+    """Whether queries are sent to a system, or to a part of it; a run file is read by their ids."""
+    parts: Mapping[str, System] = getattr(system, "parts", {})
+    return any(map(is_queried, parts.values())) if parts else getattr(system, "kind", None) != "run"
+
+
+def require_texts(testset: TestSet) -> None:
+    """Refuse to send queries that have nothing to send: neither text nor parameters.
+
+    Raises:
+        TestSetError: with their number and the first of them.
+    """
+    blank = [query.id for query in testset.queries if not query.text.strip() and not query.params]
+    if blank:
+        verb = "has" if len(blank) == 1 else "have"
+        raise TestSetError(
+            f"{len(blank)} of {n_of(len(testset.queries), 'queries')} {verb} no text to send",
+            path=testset.name,
+            expected="a text for each query",
+            got=f"no text: {first_of(blank, 3)}",
+            hint="name a file of topics: {queries=FILE}, `queries` in the block `options` of a config, or an argument of "
+            "`cranfield init`",
+            parameters=("queries",),
+        )
 
 
 def this_machine() -> str:
@@ -43,6 +81,8 @@ class Collector:
     """System and query to the calls that begin before it, the warm-up included."""
     changed: frozenset[str] = frozenset()
     """Systems whose dependencies changed while they were asked."""
+    first_failures: dict[str, list[tuple[object, str]]] = field(default_factory=dict)
+    """System to the failures that it began with; missing once it has answered a query."""
 
     @property
     def n_collected(self) -> int:
@@ -74,14 +114,15 @@ class Collector:
     def _note_undeclared(self) -> None:
         """Name the systems whose answers are not kept, although the options ask for it."""
         for system in self.systems:
-            is_queried = getattr(system, "kind", None) != "run"
-            if is_queried and not is_declared(system):
+            if is_queried(system) and not is_declared(system):
                 hint = "name in its `depends` the files, the command or the field that change with its index"
                 self.progress.note(f"{system.name}: every query is sent, and no answer is kept: {hint}")
 
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
         """Make the calls whose answers are missing, and add them to `answers`."""
         self.answers = answers
+        if any(map(is_queried, self.systems)):
+            require_texts(self.testset)
         _ = self.dependency_digests  # before the first query
         if self.cache is not None:
             self._note_undeclared()
@@ -91,6 +132,8 @@ class Collector:
         dispatcher = Dispatcher(self.systems, self.k)
         self._warm_up(dispatcher)
         self._number_calls()
+        if not self.options.keep_going:
+            self.first_failures = {system.name: [] for system in self.systems if not answers[system.name].kept}
         try:
             for system in self.systems:
                 self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
@@ -140,6 +183,31 @@ class Collector:
                 log = replace(log, at=utc_time(now), calls_before=before)
             answers.append(query_id, KeptAnswer(answer, log, now))
         self.progress.advance(call.system.name, call.query, answer, log)
+        self._stop_where_all_fail(call, answer, log)
+
+    def _stop_where_all_fail(self, call: Call, answer: Answer, log: CallLog) -> None:
+        """Stop where the first queries of a system all fail alike: the others would too, each after its time limit."""
+        name = call.system.name
+        if name not in self.first_failures:
+            return
+        failures = self.first_failures[name]
+        own = answer.reason.replace(call.query.text, "") if call.query.text else answer.reason
+        failures.append((answer.outcome, re.sub(r"\d+", "0", own)))
+        if log.cached or not answer.outcome.is_failure or failures[-1] != failures[0]:
+            del self.first_failures[name]
+        elif len(failures) == ALIKE:
+            left = len(self.testset.queries) - len(self.answers[name].kept)
+            error = AllFailAlikeError(
+                Problem(
+                    f"the first {ALIKE} queries all failed alike: {answer.outcome.value}"
+                    + (f": {printable(answer.reason)}" if answer.reason else ""),
+                    path=f"system {name}",
+                    hint=f"{n_of(left, 'queries')} were not sent; {{keep_going=true}} sends them all the same",
+                    parameters=("keep_going",),
+                )
+            )
+            error.system = name
+            raise error
 
     def _report_unstable(self, system: System) -> None:
         kept = self.answers[system.name].kept

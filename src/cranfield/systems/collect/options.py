@@ -27,6 +27,8 @@ class CollectOptions:
     on are cached."""
     refresh: bool = False
     """Replace cached answers by new ones."""
+    keep_going: bool = False
+    """Also send the other queries to a system whose first answers are all the same failure."""
     if_interrupted: str = ""
     """What becomes of the answers of an interrupted collection, and how to go on; empty: the same command resumes it."""
 
