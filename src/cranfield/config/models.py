@@ -6,7 +6,7 @@ block `gate:` in `gate`, the points of the block `grid:` in `grid`; reading the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -124,7 +124,7 @@ class SetConfig(Strict):
     params: OfRef[Params] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Parameters of every query of the set, `{params.NAME}` in a command; params of a query take precedence."""
     k: OfRef[Annotated[int, Field(ge=1)] | None] = None
-    """Number of results requested from each system; default: that of the config."""
+    """Number of results requested from each system; default: that of the config, or the deepest cutoff."""
     measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: those of the config."""
     primary: OfRef[MeasureName | None] = None
@@ -191,8 +191,9 @@ class Config(Strict):
     refused, unless the call allows it."""
     options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """What is done to the test set before it is used: other judgments, strata, the line base, the depth."""
-    k: OfRef[Annotated[int, Field(ge=1)]] = 10
-    """Number of results requested from each system."""
+    k: OfRef[Annotated[int, Field(ge=1)] | None] = None
+    """Number of results requested from each system; default: the deepest cutoff of the measures and rules, 10 or more. A measure
+    with a deeper cutoff has no value."""
     measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: the default measures."""
     primary: OfRef[MeasureName | None] = None
@@ -242,6 +243,21 @@ class Config(Strict):
     """Systems under test by name."""
 
     _folder: Path = PrivateAttr(default_factory=Path)
+
+    def results_requested(self, chosen: SetConfig, measures: Iterable[str] = ()) -> int:
+        """Number of results requested from each system for a test set.
+
+        Args:
+            chosen: settings of the test set.
+            measures: of a call, besides those of the config.
+        """
+        rules = [rule.terms for rule in self.gate.rules] if self.gate is not None else []
+        spelled = [*measures, *(chosen.measures or ()), *([chosen.primary] if chosen.primary else ())]
+        spelled += [measure for rule in rules if (measure := getattr(rule, "measure", None))]
+        depths = [k for rule in rules if isinstance(k := getattr(rule, "k", None), int)]
+        from cranfield.measures import deepest_cutoff
+
+        return chosen.k or self.k or deepest_cutoff(spelled, depths)
 
     @field_validator("testsets")
     @classmethod

@@ -8,17 +8,19 @@ from cranfield.measures.catalogue import (
     register,
 )
 from cranfield.measures.measure import Measure, MeasureSpec, Parameter, ParameterSpec
-from cranfield.measures.parse import parse, parse_all
+from cranfield.measures.parse import USUAL_K, deepest_cutoff, parse, parse_all
 
 __all__ = [
     "ALIASES",
     "CATALOGUE",
     "DEFAULT_MEASURES",
+    "USUAL_K",
     "Measure",
     "MeasureSpec",
     "Parameter",
     "ParameterSpec",
     "compute",
+    "deepest_cutoff",
     "parse",
     "parse_all",
     "register",

@@ -96,6 +96,7 @@ class Reason(StrEnum):
     NO_LEGACY = "the test set names no legacy form"
     NO_SOURCES = "the test set names no sources"
     NO_NEGATIVE_QUERY = "no query of the test set is negative"
+    CUT_SHORT = "its cutoff is deeper than the lists, which were cut"
 
 
 WHY_NEEDED: dict[Needs, Reason] = {

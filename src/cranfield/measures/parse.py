@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
@@ -49,6 +49,21 @@ def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:
     if problems:
         raise MeasureError(problems)
     return tuple(measures)
+
+
+USUAL_K = 10
+"""Results requested of a system, where no measure looks deeper."""
+
+
+def deepest_cutoff(measures: Iterable[str | Measure], ranks: Iterable[int] = ()) -> int:
+    """Number of results that measures and further ranks need, 10 or more.
+
+    Example:
+        >>> deepest_cutoff(["R@20", "AP"])
+        20
+    """
+    depths = [(each if isinstance(each, Measure) else parse(each)).depth for each in measures]
+    return max([USUAL_K, *(depth for depth in depths if depth is not None), *ranks])
 
 
 def _parse(text: str) -> Measure:
@@ -98,7 +113,9 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
     spec = CATALOGUE[name]
     values, named_cutoff = _parameters(text, spec, params)
     if named_cutoff is not None and cutoff not in (None, named_cutoff):
-        raise MeasureError(f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}")
+        raise MeasureError(
+            f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}"
+        )
     return Measure(name, values, _cutoff(text, spec, cutoff or named_cutoff))
 
 

@@ -263,6 +263,8 @@ def prepare(
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
     experiment = replace(built, name=name, given=given, measures=given.measures or built.measures)
+    if given.measures:
+        experiment = replace(experiment, k=config.results_requested(chosen, given.measures))
     if given.keep_going:
         experiment = replace(experiment, collecting=replace(experiment.collecting, keep_going=True))
     experiment.check()
@@ -296,7 +298,7 @@ def experiment_on(
     return Experiment(
         testset,
         [built[system] for system in systems],
-        k=chosen.k or config.k,
+        k=config.results_requested(chosen),
         measures=chosen.measures,
         primary_spelling=chosen.primary,
         convention=config.convention,

@@ -8,12 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from cranfield.errors import UsageError
 from cranfield.model import Run, TestSet
-from cranfield.words import first_of
-
-K = 10
-"""Results requested, by default."""
 
 
 def is_function(run: object) -> TypeGuard[Callable[..., Any]]:
@@ -21,7 +16,7 @@ def is_function(run: object) -> TypeGuard[Callable[..., Any]]:
     return callable(run) and not isinstance(run, str | Path | Mapping | Run)
 
 
-def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int = K, name: str | None = None) -> Run:
+def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, name: str | None = None) -> Run:
     """Call a function for every query and keep its answers; a call that fails is an answer with that outcome.
 
     Args:
@@ -31,20 +26,15 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int = 
         name: what to call the system; by default the name of the function.
 
     Raises:
-        UsageError: queries without a text.
+        TestSetError: queries without a text.
         PreflightError: the function does not take a query.
     """
-    without = [query.id for query in testset.queries if not query.text]
-    if without:
-        raise UsageError(
-            f"{len(without)} of {len(testset.queries)} queries have no text to call a function with: {first_of(without)}",
-            expected="a text for every query",
-            hint="load the test set with its texts: TestSetOptions(queries=FILE)",
-        )
     from cranfield.systems.collect.collection import collect
+    from cranfield.systems.collect.collector import require_texts
     from cranfield.systems.collect.preflight import preflight
     from cranfield.systems.kinds.python import PythonSystem
 
+    require_texts(testset)
     called: str = name or getattr(function, "__name__", None) or type(function).__name__
     system = PythonSystem.calling(called if called.isidentifier() else "function", _with_k(function))
     try:
@@ -60,7 +50,7 @@ def _with_k(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # implemented in C without a signature
         return function
-    if _takes(signature, "query", K) or not _takes(signature, "query"):
+    if _takes(signature, "query", 10) or not _takes(signature, "query"):
         return function
     if inspect.iscoroutinefunction(function):
 

@@ -161,7 +161,9 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
 
     def prepare_set(name: str) -> Experiment:
         chosen = _systems_of_set(config, name, systems)
-        return prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
+        made = prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
+        needed = [*overrides.measures, *(floor.measure for floor in floors)]
+        return replace(made, k=config.results_requested(config.sets[name], needed))
 
     extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs, tuple(floors))
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:

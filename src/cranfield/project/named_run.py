@@ -128,7 +128,7 @@ class Project:
             (built,) = build_systems(self.config, [system], chosen.params, isolated=True)
             if header.get("config_digest") != built.config_digest:
                 yield f"the settings of {system}"
-        if header.get("depth") != (chosen.k or self.config.k):
+        if header.get("depth") != (self.config.results_requested(chosen)):
             yield "k"
         with suppress(CranfieldError):
             if header.get("testset_digest") != load_configured(self.config, name, allow_drift=True).digest:

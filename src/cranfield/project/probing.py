@@ -15,6 +15,7 @@ from cranfield.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
+from cranfield.measures import USUAL_K
 from cranfield.model import Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.project.experiment import load_configured
@@ -98,7 +99,7 @@ def probe_system(
         raw: as of `probe`.
     """
     (system,) = build_systems(config, [name], set_params, isolated=True)
-    depth = k or config.k
+    depth = k or config.k or USUAL_K
     sent = known.queries[0] if known is not None else Query("probe", query)
     try:
         preflight([system], k=depth)

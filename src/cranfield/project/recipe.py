@@ -17,9 +17,9 @@ from cranfield.evaluation.values import (
     Limits,
     among,
 )
-from cranfield.measures import DEFAULT_MEASURES, Measure, parse, parse_all
+from cranfield.measures import DEFAULT_MEASURES, Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
-from cranfield.project.function import K, is_function, run_of_function
+from cranfield.project.function import is_function, run_of_function
 from cranfield.project.inputs import Judgments, RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
 from cranfield.project.scoring import score
@@ -50,7 +50,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     keep: int = REPORTED_HITS,
     limits: Limits | None = None,
     confusion: Mapping[str, str] | None = None,
-    k: int = K,
+    k: int | None = None,
 ) -> Evaluation:
     """Score one run against a test set.
 
@@ -72,7 +72,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
         limits: what makes scores void, and how evidence checks differ from their table.
         confusion: field of the answers to the stratum that it predicts, `{"routed": "task_type"}`; see `Evaluation.confusions`.
-        k: results requested of a function.
+        k: results requested of a function; None: as many as the deepest cutoff of the measures needs, 10 or more.
 
     Raises:
         InputError: a file that cannot be read, or shares no query with the test set.
@@ -91,6 +91,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         kinds = "functions" if is_function(testset) else "test sets"
         raise UsageError(f"evaluate got two {kinds}", expected="a test set, and a run or a function")
     testset = testset if isinstance(testset, TestSet) else load(cast("Judgments", testset))
+    asked = [measures] if isinstance(measures, str | Measure) else measures or ()
+    k = k or deepest_cutoff(asked)
     given = run_of_function(testset, run, k=k, name=name) if is_function(run) else cast("RunLike", run)
     if given is not run:  # what a function does not answer counts
         missing, failed = missing or "zero", failed or "zero"

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.config import Config, expand_preset
 from cranfield.config.tunable import Range
 from cranfield.errors import CranfieldError, Problem, UsageError
+from cranfield.measures import USUAL_K
 from cranfield.project.listed_systems import filled_yaml
 from cranfield.server.access import Caller, require
 from cranfield.server.live_measures import SECONDS, to_comparison
@@ -142,7 +143,7 @@ def _page(
         shown_value=shown_value,
         testsets=[info.name for info in service.testsets.names()],
         query=query,
-        k=k or config.k,
+        k=k or config.k or USUAL_K,
         probed=probed,
         rows=side_by_side(probed) if len(probed) > 1 else (),
         problems=problems,

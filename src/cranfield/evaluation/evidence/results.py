@@ -66,6 +66,20 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
             )
 
 
+def cut_short(sides: Sides, _: float) -> Iterator[Found]:
+    """A primary measure without a value, because the lists were cut before its cutoff."""
+    primary = sides.primary
+    for system in sides.systems:
+        depths = (system.run.depth if system.run else None, system.reading.get("depth"))
+        kept = min((depth for depth in depths if isinstance(depth, int)), default=None)
+        is_deeper = kept is not None and primary.depth is not None and primary.depth > kept
+        if is_deeper and primary in system.scored and not system.scored[primary].any():
+            yield Found(
+                f"{system.name}: {primary} has no value, because the lists were cut at {n_of(kept or 0, 'results')}; "
+                f"ask for {primary.depth} (k)"
+            )
+
+
 def missing_queries(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries that a run file has no line for."""
     if system.run is not None and system.run.says_empty:

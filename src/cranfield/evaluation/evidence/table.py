@@ -23,6 +23,7 @@ from cranfield.evaluation.evidence.limits import (
 from cranfield.evaluation.evidence.order import judged_gap, reversed_order, tied_scores
 from cranfield.evaluation.evidence.repeats import duplicates, few_ids, one_id, same_list, same_results, shifted_answers
 from cranfield.evaluation.evidence.results import (
+    cut_short,
     empty_answers,
     empty_on_one_side,
     missing_queries,
@@ -309,10 +310,20 @@ _ROWS = (
         "empty-on-one-side",
         "One system has no result for many queries that another answers.",
         "queries without a result that another system has results for / queries that expect one >= t, 2 or more",
-        0.3,
+        0.2,
         Consequence.CAVEAT,
         systems=empty_on_one_side,
-        cause="A part of the index is missing, or a filter or a strict parser of queries removes everything.",
+        cause="A part of the index is missing, a filter or a strict parser of queries removes everything, or the pattern `empty` "
+        "matches answers with results.",
+    ),
+    Check(
+        "cut-short",
+        "The lists were cut before the cutoff of the primary measure.",
+        "depth of the run, or --depth, < cutoff of the primary measure, and a list as long as that depth",
+        0,
+        Consequence.VOID,
+        systems=cut_short,
+        cause="`k` of the config, or of the saved run, is smaller than the cutoff: raise it, or leave it out, and collect again.",
     ),
     Check(
         "short-lists",

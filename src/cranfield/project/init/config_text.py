@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cranfield.formats.io.yaml_text import yaml_text
+from cranfield.measures import USUAL_K
 from cranfield.words import printable, shorten_to
 
 SCHEMA_LINE = "# yaml-language-server: $schema=cranfield.schema.json"
@@ -19,6 +20,9 @@ VERDICT = """\
 # The primary measure decides the verdict; `cranfield measures` lists the others. A margin is the largest
 # difference that does not matter to you; with one, the verdict can be "equivalent".
 """
+USUAL = (
+    "# Results asked of each system for a query: by default 10, or as many as the deepest measure looks at.\n# k: 10\n"
+)
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 
@@ -44,7 +48,9 @@ def config_text(
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
         comment(about[""]) + yaml_text(testsets),
-        comment("Results that are asked of each system for a query.") + yaml_text({"k": k}),
+        (comment("Results that are asked of each system for a query.") + yaml_text({"k": k}))
+        if k != USUAL_K
+        else USUAL,
         VERDICT + yaml_text({"primary": primary}) + "# margin: 0.01\n",
         SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes)),
     ]

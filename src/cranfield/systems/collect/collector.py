@@ -191,7 +191,8 @@ class Collector:
         if name not in self.first_failures:
             return
         failures = self.first_failures[name]
-        own = answer.reason.replace(call.query.text, "") if call.query.text else answer.reason
+        reason = answer.reason or ""
+        own = reason.replace(call.query.text, "") if call.query.text else reason
         failures.append((answer.outcome, re.sub(r"\d+", "0", own)))
         if log.cached or not answer.outcome.is_failure or failures[-1] != failures[0]:
             del self.first_failures[name]
@@ -200,9 +201,9 @@ class Collector:
             error = AllFailAlikeError(
                 Problem(
                     f"the first {ALIKE} queries all failed alike: {answer.outcome.value}"
-                    + (f": {printable(answer.reason)}" if answer.reason else ""),
+                    + (f": {printable(reason)}" if reason else ""),
                     path=f"system {name}",
-                    hint=f"{n_of(left, 'queries')} were not sent; {{keep_going=true}} sends them all the same",
+                    hint=f"{n_of(left, 'queries')} were not sent; {{keep_going}} sends them all the same",
                     parameters=("keep_going",),
                 )
             )

@@ -1,0 +1,125 @@
+"""Results requested of a system, cutoffs deeper than its lists, and collections that stop because nothing works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cranfield import Query, TestSet, collect, compare, evaluate
+from cranfield.config.load import load_config
+from cranfield.errors import SystemUnderTestError, TestSetError
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import deepest_cutoff
+from cranfield.measures.measure import Reason
+from cranfield.systems import CollectOptions
+from cranfield.systems.collect.collection import collect_all
+from cranfield.systems.kinds.python import PythonSystem
+
+N = 12
+SET = TestSet(
+    "t", tuple(Query(f"q{i}", f"word {i}") for i in range(N)), {f"q{i}": {"d12": 1, "d3": 1} for i in range(N)}
+)
+CONFIG = """\
+testset: qrels.txt
+{more}systems:
+  a: {{command: [sh, search.sh, "{{query}}", "{{k}}"], extract: {{regex: "(?m)^(d.*)$"}}}}
+"""
+
+
+def thirty(query: str, k: int) -> list[str]:
+    return [f"d{i}" for i in range(1, 31)][:k]
+
+
+def requested(folder: Path, more: str, measures: tuple[str, ...] = ()) -> int:
+    path = folder / "cranfield.yaml"
+    path.write_text(CONFIG.format(more=more))
+    config = load_config(path)
+    return config.results_requested(config.sets[""], measures)
+
+
+def test_a_function_is_asked_for_as_many_results_as_the_deepest_measure_looks_at() -> None:
+    assert deepest_cutoff(["P@5", "AP"]) == 10
+    # d3 and d12 are both within 20 results, one of them within 10
+    assert evaluate(SET, thirty, measures=["R@20"]).mean("R@20") == 1
+    assert evaluate(SET, thirty, measures=["R@10"]).mean("R@10") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("more", "measures", "expected"),
+    [
+        ("", (), 10),
+        ("measures: [R@20, nDCG@10]\n", (), 20),
+        ("primary: R@30\nmeasures: [R@30]\n", (), 30),
+        ("gate: {rules: [{floor: {measure: R@25, at_least: 0.1}}]}\n", (), 25),
+        ("gate: {rules: [{judged: {k: 40, at_least: 0.1}}]}\n", (), 40),
+        ("", ("R@50",), 50),
+        ("k: 10\nmeasures: [R@20]\n", ("R@50",), 10),
+    ],
+)
+def test_a_config_asks_for_the_deepest_cutoff_unless_it_declares_k(
+    tmp_path: Path, more: str, measures: tuple[str, ...], expected: int
+) -> None:
+    assert requested(tmp_path, more, measures) == expected
+
+
+def test_a_measure_deeper_than_lists_that_were_cut_has_no_value_and_voids_a_verdict_on_it() -> None:
+    found = evaluate(SET, thirty, measures=["R@20", "R@10"], k=10)
+    assert found.mean("R@20") is None
+    assert set(found.unscored[found.measures[0]].values()) == {Reason.CUT_SHORT}
+    assert found.mean("R@10") == 0.5
+    assert [(finding.check, finding.is_void) for finding in found.evidence if finding.is_void] == [("cut-short", True)]
+    assert compare(found, found, measure="R@20").verdict.code is VerdictCode.INVALID
+
+
+def test_lists_that_end_before_their_depth_are_whole() -> None:
+    assert evaluate(SET, lambda query: ["d3"], measures=["R@20"], k=10).mean("R@20") == 0.5
+
+
+def test_the_depth_of_an_evaluation_cuts_as_that_of_a_run_does() -> None:
+    run = {f"q{i}": [f"d{n}" for n in range(1, 31)] for i in range(N)}
+    assert evaluate(SET, run, measures=["R@20"], depth=10).mean("R@20") is None
+    assert evaluate(SET, run, measures=["R@20"], depth=20).mean("R@20") == 1
+
+
+def down(query: str, k: int) -> list[str]:
+    raise ConnectionError(f"no server for {query!r}, try {k}")
+
+
+def test_a_run_stops_where_the_first_ten_queries_all_fail_alike_and_the_failures_are_no_answers(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def works(query: str, k: int) -> list[str]:
+        calls.append(query)
+        return ["d3"]
+
+    systems = [PythonSystem.calling("works", works), PythonSystem.calling("down", down)]
+    with pytest.raises(SystemUnderTestError, match="the first 10 queries all failed alike: error: ConnectionError"):
+        collect_all(SET, systems, out_dir=tmp_path)
+    kept = [json.loads(line) for line in (tmp_path / ".partial" / "works.jsonl").read_text().splitlines()[1:]]
+    assert len(kept) == len(calls) >= 8  # no system is far ahead of the other
+    assert not (tmp_path / ".partial" / "down.jsonl").exists()
+    again = [PythonSystem.calling("works", works), PythonSystem.calling("down", lambda query, k: ["d12"])]
+    runs = collect_all(SET, again, out_dir=tmp_path)
+    assert len(calls) == N  # none was asked twice
+    assert all(answer.hits for answer in runs["down"].answers.values())
+
+
+def test_all_queries_are_sent_where_it_is_asked_for_or_the_failures_differ() -> None:
+    going = CollectOptions(keep_going=True)
+    system = PythonSystem.calling("down", down)
+    assert len(collect(SET, system, options=going).answers) == N
+
+    def differently(query: str, k: int) -> list[str]:
+        raise (ValueError if int(query[5:]) % 2 else KeyError)(query)
+
+    assert len(collect(SET, PythonSystem.calling("d", differently)).answers) == N
+
+
+def test_queries_without_text_are_refused_before_the_first_call() -> None:
+    calls: list[str] = []
+    bare = TestSet("bare", (Query("q1"), Query("q2", "word")), {"q1": {"d1": 1}, "q2": {"d1": 1}})
+    with pytest.raises(TestSetError, match=r"1 of 2 queries has no text to send.*got no text: q1"):
+        evaluate(bare, lambda query, k: calls.append(query) or ["d1"])  # type: ignore[func-returns-value]
+    assert not calls
