@@ -70,7 +70,7 @@ def test_a_measure_deeper_than_lists_that_were_cut_has_no_value_and_voids_a_verd
     assert set(found.unscored[found.measures[0]].values()) == {Reason.CUT_SHORT}
     assert found.mean("R@10") == 0.5
     assert [(finding.check, finding.is_void) for finding in found.evidence if finding.is_void] == [("cut-short", True)]
-    assert compare(found, found, measure="R@20").verdict.code is VerdictCode.INVALID
+    assert compare(found, found).verdict.code is VerdictCode.INVALID
 
 
 def test_lists_that_end_before_their_depth_are_whole() -> None:
