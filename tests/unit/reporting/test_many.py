@@ -115,7 +115,7 @@ def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyC
     assert document.verdict is not None
     assert document.verdict.sentence == many.verdict.sentence
     first = tables(document, "systems")[0]
-    means = [row[2] for row in first.rows]
+    means = [row[3] for row in first.rows]
     assert means == sorted(means, reverse=True)
     assert [row[0] for row in first.rows] == list(range(1, len(many.names) + 1))
     assert {row[1][2:] for row in first.rows if "best" in row[-1]} == set(many.verdict.best)
@@ -139,7 +139,7 @@ def test_wins_of_one_are_losses_of_the_other(many: ManyComparison) -> None:
 
 def test_every_picture_has_a_table_and_an_alternative_in_words(many: ManyComparison) -> None:
     found = figures(comparison_document(many))
-    assert [figure.name for figure in found] == ["against", "pairs", "ranks", "heat-1", "heat-2"]
+    assert [figure.name for figure in found] == ["means", "against", "pairs", "ranks", "heat-1", "heat-2"]
     for figure in found:
         assert figure.table.rows
         assert len(figure.alt) > 40
@@ -312,7 +312,7 @@ def test_a_system_has_every_letter_of_its_groups() -> None:
     assert [line["group"] for line in json.loads(render(comparison_document(found), "json"))["leaderboard"]] == [
         *("a", "ab", "b"),
     ]
-    assert [row[4] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
+    assert [row[2] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
     assert [row["group"] for row in csv.DictReader(io.StringIO(csv_text(means_table(found))))] == ["a", "ab", "b"]
 
 
