@@ -14,17 +14,31 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
+from cranfield import (
+    Answer,
+    Hit,
+    ManyComparison,
+    Outcome,
+    Query,
+    Run,
+    TestSet,
+    compare,
+    compare_many,
+    evaluate,
+    parse,
+    report,
+)
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, evaluation_document, render
-from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
+from cranfield.reporting.charts.differences import Whisker, whiskers
+from cranfield.reporting.charts.spec import BETTER, PAGE, PHONE, SCREENS, WORSE, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
-from cranfield.reporting.sections.labels import letters
+from cranfield.reporting.sections.labels import letters, shaded
 from cranfield.reporting.sections.leaderboard import means_table, ranked_systems
 
 EVIL = "<script>alert(1)</script>"
@@ -332,3 +346,39 @@ def test_more_than_26_groups_are_written_in_runs() -> None:
     ]
     written = [line.group for line in ranked_systems(replace(found, pairs=tuple(pairs))).values()]
     assert (written[0], written[1], written[26], written[29]) == ("a", "a-b", "z-aa", "ac")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_cell_of_the_map_is_coloured_by_its_distance_from_the_mean_of_its_row(sign: int) -> None:
+    # means of the rows .5 and .2; the farthest cells are .3 away: strongest; .1 away is a third of the way from the faintest
+    rows = [HeatRow("a", (0.2, 0.5, 0.8), frozenset()), HeatRow("b", (0.1, 0.2, 0.3), frozenset())]
+    spec = heat_map(rows, ["x", "y", "z"], ["X", "Y", "Z"], PAGE, sign)
+    cells = next(layer["data"]["values"] for layer in spec["layer"] if layer["mark"]["type"] == "rect")
+    third = round(FAINTEST + (STRONGEST - FAINTEST) / 3, 3)
+    low, high = (WORSE, BETTER) if sign > 0 else (BETTER, WORSE)
+    assert [(cell["colour"], cell["opacity"]) for cell in cells] == [
+        *((low, STRONGEST), (low, third)),
+        *((BETTER, FAINTEST), (BETTER, FAINTEST)),
+        *((high, STRONGEST), (high, third)),
+    ]
+
+
+def test_means_are_shaded_by_their_relative_distance_from_the_mean_of_their_row() -> None:
+    # .4, .5, .6: a fifth below and above .5, the farthest; ranks 9, 10, 11 of which less is better: a tenth, half as far
+    measures = [parse("R@10"), parse("RankOfFirst"), parse("Judged@10")]
+    cells = shaded([[0.4, 0.5, 0.6], [9, 10, 11], [0.1, 0.5, 0.9]], measures)
+    assert [[cell.distance for cell in row] for row in cells] == [[-4, 0, 4], [2, 0, -2], [0, 0, 0]]
+    assert [[cell.tone for cell in row] for row in cells] == [["", "", "good"], ["good", "", ""], ["", "", ""]]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_picture_of_means_has_the_letters_of_every_system_in_the_order_of_the_means(screen: Screen) -> None:
+    rows = [Whisker("one", 0.8, 0.7, 0.9, "good", "a"), Whisker("two", 0.6, 0.5, 0.7, "", "ab")]
+    said = words(draw(whiskers(rows, "RR", screen, of_means=True), "means"))
+    assert {"one", "two", "a", "ab"} <= set(said)
+    assert not [word for word in said if word.startswith("+")]
+
+
+def test_of_more_systems_than_fit_there_is_no_picture_of_means() -> None:
+    names = [figure.name for figure in figures(comparison_document(made_up([f"s{n}" for n in range(41)], 8)))]
+    assert "means" not in names
