@@ -350,16 +350,16 @@ def test_more_than_26_groups_are_written_in_runs() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_cell_of_the_map_is_coloured_by_its_distance_from_the_mean_of_its_row(sign: int) -> None:
-    # means of the rows .5 and .2; the farthest cells are .3 away: strongest; .1 away is a third of the way from the faintest
-    rows = [HeatRow("a", (0.2, 0.5, 0.8), frozenset()), HeatRow("b", (0.1, 0.2, 0.3), frozenset())]
+    # means of the rows .5 and .25; the farthest cells are .25 away: strongest; .125 away is half of the way from the faintest
+    rows = [HeatRow("a", (0.25, 0.5, 0.75), frozenset()), HeatRow("b", (0.125, 0.25, 0.375), frozenset())]
     spec = heat_map(rows, ["x", "y", "z"], ["X", "Y", "Z"], PAGE, sign)
     cells = next(layer["data"]["values"] for layer in spec["layer"] if layer["mark"]["type"] == "rect")
-    third = round(FAINTEST + (STRONGEST - FAINTEST) / 3, 3)
+    half = (FAINTEST + STRONGEST) / 2
     low, high = (WORSE, BETTER) if sign > 0 else (BETTER, WORSE)
     assert [(cell["colour"], cell["opacity"]) for cell in cells] == [
-        *((low, STRONGEST), (low, third)),
+        *((low, STRONGEST), (low, half)),
         *((BETTER, FAINTEST), (BETTER, FAINTEST)),
-        *((high, STRONGEST), (high, third)),
+        *((high, STRONGEST), (high, half)),
     ]
 
 
