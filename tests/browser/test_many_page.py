@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,7 @@ def test_the_tiles_fill_their_rows(loaded, name: str, width: int) -> None:
     )
     ends = {round(top): right for top, right in tiles}  # of each row the last tile
     assert len(tiles) >= 5
+    assert width == 390 or 1 not in Counter(round(top) for top, _ in tiles).values()
     assert list(ends.values()) == pytest.approx([panel] * len(ends), abs=1)
 
 

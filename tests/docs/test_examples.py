@@ -276,3 +276,11 @@ def test_a_wrong_page_is_found(tmp_path: Path, page: str, wrong: str | None) -> 
 def test_no_command_of_the_readme_fails_for_want_of_a_file() -> None:
     lines = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith("error:")] == []
+
+
+def test_the_first_screen_of_the_readme_says_what_both_set_up_commands_do() -> None:
+    first_screen = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()[:25]
+    targets = re.findall(r"^([\w-]+):.*## ", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for target in ("demo", "test"):
+        assert target in targets
+        assert [line for line in first_screen if re.match(rf"make {target} +# \w+", line)]

@@ -14,18 +14,32 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cranfield import Answer, Hit, ManyComparison, Outcome, Query, Run, TestSet, compare, compare_many, evaluate, report
+from cranfield import (
+    Answer,
+    Hit,
+    ManyComparison,
+    Outcome,
+    Query,
+    Run,
+    TestSet,
+    compare,
+    compare_many,
+    evaluate,
+    parse,
+    report,
+)
 from cranfield.evaluation.sensitivity import sensitivity
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document, evaluation_document, render
-from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
+from cranfield.reporting.charts.differences import Whisker, whiskers
+from cranfield.reporting.charts.spec import BETTER, PAGE, PHONE, SCREENS, WORSE, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
 from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
-from cranfield.reporting.sections.labels import letters
+from cranfield.reporting.sections.labels import letters, shaded
 from cranfield.reporting.sections.leaderboard import means_table, ranked_systems
 
 EVIL = "<script>alert(1)</script>"
@@ -116,7 +130,7 @@ def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyC
     assert document.verdict is not None
     assert document.verdict.sentence == many.verdict.sentence
     first = tables(document, "systems")[0]
-    means = [row[2] for row in first.rows]
+    means = [row[3] for row in first.rows]
     assert means == sorted(means, reverse=True)
     assert [row[0] for row in first.rows] == list(range(1, len(many.names) + 1))
     assert {row[1][2:] for row in first.rows if "best" in row[-1]} == set(many.verdict.best)
@@ -140,7 +154,7 @@ def test_wins_of_one_are_losses_of_the_other(many: ManyComparison) -> None:
 
 def test_every_picture_has_a_table_and_an_alternative_in_words(many: ManyComparison) -> None:
     found = figures(comparison_document(many))
-    assert [figure.name for figure in found] == ["against", "pairs", "ranks", "heat-1", "heat-2"]
+    assert [figure.name for figure in found] == ["means", "against", "pairs", "ranks", "heat-1", "heat-2"]
     for figure in found:
         assert figure.table.rows
         assert len(figure.alt) > 40
@@ -315,7 +329,7 @@ def test_a_system_has_every_letter_of_its_groups() -> None:
     assert [line["group"] for line in json.loads(render(comparison_document(found), "json"))["leaderboard"]] == [
         *("a", "ab", "b"),
     ]
-    assert [row[4] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
+    assert [row[2] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
     assert [row["group"] for row in csv.DictReader(io.StringIO(csv_text(means_table(found))))] == ["a", "ab", "b"]
 
 
@@ -335,3 +349,39 @@ def test_more_than_26_groups_are_written_in_runs() -> None:
     ]
     written = [line.group for line in ranked_systems(replace(found, pairs=tuple(pairs))).values()]
     assert (written[0], written[1], written[26], written[29]) == ("a", "a-b", "z-aa", "ac")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_cell_of_the_map_is_coloured_by_its_distance_from_the_mean_of_its_row(sign: int) -> None:
+    # means of the rows .5 and .25; the farthest cells are .25 away: strongest; .125 away is half of the way from the faintest
+    rows = [HeatRow("a", (0.25, 0.5, 0.75), frozenset()), HeatRow("b", (0.125, 0.25, 0.375), frozenset())]
+    spec = heat_map(rows, ["x", "y", "z"], ["X", "Y", "Z"], PAGE, sign)
+    cells = next(layer["data"]["values"] for layer in spec["layer"] if layer["mark"]["type"] == "rect")
+    half = (FAINTEST + STRONGEST) / 2
+    low, high = (WORSE, BETTER) if sign > 0 else (BETTER, WORSE)
+    assert [(cell["colour"], cell["opacity"]) for cell in cells] == [
+        *((low, STRONGEST), (low, half)),
+        *((BETTER, FAINTEST), (BETTER, FAINTEST)),
+        *((high, STRONGEST), (high, half)),
+    ]
+
+
+def test_means_are_shaded_by_their_relative_distance_from_the_mean_of_their_row() -> None:
+    # .4, .5, .6: a fifth below and above .5, the farthest; ranks 9, 10, 11 of which less is better: a tenth, half as far
+    measures = [parse("R@10"), parse("RankOfFirst"), parse("Judged@10")]
+    cells = shaded([[0.4, 0.5, 0.6], [9, 10, 11], [0.1, 0.5, 0.9]], measures)
+    assert [[cell.distance for cell in row] for row in cells] == [[-4, 0, 4], [2, 0, -2], [0, 0, 0]]
+    assert [[cell.tone for cell in row] for row in cells] == [["", "", "good"], ["good", "", ""], ["", "", ""]]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_picture_of_means_has_the_letters_of_every_system_in_the_order_of_the_means(screen: Screen) -> None:
+    rows = [Whisker("one", 0.8, 0.7, 0.9, "good", "a"), Whisker("two", 0.6, 0.5, 0.7, "", "ab")]
+    said = words(draw(whiskers(rows, "RR", screen, of_means=True), "means"))
+    assert {"one", "two", "a", "ab"} <= set(said)
+    assert not [word for word in said if word.startswith("+")]
+
+
+def test_of_more_systems_than_fit_there_is_no_picture_of_means() -> None:
+    names = [figure.name for figure in figures(comparison_document(made_up([f"s{n}" for n in range(41)], 8)))]
+    assert "means" not in names

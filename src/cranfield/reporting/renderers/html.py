@@ -197,6 +197,7 @@ def _environment() -> Environment:
     environment.filters["long"], environment.filters["cut"] = _long, _cut
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["shade"] = _shade
+    environment.filters["is_shaded"] = lambda table: any(_shade(cell) for row in table.rows for cell in row)
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
     environment.filters["pictures"], environment.filters["has_figures"] = _pictures, _has_figures

@@ -247,7 +247,7 @@ def _means(many: ManyComparison) -> Table:
     return Table(
         columns,
         rows,
-        "Means of every measure. * primary measure. Coloured by distance from the mean of the row",
+        "Means of every measure. * primary measure",
         shown=None,
     )
 
@@ -269,7 +269,7 @@ def _means_by_system(many: ManyComparison, sort: str) -> Table:
     return Table(
         columns,
         rows,
-        "Means of every measure. * primary measure. Coloured by distance from the mean of the column",
+        "Means of every measure. * primary measure",
         shown=None,
     )
 
