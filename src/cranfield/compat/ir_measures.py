@@ -137,7 +137,7 @@ class Evaluator:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Values:
     """Of the queries that have a value."""
 
