@@ -101,6 +101,8 @@ ConfusionOption = Annotated[
     ),
 ]
 
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; failures are listed at the end.")]
+
 SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
     "missing": MissingOption,
@@ -224,6 +226,9 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
 def _overrides(values: dict[str, Any]) -> SetOverrides:
     from cranfield.project.loading import SetOverrides
 
+    from cranfield.systems.collect.progress import quiet
+
+    quiet(on=values.pop("quiet"))
     depth = values.pop("depth")
     return SetOverrides(_testset_options(values), depth)
 
@@ -253,7 +258,9 @@ GROUPS = {
         {name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options, "Test set"
     ),
     "overrides": Group(
-        {name: _annotation(name, row) for name, row in config_options().items()}, _overrides, "Test set"
+        {name: _annotation(name, row) for name, row in config_options().items()} | {"quiet": QuietOption},
+        _overrides,
+        "Test set",
     ),
     "scoring": Group(
         {**SCORING_OPTIONS, "confusion": ConfusionOption, "latency": LatencyOption}, _scoring_options, "Scoring"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.tree import source_text
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.native_fields import CLASS_NAMES
+from cranfield.formats.testsets.native_fields import CLASS_NAMES, NO_CLASS
 from cranfield.formats.testsets.native_models import GRADED, TARGETS
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
 
@@ -119,6 +120,20 @@ def _twice_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
                     f"queries[{index}].{key} names {shorten(text)} twice; it also stands on line {line}",
                     ("queries", index, key, position),
                 )
+
+
+def joined_classes(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """The problems, with all classes that are none as one: a set that calls its strata classes has one in each query."""
+    unknown = [problem for problem in problems if problem.message.endswith(f".class {NO_CLASS}")]
+    for problem in problems:
+        if problem not in unknown:
+            yield problem
+        elif problem is unknown[0]:
+            n, got = len(unknown), ", ".join(dict.fromkeys(each.got or "" for each in unknown))
+            message = problem.message if n == 1 else f"the classes of {n} queries are no query classes"
+            strata = "other kinds of queries are strata: `strata: {kind: NAME}`"
+            hint = f"{problem.hint} {strata[:1].upper()}{strata[1:]}" if problem.hint else strata
+            yield replace(problem, message=message, got=shorten(got) if n > 1 else got, hint=hint)
 
 
 def _class_problems(located: Located, index: int, query: Mapping[str, Any], classes: Any) -> Iterator[Problem]:
