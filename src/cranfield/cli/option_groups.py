@@ -225,7 +225,6 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
 
 def _overrides(values: dict[str, Any]) -> SetOverrides:
     from cranfield.project.loading import SetOverrides
-
     from cranfield.systems.collect.progress import quiet
 
     quiet(on=values.pop("quiet"))

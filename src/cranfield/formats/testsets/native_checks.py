@@ -13,6 +13,7 @@ from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import CLASS_NAMES, NO_CLASS
 from cranfield.formats.testsets.native_models import GRADED, TARGETS
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
+from cranfield.words import first_of
 
 
 def cross_problems(located: Located) -> Iterator[Problem]:
@@ -129,11 +130,11 @@ def joined_classes(problems: Sequence[Problem]) -> Iterator[Problem]:
         if problem not in unknown:
             yield problem
         elif problem is unknown[0]:
-            n, got = len(unknown), ", ".join(dict.fromkeys(each.got or "" for each in unknown))
+            n, got = len(unknown), first_of(dict.fromkeys(each.got or "" for each in unknown))
             message = problem.message if n == 1 else f"the classes of {n} queries are no query classes"
             strata = "other kinds of queries are strata: `strata: {kind: NAME}`"
             hint = f"{problem.hint} {strata[:1].upper()}{strata[1:]}" if problem.hint else strata
-            yield replace(problem, message=message, got=shorten(got) if n > 1 else got, hint=hint)
+            yield replace(problem, message=message, got=got, hint=hint)
 
 
 def _class_problems(located: Located, index: int, query: Mapping[str, Any], classes: Any) -> Iterator[Problem]:
