@@ -72,7 +72,7 @@ def read_testset_yaml(path: Path | str) -> TestSet:
 def _testset(located: Located) -> TestSet:
     problems = ProblemList(TestSetError)
     model = validate(located, TestSetModel, problems)
-    problems.problems = [*joined_classes(problems.problems), *cross_problems(located)]
+    problems.problems = [*joined_classes(located, problems.problems), *cross_problems(located)]
     problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=shown(located.path))

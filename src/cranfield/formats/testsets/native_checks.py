@@ -10,7 +10,7 @@ from cranfield.errors import Problem, shorten
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.tree import source_text
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.native_fields import CLASS_NAMES, NO_CLASS
+from cranfield.formats.testsets.native_fields import CLASS_NAMES
 from cranfield.formats.testsets.native_models import GRADED, TARGETS
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
 from cranfield.words import first_of
@@ -123,9 +123,17 @@ def _twice_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
                 )
 
 
-def joined_classes(problems: Sequence[Problem]) -> Iterator[Problem]:
+def joined_classes(located: Located, problems: Sequence[Problem]) -> Iterator[Problem]:
     """The problems, with all classes that are none as one: a set that calls its strata classes has one in each query."""
-    unknown = [problem for problem in problems if problem.message.endswith(f".class {NO_CLASS}")]
+    data = located.sourced if isinstance(located.sourced, dict) else {}
+    queries = data.get("queries") if isinstance(data.get("queries"), list) else []
+    classes = [source_text(each.get("class")) if isinstance(each, dict) else None for each in queries]
+    marks = {
+        located.mark(("queries", index, "class"))
+        for index, name in enumerate(classes)
+        if isinstance(name, str) and name not in QUERY_CLASSES and name not in LETTERS
+    }
+    unknown = [problem for problem in problems if (problem.line, problem.column) in marks]
     for problem in problems:
         if problem not in unknown:
             yield problem

@@ -70,10 +70,9 @@ def _class(value: str) -> str:
         return class_named(value).name
     except UnknownNameError as error:
         (problem,) = error.problems
-        raise complaint(NO_CLASS, expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
+        raise complaint("is no query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
 
 
-NO_CLASS = "is no query class"
 CLASS_NAMES = ", ".join(QUERY_CLASSES) + f", or a letter ({', '.join(LETTERS)})"
 
 
