@@ -126,7 +126,8 @@ def _twice_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
 def joined_classes(located: Located, problems: Sequence[Problem]) -> Iterator[Problem]:
     """The problems, with all classes that are none as one: a set that calls its strata classes has one in each query."""
     data = located.sourced if isinstance(located.sourced, dict) else {}
-    queries = data.get("queries") if isinstance(data.get("queries"), list) else []
+    listed = data.get("queries")
+    queries = listed if isinstance(listed, list) else []
     classes = [source_text(each.get("class")) if isinstance(each, dict) else None for each in queries]
     marks = {
         located.mark(("queries", index, "class"))
