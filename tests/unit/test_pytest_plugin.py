@@ -82,6 +82,24 @@ def test_a_suite_without_our_fixtures_imports_nothing_of_ours(
     run(suite).assert_outcomes(passed=1)
 
 
+def test_kinds_whose_queries_are_all_negative_are_left_to_where(suite: pytest.Pytester) -> None:
+    Path("golden.yaml").write_text(
+        GOLDEN + "  - {id: q5, text: apple, strata: {kind: none, level: easy}, negative: true}\n"
+    )
+    suite.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.cranfield(testset="golden.yaml", system="search:find")
+        def test_kinds(evaluation):
+            assert {kind: one.mean("RR") for kind, one in evaluation.by("kind").items()} == {"fruit": 0.75, "tree": 0.5}
+            assert evaluation.where(kind="none").mean("Silence") == 0
+            assert len(evaluation.by("level")["easy"]) == 3
+        """
+    )
+    run(suite).assert_outcomes(passed=1)
+
+
 def test_a_suite_of_a_dozen_lines(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """

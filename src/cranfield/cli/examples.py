@@ -13,11 +13,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "view": ("view", "view cranfield-demo", "view cranfield-out/report.html --file"),
     "schema": ("schema", "schema workbench"),
-    "run": ("run", "run experiments/reranker.yaml --out results", "run --system old --system new --fail-on worse"),
+    "run": (
+        "run",
+        "run --system old --system new --fail-on worse",
+        "run qrels.txt old.run -m Hit@5 --floor Hit@5=0.70",
+    ),
     "evaluate": (
         "evaluate qrels.txt bm25.run -m nDCG@10 -m R@100",
         "evaluate qrels.txt a.run b.run --sort nDCG@10 --format csv",
         "evaluate new --by-query",
+        "evaluate qrels.txt a.run --floor nDCG@10=0.45",
     ),
     "compare": (
         "compare qrels.txt old.run new.run",
@@ -57,7 +62,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "testset stats": ("testset stats set.yaml --by difficulty",),
     "testset verify": ("testset verify set.yaml --repo .", "testset verify set.yaml --repo . --at v2.0"),
     "testset rehash": ("testset rehash set.yaml --repo . --out set.yaml --force",),
-    "testset add": ("testset add set.yaml --text 'wing flutter' --relevant d57=2",),
+    "testset add": ("testset add set.yaml --id q58 --text 'wing flutter' --relevant d57=2",),
     "testset diff": ("testset diff set-v1.yaml set-v2.yaml", "testset diff v1.yaml v2.yaml --run old.run -m nDCG@10"),
     "testset split": ("testset split set.yaml --share 0.3 --by difficulty",),
     "testset migrate-ids": ("testset migrate-ids set.csv old.run new.run --dry-run",),

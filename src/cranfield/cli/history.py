@@ -37,6 +37,9 @@ def history_command(
         ),
     ] = None,
     pilots: Annotated[bool, typer.Option("--pilots", help="Include pilots.")] = False,
+    all_branches: Annotated[
+        bool, typer.Option("--all-branches", help="Include runs at commits of other branches than the current one.")
+    ] = False,
     first_bad: Annotated[
         bool, typer.Option("--first-bad", help="Find the first bad run on the current test set.")
     ] = False,
@@ -72,7 +75,9 @@ def history_command(
     from cranfield.evaluation.history_changes import history_report, shown_measure
     from cranfield.project.history import read_history, with_commits
     from cranfield.project.history_files import FOLDER, KeptValues, report_places
+    from cranfield.repo.git import commits_of_other_branches
     from cranfield.reporting.documents.history import history_document
+    from cranfield.words import n_of
 
     rules = {"--below": below is not None, "--drop": drop is not None, "--gate": gate}
     if sum(rules.values()) > 1:
@@ -82,6 +87,13 @@ def history_command(
     rule = Rule(below, drop, gate) if first_bad or any(rules.values()) else None
     folder = config if config.is_dir() else config.parent
     history = read_history(folder)
+    if not all_branches:
+        others = commits_of_other_branches(folder)
+        kept = tuple(point for point in history.points if point.commit not in others)
+        if n := len(history.points) - len(kept):
+            runs = n_of(n, "runs")
+            typer.echo(f"note: {runs} at commits of other branches left out; --all-branches includes them", err=True)
+        history = replace(history, points=kept)
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
     values, judge = KeptValues(folder / FOLDER), None
     if gate:

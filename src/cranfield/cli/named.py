@@ -35,6 +35,8 @@ SameConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="The same as CONFIG; every command takes it so.")
 ]
 
+LOG_ENDING = ".log.jsonl"
+"""Of the log that `run` writes beside each run."""
 ABOUT_OTHERS = frozenset({"components_command"})
 """Commands whose CONFIG, which is not what they are about, was an argument once: it still is one."""
 
@@ -243,6 +245,8 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
     """
     names: RunNames | None = getattr(command.callback, "run_names", None)
     testset = next((parameter for parameter in command.params if parameter.name == "testset"), None)
+    if names is not None and not context.resilient_parsing:
+        arguments = _without_logs(arguments)
     if names is None or testset is None or context.resilient_parsing:
         return arguments
     given, _, _ = command.make_parser(context).parse_args(args=list(arguments))
@@ -273,6 +277,18 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
     path = project.path_of(set_name)
     typer.echo(f"note: from {project.path}: {shlex.join([path, *settings])}", err=True)
     return [*settings, *(["--testset", path] if is_option else [path]), *arguments]
+
+
+def _without_logs(arguments: list[str]) -> list[str]:
+    """The arguments without the logs of runs that are among them, which a pattern such as `runs/*.jsonl` names too."""
+    given = set(arguments)
+    return [
+        word
+        for word in arguments
+        if not (
+            word.endswith(LOG_ENDING) and f"{word.removesuffix(LOG_ENDING)}.jsonl" in given and Path(word).is_file()
+        )
+    ]
 
 
 def _is_run(project: Project, first: str) -> bool:

@@ -107,6 +107,8 @@ ConfusionOption = Annotated[
     ),
 ]
 
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; failures are listed at the end.")]
+
 SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
     "missing": MissingOption,
@@ -229,7 +231,9 @@ def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
 
 def _overrides(values: dict[str, Any]) -> SetOverrides:
     from cranfield.project.loading import SetOverrides
+    from cranfield.systems.collect.progress import quiet
 
+    quiet(on=values.pop("quiet"))
     depth, keep_going = values.pop("depth"), values.pop("keep_going")
     return SetOverrides(_testset_options(values), depth, keep_going=keep_going)
 
@@ -259,7 +263,8 @@ GROUPS = {
         {name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options, "Test set"
     ),
     "overrides": Group(
-        {name: _annotation(name, row) for name, row in config_options().items()} | {"keep_going": KeepGoingOption},
+        {name: _annotation(name, row) for name, row in config_options().items()}
+        | {"keep_going": KeepGoingOption, "quiet": QuietOption},
         _overrides,
         "Test set",
     ),

@@ -267,7 +267,7 @@ class Evaluator:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Values:
     """Of the queries that have a value."""
 

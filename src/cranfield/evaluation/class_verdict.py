@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.class_values import CHANGED, WITHOUT, ClassRow, ClassVerdict
 from cranfield.evaluation.classes import ClassComparison, compare_classes, run_test, smallest_n, too_few_note
 from cranfield.evaluation.pairing import pair_values
@@ -27,7 +28,8 @@ from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, ve
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import query_strata
-from cranfield.model.query import CLASS
+from cranfield.model.query import CLASS, NEGATIVE, class_of
+from cranfield.numbers import format_p, format_value
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.stratified import WITHIN, stratified_t
@@ -43,14 +45,19 @@ def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparis
     """The comparison with the verdict of its classes; unchanged where one mean decides.
 
     One mean decides where it is declared (`verdict="pooled"`), where the comparison does not count, and where all queries
-    are of one class.
+    are of one class. Negative queries are a class beside others; where they would be the only one, the verdict is of the
+    other queries, and a reason of it says how the negative ones did.
 
     Raises:
         UnknownNameError: no query has the declared stratum.
         UsageError: the declared stratum has another value for each query.
     """
     key = deciding_key(comparison.baseline.testset, options)
-    if not key or comparison.verdict.code is VerdictCode.INVALID:
+    if comparison.verdict.code is VerdictCode.INVALID:
+        return comparison
+    if key != CLASS:
+        comparison = _with_negatives(comparison)
+    if not key:
         return comparison
     rows = _rows(comparison, key)
     if len(rows) < 2:
@@ -87,7 +94,7 @@ def deciding_key(testset: TestSet, options: CompareOptions) -> str:
         return ""
     strata = [query_strata(query) for query in testset.queries]
     if not options.strata:
-        return CLASS if any(query.query_class or query.negative is not None for query in testset.queries) else ""
+        return CLASS if any(class_of(query) not in {"", NEGATIVE} for query in testset.queries) else ""
     values = [own[options.strata] for own in strata if options.strata in own]
     if not values:
         raise UnknownNameError.among("stratum", options.strata, sorted({key for own in strata for key in own}))
@@ -95,6 +102,20 @@ def deciding_key(testset: TestSet, options: CompareOptions) -> str:
         expected = "a stratum with several queries of one value"
         raise UsageError(f"stratum {options.strata} has another value for each query", expected=expected)
     return options.strata
+
+
+def _with_negatives(comparison: Comparison) -> Comparison:
+    """The comparison with a line on its negative queries, which no other measure has a value for; a caveat where they changed."""
+    found = next((each for each in compare_classes(comparison) if each.query_class.name == NEGATIVE), None)
+    if found is None or (row := _class_row(found)).delta is None or row.result is None:
+        return comparison
+    p = row.result.p_two_sided if row.n >= smallest_n(comparison.alpha) else None
+    code = verdict_of_p(p, row.delta * sign_of(row.measure), comparison.alpha)
+    tested = "too few for a test" if p is None else f"p {format_p(p)}, {row.test}"
+    means = f"{row.measure} {format_value(row.baseline)} to {format_value(row.candidate)}"
+    text = f"negative queries, outside the verdict: {means}, {code.text} (n = {row.n}, {tested})"
+    line = text if code in CHANGED else Caveat(text, CaveatKind.FINDING)
+    return replace(comparison, verdict=replace(comparison.verdict, reasons=(*comparison.verdict.reasons, line)))
 
 
 def _rows(comparison: Comparison, key: str) -> tuple[ClassRow, ...]:

@@ -39,7 +39,7 @@ class Choice:
     b: str | int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChoiceEffect:
     """The effect of one choice on one measure, switched from A's to B's."""
 
@@ -83,7 +83,7 @@ class ChoiceEffect:
         return subtract(_value_or_none(self.after[place]), _value_or_none(self.before[place]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeasureExplanation:
     """One measure under both conventions."""
 

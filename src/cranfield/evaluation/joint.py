@@ -61,7 +61,7 @@ def grades_of(testset: TestSet) -> tuple[float, ...]:
     return with_whole({grade for grades in testset.grades.values() for grade in grades.values()})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenPair:
     """The unjudged results of two lists a query, and what the measure is under any grades of them.
 

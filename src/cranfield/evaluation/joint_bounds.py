@@ -27,7 +27,7 @@ RELEVANCE_ALONE = frozenset({"AP", "F1", "Rprec", "RR", "Success", "R", "P", "Hi
 """Measures for which two grades are enough: a relevant and another one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JointBounds:
     """The lowest and highest difference B - A of each query, over all grades of its unjudged results."""
 

@@ -27,7 +27,7 @@ SMALL = 1e-13
 MOST_STEPS = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ratio:
     """The difference of one query as a function of the grades of its n unjudged documents; what is judged is in the constants."""
 

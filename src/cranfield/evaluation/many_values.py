@@ -10,7 +10,7 @@ from cranfield.display import DisplayedByQuery, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.procedure import Procedure
 from cranfield.evaluation.unseen import Unseen
-from cranfield.evaluation.values import Evaluation, Summary, Verdict
+from cranfield.evaluation.values import Evaluation, Summary, Verdict, invalid_reason
 from cranfield.evaluation.verdict import CompareOptions, sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
@@ -99,7 +99,7 @@ class ManyVerdict(Verdict):
     where the comparison is invalid."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ManyComparison(DisplayedByQuery):
     """Three systems or more on the queries that all of them have a value for."""
 
@@ -188,4 +188,4 @@ class ManyComparison(DisplayedByQuery):
         best = [f"{in_line(name)} {format_value(means[name].mean)}" for name in self.verdict.best]
         named = f": {first_of(best, 2)}" if best else ""
         about = f"{len(self.names)} systems by {self.primary}, {n_of(len(self.query_ids), 'queries')}"
-        return f"{about}: {self.verdict.name}{named}"
+        return f"{about}: {self.verdict.name}{named}{invalid_reason(self.evaluations, self.evidence)}"

@@ -50,7 +50,7 @@ BETWEEN = "it divides by the best that the query has, so that a grade between th
 TOO_MANY = "too much is unjudged in {n} of {total} queries: give the measure a cutoff"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Margin:
     """Lowest and highest values under some assumption, per query and on average."""
 

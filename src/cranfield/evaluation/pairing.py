@@ -26,7 +26,7 @@ Column = tuple[Sequence[str], FloatQ, NDArray[np.bool_]]
 """Query ids, values and which are scored, of one system."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PairedValues:
     """One measure of S systems on the Q queries for which every system has a value."""
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
-from cranfield.evaluation.evidence.values import Finding, Scored, Setting, without_secrets
+from cranfield.evaluation.evidence.values import Finding, Scored, Setting, void_sentences, without_secrets
 from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
 from cranfield.model.renaming import own_id
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
+from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_value
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
 from cranfield.words import n_of
@@ -142,7 +142,22 @@ class Limits:
         return without_secrets(inspect_systems(systems, primary, self.evidence, shares), systems)
 
 
-@dataclass(frozen=True, repr=False)
+def failed_text(evaluation: Evaluation) -> str:
+    """`60 failed: ProgrammingError: no such table`; `0 failed`."""
+    why = evaluation.ranking.why_failed
+    return f"{format_count(len(evaluation.failures))} failed" + (f": {why}" if why else "")
+
+
+def invalid_reason(evaluations: Iterable[Evaluation], evidence: Iterable[Finding]) -> str:
+    """`: new: 60 failed: no such table`: why a comparison does not count, as its one line has it; empty where it counts."""
+    reasons = [
+        *(f"{in_line(each.name)}: {failed_text(each)}" for each in evaluations if each.failures),
+        *(void := void_sentences(evidence)),
+    ]
+    return f": {reasons[0]}" if void else ""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Evaluation(DisplayedByQuery):
     """One system on one test set: a value per query and measure, and the outcome of every query."""
 
@@ -244,7 +259,7 @@ class Evaluation(DisplayedByQuery):
 
     def _summary(self) -> str:
         means = [f"{measure} {format_value(self.summaries[measure].mean)}" for measure in self.measures[:3]]
-        counts = [n_of(len(self.query_ids), "queries"), *([f"{n} failed"] if (n := len(self.failures)) else [])]
+        counts = [n_of(len(self.query_ids), "queries"), *([failed_text(self)] if self.failures else [])]
         about = f"{in_line(self.name)} on {in_line(self.testset.name)}"
         return f"{about}: {', '.join([*means, *counts, *(['pilot'] if self.pilot else [])])}"
 
@@ -331,7 +346,7 @@ class Verdict:
         return self.code.text
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison(DisplayedByQuery):
     """Baseline against candidate, paired by query id."""
 
@@ -390,5 +405,8 @@ class Comparison(DisplayedByQuery):
     def _summary(self) -> str:
         about = self.measures[self.primary]
         interval = f"{format_level(self.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
+        why = invalid_reason(self.evaluations, self.evidence)
         found = f"{self.primary} {format_delta(about.shown)} ({interval}), {n_of(about.n, 'queries')}"
-        return f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}, {found}"
+        return (
+            f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}{why}, {found}"
+        )

@@ -1,13 +1,13 @@
 """A GateResult as JUnit XML, for the test page of a CI server.
 
 Each rule is a test case. A broken rule is a failure; an inconclusive rule is an error of the type `inconclusive`, because
-skipped tests are shown as successes. Queries listed by a rule that did not pass are test cases under that rule.
+skipped tests are shown as successes. The queries that broke a rule are in the text of its case: cases are rules, and no others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from cranfield.gate.result import GateResult, RuleResult
@@ -93,11 +93,7 @@ def _properties(result: GateResult) -> Iterator[tuple[str, str]]:
 def _cases(result: GateResult, classname: str) -> Iterator[ET.Element]:
     texts = {query.id: query.text for query in result.evaluation.testset.queries}
     for rule in result.rules:
-        yield _case(classname, f"{rule.kind}: {rule.rule}", rule, _details(rule))
-        if rule.status != "passed":
-            for query_id in rule.queries:
-                name = f"{rule.kind}: {rule.rule}: query {query_id}"
-                yield _case(classname, name, rule, f"query: {query_id} {texts.get(query_id, '')}".rstrip())
+        yield _case(classname, rule, texts)
     if result.status == "invalid" or (not result.is_passed and all(rule.status == "passed" for rule in result.rules)):
         case = _empty_case(classname, "the evaluation counts")
         found = {"type": result.status, "message": _line(result.sentence)}
@@ -105,8 +101,8 @@ def _cases(result: GateResult, classname: str) -> Iterator[ET.Element]:
         yield case
 
 
-def _case(classname: str, name: str, rule: RuleResult, details: str) -> ET.Element:
-    case = _empty_case(classname, name)
+def _case(classname: str, rule: RuleResult, texts: Mapping[str, str | None]) -> ET.Element:
+    case, details = _empty_case(classname, f"{rule.kind}: {rule.rule}"), _details(rule, texts)
     if rule.status == "failed":
         ET.SubElement(case, "failure", {"type": rule.kind, "message": _line(rule.sentence)}).text = _text(details)
     elif rule.status == "inconclusive":
@@ -118,9 +114,11 @@ def _empty_case(classname: str, name: str) -> ET.Element:
     return ET.Element("testcase", {"classname": classname, "name": _line(name), "time": "0"})
 
 
-def _details(rule: RuleResult) -> str:
+def _details(rule: RuleResult, texts: Mapping[str, str | None]) -> str:
     lines = [rule.sentence, f"rule: {rule.rule}", f"expected: {rule.expected}", f"got: {rule.got}"]
-    return "\n".join([*lines, *(f"query: {query_id}" for query_id in rule.queries)])
+    return "\n".join(
+        [*lines, *(f"query: {query_id} {texts.get(query_id) or ''}".rstrip() for query_id in rule.queries)]
+    )
 
 
 def _text(text: str) -> str:

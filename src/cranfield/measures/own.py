@@ -37,7 +37,7 @@ _OWN: dict[str, MeasureSpec] = {}
 _TRIED: dict[tuple[str, str], Problem | None] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class QueryView:
     """One query as a measure sees it: its judged results by rank, and what was expected. The arrays are read-only.
 

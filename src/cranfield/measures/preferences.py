@@ -21,7 +21,7 @@ FloatN = NDArray[np.float64]
 BoolG = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Grouped judgments in the order of their groups, and within a group by rank; what was not returned comes last."""
 
@@ -85,7 +85,7 @@ def groups_of(ranking: Ranking) -> Groups:
     return ranking.groups
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """Preferences of each group by how much of the pair was returned, and how many of them are met."""
 
@@ -106,7 +106,7 @@ class Tally:
         return self.both + self.single + (self.neither if pairs == "all" else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Opinion:
     """The preferences of one group, document by document."""
 

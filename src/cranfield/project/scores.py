@@ -19,6 +19,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Absence, Outcome, is_in_stratum, query_strata
+from cranfield.model.query import negative_of
 from cranfield.project.recipe import compare, with_measure
 from cranfield.words import n_of
 
@@ -117,11 +118,19 @@ class Scores:
     def by(self, key: str) -> dict[str, Scores]:
         """Value of a stratum to its queries, in the order of the values.
 
+        A value whose queries are all negative, so that no mean but that of `Silence` exists, is left to `where`.
+
         Raises:
             UsageError: no query has such a stratum.
         """
         self._require_key(key)
-        return {value: self.where(**{key: value}) for value in sorted(self._values_of(key))}
+        groups = {value: self.where(**{key: value}) for value in sorted(self._values_of(key))}
+        queries = self.evaluation.testset.by_id
+        return {
+            value: group
+            for value, group in groups.items()
+            if any(negative_of(queries[query_id]) is None for query_id in group.query_ids)
+        }
 
     def against(self, baseline: Scores, **options: Any) -> Comparison:
         """The comparison with another system on the test set, on all queries; its verdict has a code: `worse`, `mixed`.

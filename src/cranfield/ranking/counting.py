@@ -29,7 +29,7 @@ MOST_SUSPECTS = 4_000_000
 SUSPECT_SHARE = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Texts:
     """A column of ids: id i is data[offsets[i] : offsets[i + 1]]."""
 
@@ -41,7 +41,7 @@ class Texts:
         return bytes(memoryview(self.data)[int(self.offsets[place]) : int(self.offsets[place + 1])])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class JudgedTexts:
     """The ids that are judged: documents of query q are start[q] to start[q + 1]."""
 
@@ -50,7 +50,7 @@ class JudgedTexts:
     documents: Texts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RowBlock:
     """Some rows, numbered from `ordinal` on over the whole of the input."""
 

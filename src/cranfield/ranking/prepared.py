@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # numpy is imported with the first array: the index is made o
     from cranfield.ranking.value import Groups
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExpectedItems:
     """One entry per expected item, sorted by query, then grade descending, then in the order of the test set."""
 

@@ -99,7 +99,7 @@ class MappingRun:
             self.problems.add(message, path=self.name, **fields)
 
 
-@dataclass
+@dataclass(eq=False)
 class TableRun:
     """A table with a row per result; the rows of a query may stand anywhere."""
 

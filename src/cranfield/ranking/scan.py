@@ -74,7 +74,7 @@ class FirstResults(Protocol):
         """The first results of one query, rank 1 first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TopHits:
     """The first results of each query, packed."""
 
@@ -91,7 +91,7 @@ class TopHits:
             yield doc_id, float(self.score[hit]), int(self.item[hit])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class JudgedRanks:
     """A run, of a file or in memory, reduced to what measures need."""
 

@@ -6,6 +6,8 @@ a pure function of one. Axes: Q queries, J judged results, E expected items, G g
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -16,9 +18,12 @@ from numpy.typing import NDArray
 
 from cranfield.display import OneLine
 from cranfield.model import Convention, Grouping, Outcome
-from cranfield.words import n_of
+from cranfield.words import n_of, printable, shorten_to
 
 FloatQ = NDArray[np.float64]
+REASON_COLUMNS = 120
+"""Of the reason why queries failed, where one stands for all."""
+_NUMBERS = re.compile(r"\d+")
 UNKNOWN_COUNT = -1
 """In `expected_count`: the number of matching documents is not known."""
 
@@ -52,7 +57,7 @@ class RankedHit:
     """Place inside the document, in the system's own words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Groups:
     """Judgments that hold within a group of their query, for the measures that need them."""
 
@@ -77,7 +82,7 @@ class Aspect(IntEnum):
     """A source; its place is its authority, 0 the highest."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Aspects:
     """What is looked for besides the expected items, with the rank of the first of each. Rows are sorted by query."""
 
@@ -98,7 +103,7 @@ class Silence(IntEnum):
     KEPT = 1
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Ranking(OneLine):
     """Per judged result its rank and worth; per query what was returned and what was expected."""
 
@@ -174,6 +179,21 @@ class Ranking(OneLine):
         entries = self.expected_start[self.query] + self.item
         ranks[entries[::-1]] = self.rank[::-1]  # the last to write is the first by rank
         return ranks
+
+    @cached_property
+    def why_failed(self) -> str:
+        """Why queries failed: the one reason that they have, or the most frequent with its number; empty where none did.
+
+        Reasons that differ in their numbers alone, such as the id of a thread, are one.
+        """
+        pairs = zip(self.query_ids, self.outcomes, strict=True)
+        reasons = [self.reasons.get(query_id) or outcome.value for query_id, outcome in pairs if outcome.is_failure]
+        if not reasons:
+            return ""
+        kinds = [_NUMBERS.sub("#", reason) for reason in reasons]
+        (most, count), *others = Counter(kinds).most_common()
+        reason = shorten_to(printable(reasons[kinds.index(most)]), REASON_COLUMNS)
+        return f"{reason} ({count} of them)" if others else reason
 
     def _summary(self) -> str:
         return f"{n_of(len(self.query_ids), 'queries')}, {n_of(int(self.n_returned.sum()), 'results')}"

@@ -115,6 +115,15 @@ def standing(folder: Path) -> Standing | None:
     return Standing(commit, bool(changed))
 
 
+def commits_of_other_branches(folder: Path) -> frozenset[str]:
+    """Full ids of the commits that are in another branch or tag and not in the current one; none outside of a repository."""
+    try:
+        out = git(folder, "rev-list", "--all", "--not", "HEAD")
+    except GitError:
+        return frozenset()
+    return frozenset(out.decode("ascii", "replace").split())
+
+
 def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | None:
     """Commits that are in `until` and not in `after`, latest first, one per line: short id and subject.
 

@@ -59,7 +59,7 @@ class AttributeColumns:
         return (self.weight,) if self.weight else ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attributes:
     """What is known of N queries."""
 
@@ -158,7 +158,7 @@ def _units(clusters: list[Keys], n_units: int) -> tuple[NDArray[np.int32], int, 
     return unit, len(first), largest
 
 
-@dataclass
+@dataclass(eq=False)
 class _Parts:
     """What was read of a table so far."""
 

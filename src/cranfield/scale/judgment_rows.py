@@ -32,7 +32,7 @@ Progress = Callable[[str, int], None]
 """Called with what is read, `judgments` or `queries`, and how many so far."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowBlock:
     """Some rows, in the order of the file."""
 
@@ -90,7 +90,7 @@ class RowCollector:
         return CollectedRows(names.dictionary, query, doc_ids, _joined(self._grade, np.float64), alike)
 
 
-@dataclass
+@dataclass(eq=False)
 class CollectedRows:
     """All rows of a file."""
 

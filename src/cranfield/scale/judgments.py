@@ -21,7 +21,7 @@ ROW_SCHEMA = pa.schema([("query_id", pa.large_string()), ("doc_id", pa.large_str
 """Judgments as rows; a row without a document is a query without a judgment."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JudgmentTable:
     """Judgments of Q queries; the documents of a query stand by falling grade."""
 

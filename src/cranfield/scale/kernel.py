@@ -117,7 +117,7 @@ class RowProblem:
     """The row whose document it has again."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Passes:
     """Both passes over the rows, and what comes of them; `find` and `count` may be called by several threads."""
 

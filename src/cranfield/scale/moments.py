@@ -20,7 +20,7 @@ FloatCN = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass
+@dataclass(eq=False)
 class Moments:
     """Number, mean, squares about the mean, and range of each of C columns."""
 
@@ -90,7 +90,7 @@ class Moments:
         self.n = total
 
 
-@dataclass
+@dataclass(eq=False)
 class UnitSums:
     """Sums of some columns within U units, and how many values each is of."""
 
@@ -124,7 +124,7 @@ class UnitSums:
         return describe_clusters(*self.of(column))
 
 
-@dataclass
+@dataclass(eq=False)
 class WeightedSums:
     """Weighted means of C columns."""
 

@@ -36,7 +36,7 @@ KNOWN_TESTS = ("permutation", "t", "bootstrap")
 """Tests of the mean difference, which sums of queries are enough for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Difference:
     """The differences of one measure of one system with the first."""
 

@@ -75,7 +75,7 @@ class NotUnicodeError(Exception):
     """A text that cannot be in a column of Arrow: its set is read whole."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Columns:
     """Queries as they are read."""
 

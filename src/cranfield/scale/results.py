@@ -84,7 +84,7 @@ FIELDS: Fields = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Some queries with the results of all S systems."""
 

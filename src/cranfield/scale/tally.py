@@ -95,7 +95,7 @@ class Stratum:
     weight: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Tally:
     """What is known of all queries."""
 

@@ -35,7 +35,7 @@ NOT_TWICE = "no item was rated twice"
 ONE_GRADE = "all ratings are the same grade: expected disagreement is 0"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Patterns:
     """The items with two or more ratings, those with the same ratings together."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cranfield.stats.consensus import SlotTable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConfusionMatrix:
     """Counts of the items that two raters rated, by the grade of each."""
 

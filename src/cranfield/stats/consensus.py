@@ -23,7 +23,7 @@ FloatNS = NDArray[np.float64]
 DEFAULT_RULE = "median"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SlotTable:
     """The filled slots of n items, as columns."""
 

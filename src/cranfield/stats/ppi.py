@@ -108,7 +108,7 @@ def corrected_mean(
     return _corrected(_Sample(f, f[sampled], y), level, is_finite=finite)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sample:
     f: FloatN
     """Predictions of all units."""

@@ -84,7 +84,7 @@ def _blocks(n_rows: int, n: int) -> Iterator[tuple[int, int]]:
     return ((at, min(step, n_rows - at)) for at in range(0, n_rows, step))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FixedPoint:
     """A vector in whole units of a power of two."""
 

@@ -28,7 +28,7 @@ MEAN_DIFFERENCE = "mean difference"
 """What the interval of most tests estimates."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Paired:
     """Input of a test: values of both sides, their difference, and the declared options."""
 

@@ -31,7 +31,7 @@ READERS: dict[QrelsFormat, Callable[[Path], TestSet]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
     """What was read."""
 

@@ -59,6 +59,8 @@ def test_components_are_printed_and_written(cranfield, tmp_path: Path) -> None:
     # RRF: the right document is first in one list alone, 1/61; "zzz" is second there and first in the other.
     assert "What does each component of mix contribute?" in done.stdout
     assert "PILOT: not for the record" in done.stdout
+    assert len(done.stdout.splitlines()) <= 20, "the short form fits on a screen"
+    assert "--full prints everything" in done.stdout
     assert [line for line in done.stderr.splitlines() if line.startswith("wrote")] == [
         "wrote results.json, report.html, report.md in here",
     ]

@@ -125,3 +125,22 @@ def test_after_a_split_the_evaluated_part_is_scored_by_run_evaluate_and_gate(tmp
     assert "only the evaluated part of the stored split: 2 of 3 queries" in cranfield("run", "--full")[1]
     assert cranfield("gate")[0] == 1, "0.5 is below 0.6"
     assert cranfield("gate", "--part", "all")[0] == 0, "2/3 is not"
+
+
+def test_a_quiet_run_has_no_line_of_progress(folder):
+    for words, is_shown in ((), True), (("--quiet",), False), ((), True):
+        code, _, err = cranfield("run", "code.csv", "./search {query}", *words)
+        assert code == 0, err
+        assert ("[3/3]" in err) is is_shown
+        assert "[1/3]" not in err, "one line at the end, and none before it in the first ten seconds"
+
+
+def test_a_pattern_of_runs_does_not_take_their_logs(folder):
+    assert cranfield("run", "code.csv", "one=./search {query}", "two=./search {query}")[0] == 0
+    runs = sorted(str(path) for path in (folder / "cranfield-out" / "runs").glob("*.jsonl"))
+    assert [run.rpartition("/")[2] for run in runs] == ["one.jsonl", "one.log.jsonl", "two.jsonl", "two.log.jsonl"]
+    for command in ("evaluate", "compare"):
+        code, out, err = cranfield(command, "code.csv", *runs, "-m", "P@1")
+        assert code == 0, err
+        assert "one" in out
+        assert "two" in out

@@ -97,3 +97,42 @@ def test_no_list_is_left_to_fill_in(path):
 
     shown = helped(*path, width=200)
     assert [place for place in (*LISTS, "{schemas}") if place in shown] == []
+
+
+RUN_HERE = (
+    *("measures", "evaluate", "system list", "system show", "testset show", "testset validate", "testset stats"),
+    *("testset split", "testset add", "trec_eval"),
+)
+"""Commands whose examples need nothing but files, and take no time: they are run, one after another, in one folder."""
+NEEDS_MORE = ("experiments/", "evaluate new")
+"""In examples that need another folder or an earlier step."""
+
+
+def test_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"q{n} 0 d{n} 1\n" for n in range(1, 13)] + ["q57 0 d57 1\n"]
+    (tmp_path / "qrels.txt").write_text("".join(rows))
+    for name in ("old", "new", "a", "b", "c", "bm25"):
+        lines = (
+            f"{row.split()[0]} Q0 {row.split()[2] if name != 'old' or n % 2 else 'x'} 1 1 {name}\n"
+            for n, row in enumerate(rows)
+        )
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    queries = "".join(
+        f"  - {{id: {q}, text: word {d}, strata: {{difficulty: {'easy' if n % 2 else 'hard'}}}, judgments: {{{d}: 1}}}}\n"
+        for n, (q, _, d, _) in enumerate(row.split() for row in rows)
+    )
+    (tmp_path / "set.yaml").write_text("cranfield_testset: 1\nname: set\nqueries:\n" + queries)
+    (tmp_path / "cranfield.yaml").write_text(
+        "testset: qrels.txt\nsystems:\n  old: {run: old.run}\n  new: {run: new.run}\n"
+    )
+    failed = {}
+    for name in RUN_HERE:
+        for line in EXAMPLES[name]:
+            if any(each in line for each in NEEDS_MORE):
+                continue
+            words = shlex.split(line)
+            done = CliRunner().invoke(command_line(*requested_command(words)), words, prog_name="cranfield")
+            if done.exit_code not in {0, 1}:  # 1 is a broken floor
+                failed[line] = done.stderr[-300:]
+    assert failed == {}

@@ -187,3 +187,19 @@ def test_text_from_the_file_cannot_repaint_the_terminal(cranfield, tmp_path):
     assert "\x1b" not in cranfield()[1]
     assert "\x1b" not in cranfield("--html", "h.html")[2]
     assert "\x1b" not in (tmp_path / "h.html").read_text()
+
+
+def test_runs_of_other_branches_are_left_out_unless_requested(cranfield, tmp_path, commits):
+    """Three runs: at the first commit, on another branch (.9), and at the head."""
+    subprocess.run([*GIT, "checkout", "--quiet", "-b", "other", commits[1]], cwd=tmp_path, check=True)
+    (tmp_path / "code.py").write_text("Elsewhere")
+    subprocess.run([*GIT, "commit", "--quiet", "-a", "--message", "Elsewhere"], cwd=tmp_path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    subprocess.run([*GIT, "checkout", "--quiet", "-"], cwd=tmp_path, check=True)
+    points = (0, 0.5, commits[0]), (1, 0.9, head.stdout.strip()), (2, 0.6, commits[-1])
+    append(tmp_path, *(record(hour, mean, commit=commit) for hour, mean, commit in points))
+    code, out, err = cranfield("--format", "csv")
+    assert code == 0, err
+    assert ("0.9" in out, "0.6" in out, "0.5" in out) == (False, True, True)
+    assert "note: 1 run at commits of other branches left out; --all-branches includes them" in err
+    assert "0.9" in cranfield("--format", "csv", "--all-branches")[1]

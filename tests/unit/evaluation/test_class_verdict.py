@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cranfield import Limits, Query, TestSet, compare, evaluate
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.many import compare_many
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -143,12 +144,28 @@ def test_query_classes_decide_by_their_own_measure_and_test_without_being_named(
     assert result.verdict.code is MIXED
 
 
-def test_negative_queries_count_though_the_primary_measure_has_no_value_for_them():
-    result = compared({"": [UP] * 12}, negative=12)
+@pytest.mark.parametrize("options", [{}, {"verdict": "pooled"}])
+def test_negative_queries_beside_queries_without_a_class_are_a_line_and_no_class(options):
+    result = compared({"": [UP] * 12}, negative=12, **options)
     assert result.measures[result.primary].n == 12
-    assert codes(result) == {"negative": WORSE, "": BETTER}
-    assert result.verdict.code is MIXED
-    assert compared({"": [UP] * 12}, negative=12, verdict="pooled").verdict.code is BETTER
+    assert (result.by_class, result.verdict.code) == (None, BETTER)
+    assert "class" not in result.verdict.sentence
+    # all 12 were silent, none is: McNemar's p is 2 / 2^12 = .0005
+    (line,) = [reason for reason in result.verdict.reasons if "negative" in reason]
+    assert line == ("negative queries, outside the verdict: Silence 1.0000 to 0.0000, worse (n = 12, p .0005, mcnemar)")
+    assert not isinstance(line, Caveat), "a loss is a caveat"
+
+
+def test_a_few_negative_queries_are_a_finding_without_a_test():
+    (line,) = [each for each in compared({"": [UP] * 12}, negative=3).verdict.reasons if "negative" in each]
+    assert line == (
+        "negative queries, outside the verdict: Silence 1.0000 to 0.0000, no significant difference (n = 3, too few for a test)"
+    )
+    assert line.kind == (CaveatKind.FINDING,)
+    assert any(
+        "negative" in reason
+        for reason in compared({"a": [UP] * 8, "b": [UP] * 8}, negative=3, strata="type").verdict.reasons
+    )
 
 
 def test_one_class_is_the_pooled_verdict():

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from cranfield.errors import TestSetError
+from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_models as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.formats.testsets.native_fields import short_span
@@ -191,7 +192,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         (
             ":4:30: queries[0].class is no query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'canonicle'.\n"
-            "Hint: did you mean canonical?"
+            "Hint: did you mean canonical? Other kinds of queries are strata: `strata: {kind: NAME}`."
         ),
     ),
     "a stratum that is no class": (
@@ -417,3 +418,25 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, name: str) -> None:
         VALIDATOR.validate(text)
     with pytest.raises(TestSetError):
         read_testset_yaml(put(tmp_path / "t.json", json.dumps(text)))
+
+
+def test_classes_that_are_none_are_one_error_that_names_strata(tmp_path: Path) -> None:
+    path = tmp_path / "set.yaml"
+    queries = "".join(f"  - {{id: q{n}, text: w, class: {kind}, judgments: {{d: 1}}}}\n" for n, kind in
+                      enumerate(("nav", "info", "nav")))  # fmt: skip
+    path.write_text("cranfield_testset: 1\nname: t\nqueries:\n" + queries)
+    with pytest.raises(TestSetError) as caught:
+        read_testset_yaml(path)
+    (problem,) = caught.value.problems
+    assert problem.message == "the classes of 3 queries are no query classes"
+    assert (problem.line, problem.got) == (4, "'nav', 'info'")
+    assert problem.expected is not None
+    assert problem.expected.startswith("canonical, root, synonym")
+    assert problem.hint == "other kinds of queries are strata: `strata: {kind: NAME}`"
+    table = tmp_path / "set.tsv"
+    table.write_text("query\tpattern\tquery_class\na\tx\tnav\nb\ty\tnav\n")
+    with pytest.raises(TestSetError) as caught:
+        read_testset(table)
+    (problem,) = caught.value.problems
+    assert problem.message == "unknown query class 'nav'"
+    assert problem.hint == "other kinds of queries are strata: rename the column, as to `kind`"

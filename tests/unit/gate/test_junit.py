@@ -75,7 +75,7 @@ def parsed(*results: tuple[str, GateResult]) -> ET.Element:
     return root
 
 
-def test_a_rule_is_a_test_case_and_so_is_a_query_that_it_names() -> None:
+def test_a_rule_is_a_test_case_that_names_its_queries_with_their_texts() -> None:
     root = parsed(
         (
             "",
@@ -89,14 +89,11 @@ def test_a_rule_is_a_test_case_and_so_is_a_query_that_it_names() -> None:
     assert names == [
         ("cranfield.gate.mine", "floor: RR is at least 0.4"),
         ("cranfield.gate.mine", "ratchet: RR does not get worse"),
-        ("cranfield.gate.mine", "ratchet: RR does not get worse: query q2"),
-        ("cranfield.gate.mine", "ratchet: RR does not get worse: query q1"),
     ]
-    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("4", "3", "0")
+    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("2", "1", "0"), "one of two rules"
     failures = list(root.iter("failure"))
     assert failures[0].attrib == {"type": "ratchet", "message": "RR is 0.3500, at least 0.4 is required (n = 2)"}
-    assert "expected: at least 0.4\ngot: 0.3500\nquery: q2\nquery: q1" in (failures[0].text or "")
-    assert failures[1].text == "query: q2 pear"
+    assert "expected: at least 0.4\ngot: 0.3500\nquery: q2 pear\nquery: q1" in (failures[0].text or "")
 
 
 def test_inconclusive_is_an_error_of_its_own_and_nothing_is_skipped() -> None:

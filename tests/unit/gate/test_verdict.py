@@ -61,7 +61,7 @@ def test_more_failures_than_the_limits_make_every_number_void(answered: Found) -
     result = gate([KEPT, BROKEN], now)
     assert result.status == "invalid"
     assert result.sentence == (
-        "invalid: 2 of 4 queries failed or have no answer; the limit is 10.0 % (limits.max_failed_share)"
+        "invalid: 2 of 4 queries failed or have no answer: too slow; the limit is 10.0 % (limits.max_failed_share)"
     )
     assert gate([KEPT], now, limits=Limits(max_failed_share=0.5)).status == "passed"  # exactly half
     assert gate([KEPT], now, limits=Limits(max_failed_share=None)).status == "passed"

@@ -98,3 +98,27 @@ def test_a_function_may_stand_before_the_test_set() -> None:
         cranfield.evaluate(words, words)
     with pytest.raises(CranfieldError, match="evaluate got two test sets"):
         cranfield.evaluate(testset, testset)
+
+
+def test_results_name_why_all_queries_failed() -> None:
+    queries = tuple(Query(f"q{n}", f"word {n}") for n in range(20))
+    testset = TestSet("t", queries, {query.id: {"d1": 1} for query in queries})
+
+    def broken(query: str) -> list[str]:
+        raise RuntimeError(f"no table in thread {query}")
+
+    def right(query: str) -> list[str]:
+        return ["d1"]
+
+    def wrong(query: str) -> list[str]:
+        return ["d2"]
+
+    evaluations = [cranfield.evaluate(testset, function) for function in (broken, right, wrong)]
+    why = "20 failed: RuntimeError: no table in thread word 0"  # 20 reasons that differ in a number are one
+    assert why in repr(evaluations[0])
+    assert why in repr(cranfield.compare(evaluations[1], evaluations[0]))
+    many = cranfield.compare_many(evaluations)
+    assert f"invalid: broken: {why}" in repr(many)
+    assert "20 of 20 queries failed or have no answer (100.0 %): RuntimeError: no table" in str(many.evidence)
+    assert "RuntimeError: no table in thread word 0" in evaluations[0]._repr_html_()
+    assert "failed" not in repr(evaluations[1])

@@ -276,7 +276,7 @@ def test_run_files_are_listed_with_digest_and_count(config: Path) -> None:
         assert (listed.kind, listed.n, listed.oldest) == (kind, 4, "")
         assert listed.digest.startswith("sha256:")
     text = render(gated(config, None).document)
-    assert "4 of 4 answers are not of this call; the time is not known. The rule is kept." in text
+    assert "The rule is kept. 4 of 4 answers are not of this call; the time is not known." in text
 
 
 def test_run_files_that_a_fusion_is_made_of_are_listed(config: Path) -> None:

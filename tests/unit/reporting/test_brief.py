@@ -222,3 +222,21 @@ def test_sentences_of_wide_characters_and_long_names_fold_by_columns(name):
     document = short(rows=3, findings=(f"Against {name}, worse: s1",), doubts=(f"{name}: what differs",), sentence=name)
     text = "".join(line.strip(" !") for line in lines_of(document))
     assert "worse:s1" in text.replace(" ", "")  # folded, not cut
+
+
+def test_one_cause_is_one_line():
+    """Each result is there twice: 50 % repeat an id of their list, which the evidence check says."""
+    queries = tuple(Query(f"q{n}", f"word {n}") for n in range(20))
+    testset = TestSet("t", queries, {query.id: {f"d{n}": 1} for n, query in enumerate(queries)})
+    once = {query.id: [f"d{n + place}" for place in range(5)] for n, query in enumerate(queries)}
+    twice = {query_id: [each for doc_id in ids for each in (doc_id, doc_id)] for query_id, ids in once.items()}
+    sides = [
+        evaluate(testset, Run(name, {query_id: answered(*ids) for query_id, ids in run.items()}))
+        for name, run in (("old", once), ("new", twice))
+    ]
+    for document in (comparison_document(compare(*sides)), evaluation_document(sides[1:])):
+        told = [
+            line for line in render(document, "text").splitlines() if "repeat an id" in line or "duplicate res" in line
+        ]
+        assert len(told) == 1
+        assert "100 of 200 results (50.0 %) repeat an id of their list" in told[0]

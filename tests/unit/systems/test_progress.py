@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
-from cranfield.systems import progress_on
-from cranfield.systems.collect.progress import SHOWN_CHARS, SMALL, Live, Plain
+from cranfield.systems.collect.progress import SHOWN_CHARS, SHOWN_FAILURES, Live, Plain, progress_on, quiet
 from cranfield.words import printable, shorten_to
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("a"),))
@@ -39,24 +38,28 @@ def live(monkeypatch):
     return Live(stream, console), stream.getvalue
 
 
-def test_a_small_test_set_has_a_line_for_each_query_with_rate_and_time_left(plain):
+def test_a_log_has_a_line_every_ten_seconds_and_one_at_the_end_with_rate_and_time_left(plain, monkeypatch):
+    """60 queries of one second each: lines at 10, 20, 30, 40, 50 and 60 s, the last of which is the end."""
     progress, lines = plain
-    progress.start("old", 3, 0)
-    for query in queries(3):
+    seconds = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: seconds[0])
+    progress.start("old", 60, 0)
+    for query in queries(60):
+        seconds[0] += 1
         progress.advance("old", query, FOUND, LOG)
     progress.finish()
-    assert [line.split("  (")[0] for line in lines()] == ["old [1/3] text 1", "old [2/3] text 2", "old [3/3] text 3"]
-    assert re.fullmatch(r"old \[1/3\] text 1  \(\d+\.\d/s, \d+ s left\)", lines()[0])
-    assert re.fullmatch(r"old \[3/3\] text 3  \(\d+\.\d/s, took \d+ s\)", lines()[2])
+    assert [line.split("  (")[0] for line in lines()] == [f"old [{n}/60] text {n}" for n in (10, 20, 30, 40, 50, 60)]
+    assert re.fullmatch(r"old \[10/60\] text 10  \(1\.0/s, 50 s left\)", lines()[0])
+    assert re.fullmatch(r"old \[60/60\] text 60  \(1\.0/s, took 1 min 00 s\)", lines()[-1])
 
 
-def test_a_large_test_set_has_few_lines_but_every_failure_and_the_last(plain):
+def test_a_log_has_the_first_failures_and_the_last_query(plain):
     progress, lines = plain
-    progress.start("old", SMALL + 1, 0)
-    for number, query in enumerate(queries(SMALL + 1), start=1):
-        progress.advance("old", query, HANG if number == 7 else FOUND, LOG)
+    progress.start("old", 101, 0)
+    for number, query in enumerate(queries(101), start=1):
+        progress.advance("old", query, HANG if number >= 7 and number < 100 else FOUND, LOG)
     assert [line.split("  (")[0] for line in lines()] == [
-        "old [7/101] text 7  timeout: no answer in 30 s",
+        *(f"old [{n}/101] text {n}  timeout: no answer in 30 s" for n in range(7, 7 + SHOWN_FAILURES)),
         "old [101/101] text 101",
     ]
 
@@ -69,12 +72,23 @@ def test_systems_that_take_turns_each_have_their_own_count(plain):
         for system in ("old", "new"):
             progress.advance(system, query, FOUND, LOG)
     progress.finish()
-    assert [line.split("  (")[0] for line in lines()] == [
-        "old [1/2] text 1",
-        "new [1/2] text 1",
-        "old [2/2] text 2",
-        "new [2/2] text 2",
-    ]
+    assert [line.split("  (")[0] for line in lines()] == ["old [2/2] text 2", "new [2/2] text 2"]
+
+
+def test_a_quiet_collection_shows_notes_and_the_number_of_failures_alone():
+    stream = io.StringIO()
+    quiet(on=True)
+    try:
+        progress = progress_on(stream)
+    finally:
+        quiet(on=False)
+    progress.start("old", 2, 0)
+    progress.note("a note")
+    for query, answer in zip(queries(2), (FOUND, HANG), strict=True):
+        progress.advance("old", query, answer, LOG)
+    progress.finish()
+    assert stream.getvalue().splitlines() == ["a note", "old [2/2] 1 failed"]
+    assert isinstance(progress_on(stream), Plain)
 
 
 def test_the_end_says_how_many_failed_and_how_many_were_tried_again_where_any_were(plain):
@@ -85,17 +99,17 @@ def test_the_end_says_how_many_failed_and_how_many_were_tried_again_where_any_we
         progress.advance("old", query, answer, CallLog(1.0, attempts=attempts))
         progress.advance("new", query, FOUND, LOG)
     progress.finish()
-    assert lines()[6:] == ["old [3/3] 1 failed, 2 tried more than once"]
+    assert lines()[3:] == ["old [3/3] 1 failed, 2 tried more than once"]
 
 
 def test_what_was_collected_before_is_counted_but_does_not_make_it_look_faster(plain, monkeypatch):
-    clock = iter([100.0, 100.0, 102.0, 102.0])
+    clock = iter([100.0, 100.0, 110.0, 110.0])
     monkeypatch.setattr("cranfield.systems.collect.progress.time.monotonic", lambda: next(clock))
     progress, lines = plain  # its own first clock was read before
     progress.start("old", 50, 40)
     progress.advance("old", Query("q", "grid"), FOUND, LOG)
-    # one in 2 s: 0.5/s; 9 left: 18 s
-    assert lines() == ["old [41/50] grid  (2.0 s each, 18 s left)"]
+    # one in 10 s; 9 left: 90 s
+    assert lines() == ["old [41/50] grid  (10.0 s each, 1 min 30 s left)"]
 
 
 @pytest.mark.parametrize(

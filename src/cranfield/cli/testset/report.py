@@ -160,7 +160,7 @@ def stats_command(
         typer.Option(
             "--by",
             metavar="KEY",
-            help="Stratum to cross-tabulate; repeat for more; default: all strata that group queries.",
+            help="Stratum to cross-tabulate with the others; repeat to cross these alone; default: all strata that group queries.",
         ),
     ] = None,
     output: Output,
@@ -171,14 +171,16 @@ def stats_command(
     from itertools import combinations
 
     from cranfield.reporting.documents.testset import statistics_document
-    from cranfield.testsets.drawing import check_keys
+    from cranfield.testsets.drawing import check_keys, strata_keys
     from cranfield.testsets.statistics import statistics
 
     judged = load_set(testset, testset_format, options=options)
     check_keys(judged, by or ())
-    if by and len(set(by)) == 1:
-        raise UsageError(f"--by {by[0]} is one stratum", expected="two or more to cross; each alone is counted anyway")
-    deliver(statistics_document(statistics(judged, list(combinations(by, 2)) if by else None)), output)
+    keys = list(dict.fromkeys(by or ()))
+    pairs = list(combinations(keys, 2)) if keys else None
+    if len(keys) == 1:
+        pairs = [(keys[0], other) for other in strata_keys(judged) if other != keys[0]]
+    deliver(statistics_document(statistics(judged, pairs)), output)
 
 
 @option_groups

@@ -52,7 +52,7 @@ class Ids(Protocol):
         """The same ids in another order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """The requested columns of a table, without a missing id or an impossible number."""
 
@@ -355,7 +355,7 @@ def _objects(series: nw.Series[Any]) -> NDArray[Any]:
     return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _ArrayIds:
     """Ids in an array: text, whole numbers, or objects that are text."""
 

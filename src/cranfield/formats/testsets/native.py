@@ -22,7 +22,7 @@ from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.golden_record import label_of
 from cranfield.formats.testsets.judging_models import judging_of
-from cranfield.formats.testsets.native_checks import cross_problems
+from cranfield.formats.testsets.native_checks import cross_problems, joined_classes
 from cranfield.formats.testsets.native_fields import lines_of
 from cranfield.formats.testsets.native_models import (
     MatchingModel,
@@ -72,7 +72,7 @@ def read_testset_yaml(path: Path | str) -> TestSet:
 def _testset(located: Located) -> TestSet:
     problems = ProblemList(TestSetError)
     model = validate(located, TestSetModel, problems)
-    problems.problems += cross_problems(located)
+    problems.problems = [*joined_classes(located, problems.problems), *cross_problems(located)]
     problems.raise_if_any()
     if model is None:
         raise TestSetError("not a test set", path=shown(located.path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cranfield.errors import Problem, shorten
@@ -12,6 +13,7 @@ from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_fields import CLASS_NAMES
 from cranfield.formats.testsets.native_models import GRADED, TARGETS
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
+from cranfield.words import first_of
 
 
 def cross_problems(located: Located) -> Iterator[Problem]:
@@ -119,6 +121,29 @@ def _twice_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
                     f"queries[{index}].{key} names {shorten(text)} twice; it also stands on line {line}",
                     ("queries", index, key, position),
                 )
+
+
+def joined_classes(located: Located, problems: Sequence[Problem]) -> Iterator[Problem]:
+    """The problems, with all classes that are none as one: a set that calls its strata classes has one in each query."""
+    data = located.sourced if isinstance(located.sourced, dict) else {}
+    listed = data.get("queries")
+    queries = listed if isinstance(listed, list) else []
+    classes = [source_text(each.get("class")) if isinstance(each, dict) else None for each in queries]
+    marks = {
+        located.mark(("queries", index, "class"))
+        for index, name in enumerate(classes)
+        if isinstance(name, str) and name not in QUERY_CLASSES and name not in LETTERS
+    }
+    unknown = [problem for problem in problems if (problem.line, problem.column) in marks]
+    for problem in problems:
+        if problem not in unknown:
+            yield problem
+        elif problem is unknown[0]:
+            n, got = len(unknown), first_of(dict.fromkeys(each.got or "" for each in unknown))
+            message = problem.message if n == 1 else f"the classes of {n} queries are no query classes"
+            strata = "other kinds of queries are strata: `strata: {kind: NAME}`"
+            hint = f"{problem.hint} {strata[:1].upper()}{strata[1:]}" if problem.hint else strata
+            yield replace(problem, message=message, got=got, hint=hint)
 
 
 def _class_problems(located: Located, index: int, query: Mapping[str, Any], classes: Any) -> Iterator[Problem]:

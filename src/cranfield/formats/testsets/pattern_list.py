@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cranfield.errors import ProblemList, TestSetError, shorten, unknown_name
+from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import number_of, pattern_error, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
@@ -71,6 +71,7 @@ class _Reader:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
         self.found: dict[str, _Entry] = {}
+        self.no_classes: set[str] = set()
         """Id, or text where there are no ids, to the query."""
         self._place = sheet.places(ROLES)
         self._strata = sheet.strata()
@@ -168,9 +169,11 @@ class _Reader:
         word = self._cell("query_class", cells).strip()
         name = LETTERS.get(word, word)
         if name and name not in QUERY_CLASSES:
-            problem = unknown_name("query class", word, [*QUERY_CLASSES, *LETTERS])
-            self.sheet.fault(line, self._place["query_class"], problem.message,
-                             expected=str(problem.expected), hint=problem.hint)  # fmt: skip
+            if word not in self.no_classes:  # each word once, or a column of strata is a page of errors
+                hint = "other kinds of queries are strata: rename the column, as to `kind`"
+                self.sheet.fault(line, self._place["query_class"], f"unknown query class {word!r}",
+                                 expected=", ".join([*QUERY_CLASSES, *LETTERS]), hint=hint)  # fmt: skip
+            self.no_classes.add(word)
         return name
 
     def _read_classes(self) -> None:

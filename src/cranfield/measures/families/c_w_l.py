@@ -33,7 +33,7 @@ from cranfield.ranking.value import FloatQ, Ranking
 AZZOPARDI = "Azzopardi, Mackenzie & Moffat 2021, ICTIR"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gained:
     """The results of each list that are worth something, down to a depth."""
 

@@ -31,7 +31,7 @@ GREEDY_BOUND = math.e / (math.e - 1)
 """The best list is worth at most so many times the greedy one (Nemhauser, Wolsey & Fisher 1978)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Relevant:
     """Who is relevant to what: an entry per document and subtopic, by query, then as the test set has them."""
 

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IdealLists:
     """The expected items with a gain above 0, best first: every query's list at its best."""
 

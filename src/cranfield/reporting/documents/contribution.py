@@ -15,6 +15,7 @@ from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     PILOT_STAMP,
+    Brief,
     Bullets,
     Cell,
     Column,
@@ -91,10 +92,20 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         record=lambda: results_payload(found.variants) | record_of(found, FIELDS),
         stamps=(PILOT_STAMP,) if found.pilot else (),
         made_by=MADE_BY,
+        brief=lambda: _brief(found, subject),
     )
 
 
-def _contribution(found: Contributions) -> Section:
+def _brief(found: Contributions, subject: Subject) -> Brief:
+    """The table of the components, and what to doubt."""
+    section, unseen = warnings(subject), nearest(row.unseen for row in found.rows)
+    blocks = () if section is None else section.blocks
+    doubts = [item for block in blocks if isinstance(block, Bullets) for item in block.items]
+    invalid = [_sentence(row, found) for row in found.rows if row.verdict is VerdictCode.INVALID]
+    return Brief(_table(found), doubts=(*invalid, *doubts, *([unseen.sentence] if unseen is not None else [])))
+
+
+def _table(found: Contributions) -> Table:
     level = format_level(found.options.alpha)
     columns = (
         Column("component"),
@@ -109,7 +120,7 @@ def _contribution(found: Contributions) -> Section:
     )
     whole = found.whole.summaries[found.primary]
     footer: tuple[Cell, ...] = ("all", "", None, None, None, whole.mean, None, None, None)
-    table = Table(
+    return Table(
         columns,
         [_row(row) for row in found.rows],
         f"{found.primary}: effect of each component added to the others, and its mean alone. All together: "
@@ -117,11 +128,15 @@ def _contribution(found: Contributions) -> Section:
         footer,
         shown=None,
     )
+
+
+def _contribution(found: Contributions) -> Section:
+    level = format_level(found.options.alpha)
     unseen = nearest(row.unseen for row in found.rows)
     rows = tuple(_sentence(row, found) for row in found.rows)
     sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
     read = Details("How to read this table", (Bullets(HOW_TO_READ),))
-    return Section("components", "Components", (sentences, *_figure(found, level), table, read))
+    return Section("components", "Components", (sentences, *_figure(found, level), _table(found), read))
 
 
 def _row(row: Contribution) -> tuple[Cell, ...]:

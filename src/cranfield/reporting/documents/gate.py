@@ -45,7 +45,7 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.payload import OTHER_JUDGMENTS, figures_record
-from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table
+from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table, is_of_run_files
 from cranfield.reporting.sections.labels import testset_label, tone_of
 from cranfield.words import capitalised, n_of
 
@@ -117,7 +117,8 @@ def _verdict(results: Named) -> VerdictBlock:
         for sentence in caveat_sentences(result.evidence)
     )
     sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
-    sentence = " ".join(f"{line}." for line in (*earlier_lines(results), "; ".join(sentences)))
+    lines = [*earlier_lines(results), "; ".join(sentences)]
+    sentence = " ".join(f"{line}." for line in (reversed(lines) if is_of_run_files(results) else lines))
     return VerdictBlock(status, sentence, TONES[status], tuple(facts), tuple(reasons), (), caveats)
 
 

@@ -80,6 +80,7 @@ def many_card(result: ManyComparison) -> Document:
 def evaluation_card(result: Evaluation) -> Document:
     """Counts, and the means with their intervals."""
     from cranfield.evaluation.judged import judged_share
+    from cranfield.evaluation.values import failed_text
     from cranfield.reporting.documents.comparison import test_set_line
     from cranfield.reporting.sections.measures import measures
     from cranfield.reporting.sections.subject import Subject
@@ -91,7 +92,10 @@ def evaluation_card(result: Evaluation) -> Document:
         if share.mean is None
         else f"{format_percent(share.mean)} of the first {share.measure.depth}"
     )
-    facts = [("queries", format_count(len(result.query_ids))), ("failed", format_count(len(result.failures)))]
+    facts = [
+        ("queries", format_count(len(result.query_ids))),
+        ("failed", failed_text(result).replace(" failed", "", 1)),
+    ]
     facts += [("judged", judged), *([("warnings", format_count(len(result.warnings)))] if result.warnings else [])]
     section = measures(subject)
     means = [block for block in section.blocks if not isinstance(block, Details)] if section is not None else []

@@ -48,6 +48,12 @@ SHOWN_QUERIES = 3
 """Queries named next to a kind of failure."""
 
 
+FOUND_BY: Mapping[object, frozenset[str]] = {
+    CaveatKind.DUPLICATES: frozenset({"duplicates", "few-ids", "one-id"}),
+    CaveatKind.FAILED: frozenset({"failed-queries"}),
+    CaveatKind.NO_LINES: frozenset({"results-without-lines"}),
+}
+"""Kind of a warning to the evidence checks that find the same cause: one cause is one sentence."""
 NO_ANSWER = {outcome.value for outcome in Outcome if outcome.is_failure or outcome is Outcome.MISSING}
 
 
@@ -55,7 +61,12 @@ def warnings(subject: Subject) -> Section | None:
     """What to know before quoting a number; warnings that all systems share are listed once."""
     first, *others = subject.evaluations
     shared = set(first.warnings).intersection(*(other.warnings for other in others))
-    sentences = [*_overdue(first.testset, subject.today), *(line for line in first.warnings if line in shared)]
+    of_all = [
+        line
+        for line in first.warnings
+        if line in shared and not all(_is_found(line, each, subject) for each in subject.evaluations)
+    ]
+    sentences = [*_overdue(first.testset, subject.today), *of_all]
     if subject.result is None:  # the verdict shows them
         sentences = [
             *caveat_sentences(finding for each in subject.evaluations for finding in each.evidence),
@@ -65,10 +76,19 @@ def warnings(subject: Subject) -> Section | None:
         (label, line)
         for label, evaluation in subject.systems
         for line in (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
-        if line not in shared
+        if line not in shared and not _is_found(line, evaluation, subject)
     ]
     sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else [f"{of}: {line}" for of, line in own]
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
+
+
+def _is_found(line: str, evaluation: Evaluation, subject: Subject) -> bool:
+    """Whether an evidence check of the system gives the same cause, so that the warning would repeat it."""
+    checks = FOUND_BY.get(line.kind[0]) if isinstance(line, Caveat) and line.kind else None
+    if checks is None:
+        return False
+    findings = evaluation.evidence if subject.result is None else subject.result.evidence
+    return any(finding.check in checks and finding.system == evaluation.name for finding in findings)
 
 
 def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:

@@ -27,6 +27,13 @@ def earlier_lines(results: Named) -> Iterator[str]:
         yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
 
 
+def is_of_run_files(results: Named) -> bool:
+    """Whether all that was read beside a baseline are run files that the config or the call names, and no ref protects them."""
+    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
+    by_ref = any(result.baseline is not None and result.baseline.ref for _, result in results)
+    return not by_ref and all(source.kind in {"run file", "run file of the config"} for source in sources)
+
+
 def _time_text(time: str) -> str:
     """`2026-11-21 20:51 UTC`; a day as it is."""
     day, _, clock = time.partition("T")

@@ -76,15 +76,16 @@ class Subject:
     @cached_property
     def latency_impacts(self) -> Mapping[str, LatencyImpact]:
         """The latency of the candidate against the baseline, or of each of many systems against theirs, where calls were timed."""
-        result = self.result
-        if isinstance(result, Comparison):
-            baseline, others, options = result.baseline, [result.candidate], result
-        elif result is not None and result.baseline is not None:
-            sides = {each.name: each for each in result.evaluations}
-            baseline, others, options = sides.pop(result.baseline), list(sides.values()), result.options
+        if self.pair is not None:
+            baseline, others = self.pair.baseline, [self.pair.candidate]
+            alpha, seed = self.pair.alpha, self.pair.seed
+        elif self.many is not None and self.many.baseline is not None:
+            sides = {each.name: each for each in self.many.evaluations}
+            baseline, others = sides.pop(self.many.baseline), list(sides.values())
+            alpha, seed = self.many.options.alpha, self.many.options.seed
         else:
             return {}
-        found = {each.name: latency_impact(baseline, each, alpha=options.alpha, seed=options.seed) for each in others}
+        found = {each.name: latency_impact(baseline, each, alpha=alpha, seed=seed) for each in others}
         return {name: impact for name, impact in found.items() if impact is not None}
 
     @property

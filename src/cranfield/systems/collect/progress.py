@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from cranfield.model import Answer, CallLog, Outcome, Query
@@ -24,10 +25,11 @@ SYSTEM_COLUMNS = 24
 """Of the name of a system."""
 BAR_COLUMNS, SPEED_COLUMNS = 20, 20
 """Of the bar and of `12.3/s, 4 min 05 s left`; what is left of a line is the query's, so that both stay at 80 columns."""
-SMALL = 100
-"""Up to this many calls of all systems together a plain log has a line for each."""
-PLAIN_INTERVAL_S = 5.0
-"""Beyond that, a line this often."""
+PLAIN_INTERVAL_S = 10.0
+"""A plain log has a line at most this often, and one at the end of each system."""
+SHOWN_FAILURES = 3
+"""Of each system, in a plain log; the others are counted at the end."""
+_is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
 class Progress(Protocol):
@@ -67,27 +69,26 @@ class Silent:
 
 
 class Plain:
-    """Lines for logs and pipes: every query of a small test set, a line every few seconds of a large one."""
+    """Lines for logs and pipes: one at most every ten seconds, the first failures, and one at the end of each system."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._paces: dict[str, _Pace] = {}
-        self._shown_at: dict[str, float] = {}
+        self._shown_at = 0.0
 
     def start(self, system: str, total: int, done: int) -> None:
         """Begin counting."""
         self._paces[system] = _Pace(system, total, done)
-        self._shown_at[system] = time.monotonic()
+        self._shown_at = time.monotonic()
 
     def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:
-        """A line where the query failed, is the last, or it is time for one."""
+        """A line where the query is the last, is one of the first that failed, or it is time for one."""
         pace = self._paces[system]
         pace.count_call(answer, log)
         now = time.monotonic()
-        small = sum(counted.total for counted in self._paces.values()) <= SMALL
-        due = small or now >= self._shown_at[system] + PLAIN_INTERVAL_S or pace.done == pace.total
-        if due or answer.outcome.is_failure:
-            self._shown_at[system] = now
+        due = now >= self._shown_at + PLAIN_INTERVAL_S or pace.done == pace.total
+        if due or (answer.outcome.is_failure and pace.n_failed <= SHOWN_FAILURES):
+            self._shown_at = now
             failed = f"  {failure(answer)}" if answer.outcome.is_failure else ""
             self._write(f"{pace.label} {shorten_to(printable(query.text), SHOWN_CHARS)}{failed}  ({pace.speed})")
 
@@ -107,6 +108,14 @@ class Plain:
         with suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
+
+
+class Quiet(Plain):
+    """Notes, and failures at the end; no line of progress."""
+
+    def advance(self, system: str, query: Query, answer: Answer, log: CallLog) -> None:  # noqa: ARG002 - the signature of `Progress`
+        """Count the call."""
+        self._paces[system].count_call(answer, log)
 
 
 class Live:
@@ -176,9 +185,16 @@ class Live:
 
 
 def progress_on(stream: TextIO | None = None) -> Progress:
-    """A live line where `stream` (stderr by default) is a terminal, plain lines elsewhere."""
+    """A live line where `stream` (stderr by default) is a terminal, plain lines elsewhere; after `quiet` no progress."""
     stream = sys.stderr if stream is None else stream
+    if _is_quiet.get():
+        return Quiet(stream)
     return Live(stream) if stream.isatty() else Plain(stream)
+
+
+def quiet(*, on: bool) -> None:
+    """Show no progress from now on, or show it again."""
+    _is_quiet.set(on)
 
 
 def failure(answer: Answer) -> str:
