@@ -754,7 +754,11 @@ def test_an_evaluation_has_its_own_findings_and_settings() -> None:
     _, broken = BROKEN["nothing-matched"][0]()
     assert [finding.check for finding in broken.evidence] == ["nothing-matched", "unjudged-results", "id-form"]
     assert (
-        replace(broken, limits=Limits(evidence={"nothing-matched": "off", "id-form": "off"})).evidence[0].check
+        replace(
+            broken, limits=Limits(evidence=dict.fromkeys(("nothing-matched", "id-form", "unjudged-results"), "off"))
+        )
+        .evidence[0]
+        .check
         == "nothing-relevant"
     )
 
