@@ -8,7 +8,7 @@ from cranfield.measures.catalogue import (
     register,
 )
 from cranfield.measures.measure import Measure, MeasureSpec, Parameter, ParameterSpec
-from cranfield.measures.parse import parse, parse_all
+from cranfield.measures.parse import as_typed, parse, parse_all, parse_typed
 
 __all__ = [
     "ALIASES",
@@ -18,8 +18,10 @@ __all__ = [
     "MeasureSpec",
     "Parameter",
     "ParameterSpec",
+    "as_typed",
     "compute",
     "parse",
     "parse_all",
+    "parse_typed",
     "register",
 ]

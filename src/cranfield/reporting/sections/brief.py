@@ -75,15 +75,19 @@ def _measures(comparison: Comparison) -> Table:
     spec = TESTS[comparison.test]
     columns = (
         *(Column("measure"), Column("A", "value"), Column("B", "value")),
-        Column("difference" if spec.is_of_mean else spec.estimate, "delta"),
+        *(
+            (Column("difference", "delta"),)
+            if spec.is_of_mean
+            else (Column("mean diff.", "delta"), Column(spec.estimate, "delta"))
+        ),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
         *(Column("p", "p"), Column("n", "count")),
     )
     rows: list[tuple[Cell, ...]] = []
     for measure, about in comparison.measures.items():
         declared, star = about.tests.get(comparison.test), "* " if measure == comparison.primary else ""
-        shown = about.delta if spec.is_of_mean else about.estimate
-        cells = (about.baseline.mean, about.candidate.mean, TonedCell(shown, interval_tone(about, measure)))
+        shown = TonedCell(about.delta if spec.is_of_mean else about.estimate, interval_tone(about, measure))
+        cells = (about.baseline.mean, about.candidate.mean, *(() if spec.is_of_mean else (about.delta,)), shown)
         p = declared.p_two_sided if declared else None
         rows.append((f"{star}{measure}", *cells, (about.ci_low, about.ci_high), p, about.n))
     return Table(columns, sorted(rows, key=lambda row: not str(row[0]).startswith("* ")), "Measures")

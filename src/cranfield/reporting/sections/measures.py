@@ -30,7 +30,7 @@ CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
 HOW_TO_READ = (
     (
         "Difference: mean of B minus A, paired by query; with the tests wilcoxon and sign, whose CI is not of the mean, "
-        "their own estimate is before it."
+        "their own estimate is after it."
     ),
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
     "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 medium, 0.8 large.",
@@ -95,16 +95,16 @@ def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cel
 
 
 def _estimate_columns(test: str) -> tuple[Column, ...]:
-    """The mean difference, and before it the estimate that the interval is about, where that is another."""
+    """The mean difference, and after it the estimate that the interval is about, where that is another."""
     mean = Column("difference" if TESTS[test].is_of_mean else "mean diff.", "delta")
-    return (mean,) if TESTS[test].is_of_mean else (Column(TESTS[test].estimate, "delta"), mean)
+    return (mean,) if TESTS[test].is_of_mean else (mean, Column(TESTS[test].estimate, "delta"))
 
 
 def _estimate_cells(about: MeasureComparison, test: str) -> tuple[Cell, ...]:
     tone = interval_tone(about, about.measure)
     if TESTS[test].is_of_mean:
         return (TonedCell(about.delta, tone),)
-    return TonedCell(about.estimate, tone), about.delta
+    return about.delta, TonedCell(about.estimate, tone)
 
 
 def why_mean_differs(test: str) -> str:

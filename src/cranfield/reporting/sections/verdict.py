@@ -141,8 +141,8 @@ def _difference_facts(comparison: Comparison, tone: Tone) -> tuple[Fact, ...]:
     name = TESTS[comparison.test].estimate
     outside = "outside the CI" if about.mean_is_outside else "of all queries"
     return (
-        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
         Fact("Mean difference", format_delta(about.delta), outside),
+        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
     )
 
 
