@@ -13,6 +13,7 @@ from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_level, format_percent
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
+from cranfield.reporting.sections.classes import class_means, has_classes
 from cranfield.reporting.sections.collection import warnings
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
 from cranfield.reporting.sections.leaderboard import order_of, ranked_systems
@@ -42,6 +43,8 @@ def brief_of(subject: Subject) -> Brief:
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), (), doubts, _findings(subject))
     evaluations = subject.evaluations
+    if has_classes(evaluations[0]):
+        return Brief(class_means(evaluations), (_reliability(evaluations),), doubts)
     table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
     return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
 

@@ -22,6 +22,7 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
+from cranfield.reporting.sections.classes import has_classes
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -39,10 +40,15 @@ HOW_TO_READ = (
 
 
 def measures(subject: Subject) -> Section | None:
-    """Every measure of every system, of a pair with differences; None for many systems, which have a leaderboard."""
+    """Every measure of every system, of a pair with differences.
+
+    None for many systems, which have a leaderboard, and of systems side by side where classes have measures of their own.
+    """
     if subject.pair is not None:
         return compared_measures(subject.pair)
-    return None if subject.many is not None else _side_by_side(subject.evaluations, subject.measures)
+    if subject.many is not None or has_classes(subject.evaluations[0]):
+        return None
+    return _side_by_side(subject.evaluations, subject.measures)
 
 
 def compared_measures(comparison: Comparison) -> Section:
