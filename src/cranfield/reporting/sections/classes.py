@@ -33,6 +33,7 @@ from cranfield.words import capitalised, first_of, n_of
 
 TITLE = "By class of question"
 OWN_TERMS = "Each class has its own measures, and its own definition of a correct answer"
+UNCLASSED = "queries without a class"
 NO_MEAN = f"{OWN_TERMS}: no mean is taken over classes."
 
 
@@ -65,7 +66,7 @@ def class_means(evaluations: Sequence[Evaluation]) -> Table:
         means = (None if each is None else each.mean for each in known)
         intervals = [(each.ci_low, each.ci_high) for each in known if each is not None]
         n = max(each.n for each in known if each is not None)
-        rows.append((name, str(measure), *means, *(intervals if alone else ()), n))
+        rows.append((name or UNCLASSED, str(measure), *means, *(intervals if alone else ()), n))
     return Table(columns, rows, "By class")
 
 
