@@ -359,9 +359,9 @@ def test_with_classes_the_headline_is_their_table_and_no_mean_over_them_is_shown
     run = {"e0": ["new"], "e1": ["x"], "e2": ["x"], "h": ["a"], "h2": ["x"], "n": []}
     document = evaluation_document([evaluate(SET, run, measures=["nDCG@10"])])
     brief, text = render_brief(document), render(document, "text")
-    # ModernFirst: 1 of the 3 queries has its modern form first, 1 / 3; R@10 of h is 1 / 2 and of h2 0: .25.
+    # ModernFirst: 1 of the 3 queries has its modern form first, 1 / 3; P@5 of h is 1 / 5 and of h2 0: .1.
     assert re.search(r"^deprecation +ModernFirst +0\.3333 ", brief, re.MULTILINE)
-    assert re.search(r"^attribute +R@10 +0\.2500 ", brief, re.MULTILINE)
+    assert re.search(r"^attribute +P@5 +0\.1000 ", brief, re.MULTILINE)
     assert not re.search(r"^nDCG@10", brief, re.MULTILINE)
     assert "no mean is taken over classes" in " ".join(text.split())
     assert [section.name for section in document.sections if section.name == "measures"] == []
