@@ -68,8 +68,8 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
-    beside = unjudged_reasons(result) if isinstance(result, Comparison) else ()
-    reasons = (*verdict.reasons, *beside, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
+    unjudged = unjudged_reasons(result) if isinstance(result, Comparison) else ()
+    reasons = (*verdict.reasons, *unjudged, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
         caveats=caveat_sentences(result.evidence),
