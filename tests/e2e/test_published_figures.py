@@ -57,7 +57,7 @@ def test_wilcoxon(comparison):
     assert round(test["extra"]["p_normal_two_sided"], 6) == 0.001147
     assert round(test["extra"]["p_normal_one_sided"], 6) == 0.000574
     assert round(test["p_two_sided"], 6) == 0.000366
-    assert test["note"] == "exact p; normal approximation p 0.001147"
+    assert test["note"] == "exact p; SciPy's normal approximation p .001147, one-sided .000574"
 
 
 def test_mcnemar_finds_twelve_and_none_not_the_thirteen_published(comparison):

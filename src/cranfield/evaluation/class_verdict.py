@@ -275,9 +275,7 @@ def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, nu
         lead = f"No class confirms the difference between {baseline} and {candidate}"
     elif code is VerdictCode.NOT_SIGNIFICANT and (better or worse):
         lead += f" over all queries, but {candidate} is " + (f"better in {better}" if better else f"worse in {worse}")
-    if code is VerdictCode.MIXED:
-        return f"{lead}. Over all queries {numbers}. {_class_counts(found)}."
-    return f"{lead}: {numbers}. {_class_counts(found)}."
+    return f"{lead}. {_class_counts(found)}. Over all queries {numbers}."
 
 
 def _class_counts(found: ClassVerdict) -> str:

@@ -58,6 +58,6 @@ def _joined_warnings(whole: Evaluation, parts: Sequence[Evaluation]) -> Iterator
 
 
 def as_printed(measures: Iterable[Measure], convention: Convention) -> tuple[Measure, ...]:
-    """Measures with the names that a convention prints."""
+    """Measures with the names that a convention prints, but for those under an alias that was written."""
     names = dict(convention.names)
-    return tuple(replace(measure, shown=names.get(measure.name, "")) for measure in measures)
+    return tuple(replace(measure, shown=measure.shown or names.get(measure.name, "")) for measure in measures)

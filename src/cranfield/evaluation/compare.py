@@ -22,6 +22,7 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
+from cranfield.evaluation.unjudged import unjudged_of_pair
 from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     Comparison,
@@ -90,6 +91,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         n_draws=random_draws(len(query_ids), compared[primary].n_nonzero, options),
         dropped=dropped,
         evidence=evidence,
+        find_unjudged=unjudged_of_pair,
     )
     return _with_notes(decide_by_class(comparison, options), options)
 

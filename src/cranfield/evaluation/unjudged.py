@@ -201,6 +201,7 @@ class Verdicts:
     """Cases by their differences: a test of thousands of queries takes a fifth of a second."""
 
     def case(self, difference: FloatN) -> Case:
+        """The declared test on these differences."""
         key = difference.tobytes()
         if key not in self.known:
             self.known[key] = self._case(difference)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -377,15 +377,15 @@ class Comparison(DisplayedByQuery):
     """Every measure within each stratum."""
     by_class: ClassVerdict | None = None
     """The verdict of each class; None where the mean over all queries decides."""
+    find_unjudged: Callable[[Comparison], Unjudged | None] | None = field(default=None, repr=False, compare=False)
+    """What computes `unjudged`, when it is first read."""
     inputs: tuple[str, str, str] | None = None
     """Test set, baseline and candidate as a command line names them; None: by their names."""
 
     @cached_property
     def unjudged(self) -> Unjudged | None:
         """What judgments of the unjudged results can make of the verdict; None where nothing is unjudged."""
-        from cranfield.evaluation.unjudged import unjudged_of_pair
-
-        return unjudged_of_pair(self)
+        return None if self.find_unjudged is None else self.find_unjudged(self)
 
     @property
     def evaluations(self) -> tuple[Evaluation, Evaluation]:

@@ -139,7 +139,7 @@ def decide(
         lean = _direction(declared.delta, sign)
         sentence = f"{candidate} is equivalent to {baseline} within ±{margin:g}{lean}: {numbers}."
         return code, sentence, _noninferiority_note(declared, alpha)
-    of_mean = mean_note(declared, options.test)
+    of_mean = (*mean_note(declared, options.test), *_notes_of_test(declared, options.test))
     if code is VerdictCode.NOT_SIGNIFICANT:
         sentence = f"No significant difference between {baseline} and {candidate}: {numbers}."
         return code, sentence, (*_noninferiority_note(declared, alpha), *of_mean, *_detectable_difference(declared))
@@ -240,8 +240,8 @@ def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
     """The means, and the estimate that the declared test is about with its interval.
 
     `nDCG@10 0.4120 to 0.4710, +0.0590 (95 % CI +0.0210 to +0.0970, p .0021, n = 50, permutation)`; of another quantity than the
-    mean, `nDCG@10 0.4120 to 0.4710, Hodges-Lehmann estimate +0.0500 (95 % CI +0.0100 to +0.0900, p .0021, 31 of 50
-    queries differ, wilcoxon), mean difference +0.0590`.
+    mean, `nDCG@10 0.4120 to 0.4710, mean difference +0.0590, Hodges-Lehmann estimate +0.0500 (95 % CI +0.0100 to +0.0900,
+    p .0021, 31 of 50 queries differ, wilcoxon)`.
     """
     test, alpha = options.test, options.alpha
     if declared.delta is None:
@@ -259,7 +259,7 @@ def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
     if declared.estimate is None:
         return f"{means}, {mean} ({counts})"
     estimate = f"{TESTS[test].estimate} {format_delta(declared.estimate)}"
-    return f"{means}, {estimate} ({format_level(alpha)} CI {interval}, {p_value}{counts}), {mean}"
+    return f"{means}, {mean}, {estimate} ({format_level(alpha)} CI {interval}, {p_value}{counts})"
 
 
 def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:
@@ -274,6 +274,16 @@ def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:
     if declared.delta * declared.estimate < 0:
         return (f"{mean}, the other way than the {spec.estimate}: {why}",)
     return (f"{mean}, outside the CI: {why}",) if declared.mean_is_outside else ()
+
+
+def _notes_of_test(declared: MeasureComparison, test: str) -> tuple[str, ...]:
+    """Why the declared test gives no p-value, or where another tool prints another one."""
+    result = declared.tests.get(test)
+    if result is None or not result.note:
+        return ()
+    if result.p_two_sided is None:
+        return (f"the {TESTS[test].title} was not made: {result.note}",)
+    return (Caveat(result.note, CaveatKind.FINDING),) if result.is_other_elsewhere else ()
 
 
 def too_few_draws(declared: MeasureComparison, options: CompareOptions) -> tuple[str, ...]:

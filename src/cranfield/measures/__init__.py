@@ -8,7 +8,7 @@ from cranfield.measures.catalogue import (
     register,
 )
 from cranfield.measures.measure import Measure, MeasureSpec, Parameter, ParameterSpec
-from cranfield.measures.parse import USUAL_K, deepest_cutoff, parse, parse_all
+from cranfield.measures.parse import USUAL_K, as_typed, deepest_cutoff, parse, parse_all, parse_typed
 
 __all__ = [
     "ALIASES",
@@ -19,9 +19,11 @@ __all__ = [
     "MeasureSpec",
     "Parameter",
     "ParameterSpec",
+    "as_typed",
     "compute",
     "deepest_cutoff",
     "parse",
     "parse_all",
+    "parse_typed",
     "register",
 ]

@@ -66,6 +66,34 @@ def deepest_cutoff(measures: Iterable[str | Measure], ranks: Iterable[int] = ())
     return max([USUAL_K, *(depth for depth in depths if depth is not None), *ranks])
 
 
+def parse_typed(texts: Sequence[str]) -> tuple[tuple[Measure, ...], list[str]]:
+    """Read several measures, each under the name that is written, and say which are repeated under another name.
+
+        >>> parse_typed(["MRR@10", "RR@10"])
+        ((MRR@10,), ['RR@10 is MRR@10 under another name: one column'])
+
+    Raises:
+        MeasureError: naming every bad one.
+    """
+    found: dict[Measure, Measure] = {}
+    notes: dict[str, None] = {}
+    parse_all(texts)
+    for typed in map(as_typed, texts):
+        first = found.setdefault(typed, typed)
+        if str(first) != str(typed):
+            notes[f"{typed} is {first} under another name: one column"] = None
+    return tuple(found), list(notes)
+
+
+def as_typed(text: str) -> Measure:
+    """Read one measure with the alias that is written: `Hit@5` for `Success@5`, which is the same measure."""
+    measure, match = _parse(text), _SHAPE.fullmatch(text)
+    name = measure.name if match is None else match["name"]
+    typed = replace(measure, shown=name)
+    is_alias = name.casefold() != measure.name.casefold() and str(typed) == text.strip()
+    return typed if is_alias else measure
+
+
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")

@@ -305,12 +305,12 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
         job.comparison.unjudged if job.comparison is not None else None,
         compared.verdict.unseen if compared is not None else None,
     )
-    beside = "; ".join(each.sentence for each in found if each is not None and each.sentence)
+    remark = "; ".join(each.sentence for each in found if each is not None and each.sentence)
     if job.many is not None:
-        return row(len(job.many.query_ids), verdict=shown, beside=beside)
+        return row(len(job.many.query_ids), verdict=shown, remark=remark)
     if job.comparison is not None:
         about = job.comparison.measures[measure]
-        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, beside)
+        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, remark)
     summary = job.evaluations[0].summaries[measure]
     return row(
         summary.n,

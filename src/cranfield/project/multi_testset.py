@@ -29,7 +29,7 @@ class SetResult:
     means: tuple[float | None, float | None, float | None] = (None, None, None)
     """Of A, of B, and their difference, on the measure."""
     verdict: Cell = ""
-    beside: str = ""
+    remark: str = ""
     """What judgments of the unjudged results, and queries of an unseen kind, can make of the verdict."""
     evaluations: tuple[Evaluation, ...] = ()
     """Of each system, in order."""
@@ -41,7 +41,7 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     guidelines = (guidelines_differ(*(each.testset for each in two)) for two in pairwise(results))
     sentences = tuple(
         f"{result.name}: {result.document.verdict.sentence if result.document.verdict else result.document.title}"
-        + (f" Here {result.beside}." if result.beside else "")
+        + (f" Here {result.remark}." if result.remark else "")
         for result in results
     )
     return Document(

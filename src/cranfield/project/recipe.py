@@ -17,7 +17,7 @@ from cranfield.evaluation.values import (
     Limits,
     among,
 )
-from cranfield.measures import DEFAULT_MEASURES, Measure, deepest_cutoff, parse, parse_all
+from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse, parse_typed
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.project.function import is_function, run_of_function
 from cranfield.project.inputs import Judgments, RunLike, ScoringOptions, TestSetLike
@@ -116,7 +116,7 @@ def evaluate_with_options(
         spelled = DEFAULT_MEASURES if requested is None else requested
         evaluation = evaluate_on_scales(testset, run, spelled, options, rule=testset.consensus or None)
     else:
-        chosen = None if requested is None else parse_all([str(measure) for measure in requested])
+        chosen, renamed = (None, []) if requested is None else parse_typed([str(measure) for measure in requested])
         one_scale = not (by_slot and options.keep_undefined and _is_ungraded(testset))
         on_detail = [str(measure) for measure in chosen or () if measure.on_detail and one_scale]
         if chosen is not None and one_scale:  # grades of one scale: there is no other one to be on
@@ -127,6 +127,8 @@ def evaluate_with_options(
             from cranfield.project.orders import evaluate_in_orders
 
             evaluation = evaluate_in_orders(testset, run, chosen, options)
+        if renamed:
+            evaluation = replace(evaluation, warnings=(*evaluation.warnings, *renamed))
         if on_detail:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, _not_on_detail(on_detail, testset)))
     if evaluation.run is not None or options.confusion:
@@ -253,7 +255,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
     """
     if spelling is None:
         return evaluation
-    measure = parse(str(spelling))
+    measure = as_typed(str(spelling))
     measure = among(measure if evaluation.scales else replace(measure, on_detail=False), evaluation.measures)
     if measure in evaluation.measures and not evaluation.scales:
         return evaluation

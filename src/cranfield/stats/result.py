@@ -31,6 +31,9 @@ class TestResult:
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict)
     """Values specific to this test: discordant counts, the exact p-value."""
 
+    is_other_elsewhere: bool = False
+    """Whether another tool prints another p-value for the same numbers, which `note` gives."""
+
     @property
     def direction(self) -> int:
         """1 where the candidate is above the baseline by the one-sided p-value, -1 where it is below; 0 without one."""

@@ -54,7 +54,7 @@ def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
     kept = nonzero(vector)
     if len(kept) < FEWEST_PAIRS:
         return untested(f"too few non-zero pairs (n < {FEWEST_PAIRS})")
-    return _signed_ranks(kept, alpha)
+    return _signed_ranks(kept, alpha, len(vector))
 
 
 class WalshAverages:
@@ -93,7 +93,7 @@ class WalshAverages:
         return (ordered_pairs + with_itself) // 2
 
 
-def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
+def _signed_ranks(kept: FloatN, alpha: float, n_queries: int) -> TestResult:
     n = len(kept)
     doubled, ties = _doubled_ranks(np.abs(kept))
     w_plus = int(doubled[kept > 0].sum()) / 2
@@ -120,7 +120,8 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
         p_one_sided=p_one_sided,
         ci_low=low,
         ci_high=high,
-        note=f"exact p; normal approximation p {normal[0]:.4g}" if exact else None,
+        note=_other_p(normal, with_ties=ties > 0 or n < n_queries) if exact else None,
+        is_other_elsewhere=exact is not None and (ties > 0 or n < n_queries),
         estimate=median,
         extra={
             "n_nonzero": n,
@@ -133,6 +134,18 @@ def _signed_ranks(kept: FloatN, alpha: float) -> TestResult:
             "p_normal_one_sided": normal[1],
         },
     )
+
+
+def _other_p(normal: tuple[float, float], *, with_ties: bool) -> str:
+    """The p-values of the normal approximation, which SciPy gives by default where differences are zero or tie in size."""
+    two_sided, one_sided = (_six_decimals(p) for p in normal)
+    of = "SciPy's normal approximation" if with_ties else "normal approximation"
+    return f"exact p; {of} p {two_sided}, one-sided {one_sided}"
+
+
+def _six_decimals(p: float) -> str:
+    """`.001147`; in powers of ten where that would be zero."""
+    return f"{p:.6f}".removeprefix("0") if p >= 1e-6 else f"{p:.3g}"
 
 
 def rank_sum_shares(doubled_ranks: NDArray[np.int64]) -> FloatN:

@@ -104,10 +104,16 @@ def test_better_and_worse_follow_the_rule_and_mirror_when_the_systems_are_swappe
 @pytest.mark.parametrize(
     ("groups", "lead"),
     [
-        ({k: [UP] * 6 for k in "abc"}, "No class confirms the difference between old and new: RR 0.5000 to 1.0000"),
+        (
+            {k: [UP] * 6 for k in "abc"},
+            "No class confirms the difference between old and new. Of 3 classes, none better, none worse. Over all queries RR 0.5000",
+        ),
         ({"b": [DOWN] * 8, **{f"s{i}": [UP] * 5 for i in range(9)}}, "No class confirms the difference between"),
-        ({"a": [UP, DOWN] * 6, "b": [SAME] * 8}, "No significant difference between old and new: RR"),
-        ({"a": [UP] * 30, "b": [DOWN] * 8}, "new against old is mixed: better in a, worse in b. Over all queries RR"),
+        ({"a": [UP, DOWN] * 6, "b": [SAME] * 8}, "No significant difference between old and new. Of 2 classes"),
+        (
+            {"a": [UP] * 30, "b": [DOWN] * 8},
+            "new against old is mixed: better in a, worse in b. Of 2 classes, 1 better (a), 1 worse (b). Over all queries RR",
+        ),
     ],
 )
 def test_the_sentence_does_not_deny_the_interval_that_it_shows(groups, lead):
@@ -185,8 +191,8 @@ def test_classes_that_fall_without_significance_are_named_in_the_sentence():
     groups = {"a": [UP] * 12, "b": [DOWN] * 3, "c": [DOWN] * 3 + [SAME] * 8}
     result = compared(groups, strata="type")
     assert [row.label for row in result.by_class.falling] == ["b", "c"]
-    assert result.verdict.sentence.endswith(
-        "Of 3 classes, 1 better (a), none worse; 2 lower without significance (b, c)."
+    assert (
+        ". Of 3 classes, 1 better (a), none worse; 2 lower without significance (b, c). Over" in result.verdict.sentence
     )
 
 
@@ -275,7 +281,7 @@ def test_of_three_systems_one_mean_decides_and_a_reason_names_the_classes_in_whi
 def test_a_class_that_differs_alone_is_in_the_lead_of_the_sentence():
     result = compared({"a": [DOWN] * 10, "b": [UP, DOWN] * 30 + [UP] * 6}, strata="type")
     assert (codes(result), result.verdict.code) == ({"a": WORSE, "b": OPEN}, OPEN)
-    lead = "No significant difference between old and new over all queries, but new is worse in a: RR"
+    lead = "No significant difference between old and new over all queries, but new is worse in a. Of 2"
     assert result.verdict.sentence.startswith(lead)
 
 

@@ -89,8 +89,8 @@ def test_the_sentence_can_be_pasted():
 def test_an_interval_of_something_else_than_the_mean_says_of_what():
     sentence = compared([2] * 12 + [1] * 4, [1] * 16, test="wilcoxon").verdict.sentence
     assert sentence.endswith(
-        "RR 0.6250 to 1.0000, Hodges-Lehmann estimate +0.5000 (95 % CI +0.5000 to +0.5000, p .0005, 12 of 16 queries "
-        "differ, wilcoxon), mean difference +0.3750."
+        "RR 0.6250 to 1.0000, mean difference +0.3750, Hodges-Lehmann estimate +0.5000 (95 % CI +0.5000 to +0.5000, p .0005, "
+        "12 of 16 queries differ, wilcoxon)."
     )
     sentence = compared([2] * 12 + [1] * 4, [1] * 16, test="sign").verdict.sentence
     assert "median difference +0.5000 (95 % CI +0.5000 to +0.5000, p .0005, 12 of 16 queries differ, sign)" in sentence
@@ -104,8 +104,18 @@ def test_a_mean_outside_the_interval_has_its_reason(test):
     assert (about.estimate, about.ci_low, about.ci_high) == (0.5, 0.5, 0.5)
     assert about.delta == pytest.approx(0.15)
     assert about.mean_is_outside
-    (reason,) = comparison.verdict.reasons
+    reason, *scipy = comparison.verdict.reasons
+    if test == "wilcoxon":
+        # All 12 sizes tie, at the mean rank 6.5: W+ = 78, its variance 12 * 6.5^2 / 4 = 126.75, so z = 39 / 11.258 = 3.4641,
+        # and 2 (1 - Phi(3.4641)) = .000532. Exact: 2 / 2^12 = .000488.
+        assert scipy == ["exact p; SciPy's normal approximation p .000532, one-sided .000266"]
     assert reason.startswith("the mean difference is +0.1500, outside the CI: the CI is of the ")
+
+
+def test_a_declared_test_that_was_not_made_has_its_reason():
+    # 5 of 8 queries differ, and Wilcoxon's test needs 6.
+    comparison = compared([2] * 5 + [1] * 3, [1] * 8, test="wilcoxon")
+    assert "the Wilcoxon signed-rank test was not made: too few non-zero pairs (n < 6)" in comparison.verdict.reasons
 
 
 def test_a_mean_that_points_the_other_way_is_in_the_reasons():

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield import evaluate
 from cranfield.errors import UsageError
-from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse, parse_all
+from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, parse, parse_all
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,26 @@ def test_a_text_too_long_for_a_measure_is_not_repeated_in_full():
     with pytest.raises(UsageError) as caught:
         parse("P(rel=" + "1" * 100_000 + ")@5")
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("typed", "printed"),
+    [
+        ("Hit@5", "Hit@5"),
+        ("MRR", "MRR"),
+        ("recall@10", "recall@10"),
+        ("ndcg@10", "nDCG@10"),
+        ("ndcg_cut_10", "nDCG@10"),
+    ],
+)
+def test_a_measure_is_printed_under_the_name_that_was_written(typed, printed):
+    measure = as_typed(typed)
+    assert (str(measure), measure) == (printed, parse(typed))
+    testset = {"q": {"a": 1}}
+    assert list(map(str, evaluate(testset, {"q": ["a"]}, measures=[typed]).measures)) == [printed]
+
+
+def test_two_names_of_one_measure_are_one_column_and_it_says_so():
+    evaluation = evaluate({"q": {"a": 1}}, {"q": ["a"]}, measures=["RR", "MRR", "RR"])
+    assert list(map(str, evaluation.measures)) == ["RR"]
+    assert "MRR is RR under another name: one column" in evaluation.warnings

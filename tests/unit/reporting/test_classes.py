@@ -32,6 +32,7 @@ from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
 from cranfield.reporting.document import Document, HitLists, Paragraph, Table
+from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.sections.answers import side_by_side
 from cranfield.stats.table import TESTS
 
@@ -352,3 +353,22 @@ def test_every_measure_by_stratum_is_in_every_form(kinds: Comparison) -> None:
     assert all(entry["measures"] for system in record["systems"] for entry in system["by_stratum"])
     assert "Other measures by stratum" in render(comparison_document(kinds), "html")
     assert "stratum.class" in render(comparison_document(kinds), "csv").splitlines()[0]
+
+
+def test_with_classes_the_headline_is_their_table_and_no_mean_over_them_is_shown():
+    run = {"e0": ["new"], "e1": ["x"], "e2": ["x"], "h": ["a"], "h2": ["x"], "n": []}
+    document = evaluation_document([evaluate(SET, run, measures=["nDCG@10"])])
+    brief, text = render_brief(document), render(document, "text")
+    # ModernFirst: 1 of the 3 queries has its modern form first, 1 / 3; P@5 of h is 1 / 5 and of h2 0: .1.
+    assert re.search(r"^deprecation +ModernFirst +0\.3333 ", brief, re.MULTILINE)
+    assert re.search(r"^attribute +P@5 +0\.1000 ", brief, re.MULTILINE)
+    assert not re.search(r"^nDCG@10", brief, re.MULTILINE)
+    assert "no mean is taken over classes" in " ".join(text.split())
+    assert [section.name for section in document.sections if section.name == "measures"] == []
+
+
+def test_queries_without_a_class_have_a_line_with_the_first_measure():
+    testset = TestSet("two", (Query("h", query_class="attribute"), Query("x")), {"h": {"a": 1, "b": 1}, "x": {"a": 1}})
+    run = {"h": ["a"], "x": ["c", "a"]}
+    brief = render_brief(evaluation_document([evaluate(testset, run, measures=["RR@10"])]))
+    assert re.search(r"^queries without a class +RR@10 +0\.5000 ", brief, re.MULTILINE)  # rank 2

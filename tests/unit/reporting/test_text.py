@@ -6,7 +6,9 @@ import time
 import pytest
 
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.model import Query, TestSet
 from cranfield.numbers import UNKNOWN
+from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document
 from cranfield.reporting.document import (
     Bullets,
@@ -245,3 +247,22 @@ def test_a_name_of_a_megabyte_is_cut_and_costs_no_seconds() -> None:
     shown = render_text(document(Table((Column("query"), Column("kind"), Column("value", "value")), rows, "Values")))
     assert time.process_time() - before < 1
     assert len(shown) < 1000
+
+
+def compared_queries(n: int) -> Comparison:
+    queries = tuple(Query(f"q{i}", strata={"kind": "ab"[i % 2]}) for i in range(n))
+    testset = TestSet("set", queries, {query.id: {"hit": 1} for query in queries})
+    runs = ({query.id: ["x", "hit"] for query in queries}, {query.id: ["hit"] for query in queries})
+    return compare(*(evaluate(testset, run, measures=["RR@10", "P@1"]) for run in runs))
+
+
+@pytest.mark.parametrize(("n", "is_listed"), [(60, True), (61, False)])
+def test_text_lists_every_query_up_to_sixty(n, is_listed):
+    text = render_text(comparison_document(compared_queries(n)))
+    assert all(re.search(rf"^q{i} +0\.5000 +1\.0000 ", text, re.MULTILINE) for i in range(n)) is is_listed
+
+
+def test_text_has_every_measure_by_stratum():
+    text = render_text(comparison_document(compared_queries(12)))
+    table = text[text.index("P@1 by stratum") :]
+    assert re.search(r"^kind: a +6 +0\.0000 +1\.0000 +\+1\.0000 ", table, re.MULTILINE)

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.found_holes import FoundHoles
-from cranfield.judging.pools.holes import Case, Hole, HoleAnalysis
+from cranfield.judging.pools.holes import Hole, HoleAnalysis
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level
 from cranfield.record import record_of
 from cranfield.reporting.document import (

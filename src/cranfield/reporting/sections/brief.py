@@ -13,6 +13,7 @@ from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_level, format_percent
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
+from cranfield.reporting.sections.classes import class_means, has_classes
 from cranfield.reporting.sections.collection import warnings
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
 from cranfield.reporting.sections.latency import moved_latencies
@@ -44,6 +45,8 @@ def brief_of(subject: Subject) -> Brief:
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), moved_latencies(subject), doubts, _findings(subject))
     evaluations = subject.evaluations
+    if has_classes(evaluations[0]):
+        return Brief(class_means(evaluations), (_reliability(evaluations),), doubts)
     table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
     return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
 
@@ -77,15 +80,19 @@ def _measures(comparison: Comparison) -> Table:
     spec = TESTS[comparison.test]
     columns = (
         *(Column("measure"), Column("A", "value"), Column("B", "value")),
-        Column("difference" if spec.is_of_mean else spec.estimate, "delta"),
+        *(
+            (Column("difference", "delta"),)
+            if spec.is_of_mean
+            else (Column("mean diff.", "delta"), Column(spec.estimate, "delta"))
+        ),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
         *(Column("p", "p"), Column("n", "count")),
     )
     rows: list[tuple[Cell, ...]] = []
     for measure, about in comparison.measures.items():
         declared, star = about.tests.get(comparison.test), "* " if measure == comparison.primary else ""
-        shown = about.delta if spec.is_of_mean else about.estimate
-        cells = (about.baseline.mean, about.candidate.mean, TonedCell(shown, interval_tone(about, measure)))
+        shown = TonedCell(about.delta if spec.is_of_mean else about.estimate, interval_tone(about, measure))
+        cells = (about.baseline.mean, about.candidate.mean, *(() if spec.is_of_mean else (about.delta,)), shown)
         p = declared.p_two_sided if declared else None
         rows.append((f"{star}{measure}", *cells, (about.ci_low, about.ci_high), p, about.n))
     return Table(columns, sorted(rows, key=lambda row: not str(row[0]).startswith("* ")), "Measures")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from cranfield.evaluation.absence import effect_text, in_brackets
+from cranfield.evaluation.class_values import WITHOUT
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassDifference,
@@ -16,8 +19,11 @@ from cranfield.evaluation.classes import (
     compare_classes,
     smallest_n,
 )
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.values import Comparison, Evaluation, Summary
+from cranfield.measures import Measure
 from cranfield.model import QueryClass
+from cranfield.model.query import NEGATIVE
 from cranfield.numbers import format_count, format_level, format_p
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, TonedCell
@@ -26,7 +32,9 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.words import capitalised, first_of, n_of
 
 TITLE = "By class of question"
-OWN_TERMS = "Each class has its own measures; no mean is taken over classes that define a correct answer differently."
+OWN_TERMS = "Each class has its own measures, and its own definition of a correct answer"
+UNCLASSED = "queries without a class"
+NO_MEAN = f"{OWN_TERMS}: no mean is taken over classes."
 
 
 def classes(subject: Subject) -> Section | None:
@@ -34,6 +42,45 @@ def classes(subject: Subject) -> Section | None:
     if subject.many is not None:
         return None
     return _classes_compared(subject.pair) if subject.pair is not None else _classes_measured(subject.evaluations)
+
+
+def has_classes(evaluation: Evaluation) -> bool:
+    """Whether the queries have several query classes, so that a mean over all of them is of different things."""
+    return len({*evaluation.ranking.classes} - {NEGATIVE}) > 1
+
+
+def class_means(evaluations: Sequence[Evaluation]) -> Table:
+    """Every class with its measures, and queries without a class with the first: the mean of each system, and of one its interval."""
+    found = [_summaries_by_class(evaluation) for evaluation in evaluations]
+    alone = len(evaluations) == 1
+    level = format_level(1 - next(each.ci_level for of_system in found for each in of_system.values()))
+    columns = (
+        *(Column("class"), Column("measure")),
+        *(Column("mean" if alone else each.name, "value") for each in evaluations),
+        *((Column(f"{level} CI", "interval"),) if alone else ()),
+        Column("n", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for name, measure in dict.fromkeys(key for of_system in found for key in of_system):
+        known = [of_system.get((name, measure)) for of_system in found]
+        means = (None if each is None else each.mean for each in known)
+        intervals = [(each.ci_low, each.ci_high) for each in known if each is not None]
+        n = max(each.n for each in known if each is not None)
+        rows.append((name or UNCLASSED, str(measure), *means, *(intervals if alone else ()), n))
+    return Table(columns, rows, "By class")
+
+
+def _summaries_by_class(evaluation: Evaluation) -> dict[tuple[str, Measure], Summary]:
+    found = {
+        (result.query_class.name, about.measure): about.summary
+        for result in by_class(evaluation)
+        for about in result.measures
+    }
+    first = next(iter(evaluation.measures), None)
+    without = np.array([label == WITHOUT for label in evaluation.ranking.classes], dtype=np.bool_)
+    if first is not None and without.any():
+        found[WITHOUT, first] = summarise(evaluation.values[first][without & evaluation.scored[first]], measure=first)
+    return found
 
 
 def _classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
@@ -45,7 +92,7 @@ def _classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
     classes = {name: result.query_class for _, found in systems for name, result in found.items()}
     if not classes:
         return None
-    blocks: list[Block] = [Paragraph(OWN_TERMS)]
+    blocks: list[Block] = [Paragraph(NO_MEAN if has_classes(evaluations[0]) else f"{OWN_TERMS}.")]
     for name, query_class in classes.items():
         found = [(system, results[name]) for system, results in systems if name in results]
         blocks += _measured(query_class, found)
@@ -60,7 +107,7 @@ def _classes_compared(comparison: Comparison) -> Section | None:
     needed = smallest_n(comparison.alpha)
     n_tested = sum(each.test is not None and each.test.p_adjusted is not None for each in compared)
     many = f" p Holm is adjusted for the {n_tested} classes of {needed} queries or more." if n_tested > 1 else ""
-    blocks: list[Block] = [Paragraph(f"{OWN_TERMS} Each class is tested on its first measure.{many}")]
+    blocks: list[Block] = [Paragraph(f"{OWN_TERMS}. Each class is tested on its first measure.{many}")]
     for of_class in compared:
         blocks += _compared(of_class, comparison)
     key_figure = f"{n_of(len(compared), 'classes', format_count)}, each on its own measures"

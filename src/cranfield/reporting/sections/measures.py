@@ -22,6 +22,7 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
+from cranfield.reporting.sections.classes import has_classes
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, sides
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -30,7 +31,7 @@ CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
 HOW_TO_READ = (
     (
         "Difference: mean of B minus A, paired by query; with the tests wilcoxon and sign, whose CI is not of the mean, "
-        "their own estimate is before it."
+        "their own estimate is after it."
     ),
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
     "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 medium, 0.8 large.",
@@ -39,10 +40,15 @@ HOW_TO_READ = (
 
 
 def measures(subject: Subject) -> Section | None:
-    """Every measure of every system, of a pair with differences; None for many systems, which have a leaderboard."""
+    """Every measure of every system, of a pair with differences.
+
+    None for many systems, which have a leaderboard, and of systems side by side where classes have measures of their own.
+    """
     if subject.pair is not None:
         return compared_measures(subject.pair)
-    return None if subject.many is not None else _side_by_side(subject.evaluations, subject.measures)
+    if subject.many is not None or has_classes(subject.evaluations[0]):
+        return None
+    return _side_by_side(subject.evaluations, subject.measures)
 
 
 def compared_measures(comparison: Comparison) -> Section:
@@ -95,16 +101,16 @@ def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cel
 
 
 def _estimate_columns(test: str) -> tuple[Column, ...]:
-    """The mean difference, and before it the estimate that the interval is about, where that is another."""
+    """The mean difference, and after it the estimate that the interval is about, where that is another."""
     mean = Column("difference" if TESTS[test].is_of_mean else "mean diff.", "delta")
-    return (mean,) if TESTS[test].is_of_mean else (Column(TESTS[test].estimate, "delta"), mean)
+    return (mean,) if TESTS[test].is_of_mean else (mean, Column(TESTS[test].estimate, "delta"))
 
 
 def _estimate_cells(about: MeasureComparison, test: str) -> tuple[Cell, ...]:
     tone = interval_tone(about, about.measure)
     if TESTS[test].is_of_mean:
         return (TonedCell(about.delta, tone),)
-    return TonedCell(about.estimate, tone), about.delta
+    return about.delta, TonedCell(about.estimate, tone)
 
 
 def why_mean_differs(test: str) -> str:

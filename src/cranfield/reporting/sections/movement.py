@@ -57,7 +57,7 @@ BUCKET_WORDS: Mapping[str, str] = {
 NOT_FOUND, FAILED = "not found", "failed"
 EN_DASH = "\u2013"
 SINGLE_LANES = 5
-PASTED_QUERIES = 20
+PASTED_QUERIES = 60
 """Plain text lists all queries up to this number; above it, only the largest losses and gains."""
 LAST_RANKS = (10, 20, 50, 100, 1000)
 

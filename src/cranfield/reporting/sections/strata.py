@@ -96,7 +96,7 @@ def _with_details(section: Section | None, tables: Sequence[Table]) -> Section |
     """The section with the other measures folded at its end."""
     if section is None or not tables:
         return section
-    return replace(section, blocks=(*section.blocks, Details(OTHERS, tuple(tables))))
+    return replace(section, blocks=(*section.blocks, Details(OTHERS, tuple(tables), in_text=True)))
 
 
 def _folded_measures(pair: Comparison, decided: set[str]) -> list[Table]:

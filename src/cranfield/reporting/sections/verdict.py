@@ -68,8 +68,8 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
-    beside = unjudged_reasons(result) if isinstance(result, Comparison) else ()
-    reasons = (*verdict.reasons, *beside, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
+    unjudged = unjudged_reasons(result) if isinstance(result, Comparison) else ()
+    reasons = (*verdict.reasons, *unjudged, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
         caveats=caveat_sentences(result.evidence),
@@ -141,8 +141,8 @@ def _difference_facts(comparison: Comparison, tone: Tone) -> tuple[Fact, ...]:
     name = TESTS[comparison.test].estimate
     outside = "outside the CI" if about.mean_is_outside else "of all queries"
     return (
-        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
         Fact("Mean difference", format_delta(about.delta), outside),
+        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
     )
 
 

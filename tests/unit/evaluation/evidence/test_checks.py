@@ -504,6 +504,19 @@ def misplaced(n: int, step: int) -> list[Evaluation]:
 
 
 APPLE = "apple-docs"
+
+
+def sparsely_judged(n_systems: int) -> Callable[[], list[Evaluation]]:
+    """Systems with at most 3 judged results of 10; of two, the comparison says what judgments can change."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus("paths")
+        testset = judged_queries(ids)
+        return [of(testset, run_of(lists_of(testset, ids, seed=seed), f"s{seed}")) for seed in range(n_systems)]
+
+    return build
+
+
 BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     "kept-answers": [logged(CallLog(1.0, cached=True), n) for n in (1, 5, 40)],
     "resumed-answers": [
@@ -523,6 +536,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         relisted(lambda _, hits: [f"x{hit}" for hit in hits[1:]] + hits[:1]),
         relisted(lambda number, hits: hits if number % 2 else [f"x{hit}" for hit in hits]),
     ],
+    "unjudged-results": [sparsely_judged(1), sparsely_judged(3), sparsely_judged(5)],
     "never-judged": [half_judged(5, "head"), half_judged(12, "spread"), half_judged(35, "tail")],
     "nothing-judged": [only_pooled(n) for n in (1, 6, 40)],
     "unpaired-queries": [unpaired(5, "head"), unpaired(10, "tail"), unpaired(12, "spread")],
@@ -679,10 +693,18 @@ def test_a_broken_case_is_found(name: str, case: int) -> None:
         assert not finding.system or name in OF_THE_TEST_SET or finding.sentence.startswith(finding.system)
 
 
-@pytest.mark.parametrize("name", [name for name in CHECKS if name not in LIMITS])
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in {*LIMITS, "unjudged-results"}])
 def test_no_healthy_case_is_found(name: str) -> None:
     alarms = {case: findings(evaluations, name) for case, evaluations in HEALTHY.items()}
     assert not any(alarms.values()), alarms
+
+
+@pytest.mark.parametrize(("n_systems", "n_found"), [(1, 1), (2, 0), (4, 4)])
+def test_a_judged_share_under_a_half_is_a_caveat_except_of_two_systems(n_systems: int, n_found: int) -> None:
+    found = findings(sparsely_judged(n_systems)(), "unjudged-results")
+    assert len(found) == n_found  # of two, the comparison says what judgments can change
+    # Each list has 3 judged results of 10 at most, 2.1 on average (skill 0.7): under 50 %.
+    assert all("under 50.0 %: judgments of the others can change the figures" in each.sentence for each in found)
 
 
 def test_the_broken_system_is_named_and_the_healthy_one_is_not() -> None:
@@ -730,9 +752,13 @@ def test_three_systems_are_void_together() -> None:
 
 def test_an_evaluation_has_its_own_findings_and_settings() -> None:
     _, broken = BROKEN["nothing-matched"][0]()
-    assert [finding.check for finding in broken.evidence] == ["nothing-matched", "id-form"]
+    assert [finding.check for finding in broken.evidence] == ["nothing-matched", "unjudged-results", "id-form"]
     assert (
-        replace(broken, limits=Limits(evidence={"nothing-matched": "off", "id-form": "off"})).evidence[0].check
+        replace(
+            broken, limits=Limits(evidence=dict.fromkeys(("nothing-matched", "id-form", "unjudged-results"), "off"))
+        )
+        .evidence[0]
+        .check
         == "nothing-relevant"
     )
 

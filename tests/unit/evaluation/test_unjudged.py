@@ -1,0 +1,174 @@
+"""What judgments of the unjudged results can make of a verdict, and that every form of a report has the same number."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cranfield import Query, TestSet, compare, evaluate
+from cranfield.evaluation.unjudged import Unjudged, UnjudgedKind
+from cranfield.evaluation.values import Limits
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.judging.pools.holes import find_holes
+from cranfield.reporting import comparison_document, render
+
+few = settings(max_examples=min(8, settings().max_examples // 16))
+
+
+def compared(judgments, first, second, *, measure="P@1", **options):
+    testset = TestSet("set", tuple(map(Query, judgments)), judgments)
+    sides = (evaluate(testset, run, measures=measure, name=name) for name, run in (("A", first), ("B", second)))
+    return compare(*sides, **options)
+
+
+def clear_pair(n=12, *, unjudged=12, **options):
+    """B has the relevant document first, A second, after a result that is unjudged in the first `unjudged` queries."""
+    judgments = {f"q{i}": {"hit": 1} | ({} if i < unjudged else {"x": 0}) for i in range(n)}
+    runs = ({query: ["x", "hit"] for query in judgments}, {query: ["hit"] for query in judgments})
+    return compared(judgments, *runs, **options)
+
+
+def test_the_fewest_judgments_that_turn_the_verdict_are_those_of_holes():
+    comparison = clear_pair()
+    # P@1 of each query: A 0, B 1; with x relevant A 1. 12 queries differ, and k of them no longer with k judgments.
+    # 2 of the 2^(12 - k) sign patterns are as extreme: 2 / 2^6 = .031 with k = 6, and 2 / 2^5 = .0625 with k = 7.
+    assert comparison.unjudged == Unjudged(
+        UnjudgedKind.CAN_TURN,
+        n_results=12,
+        n_queries=12,
+        n_judgments=7,
+        verdict=VerdictCode.NOT_SIGNIFICANT,
+        command="cranfield holes A B --testset set -m P@1 --top 7 --out holes.pool.json",
+    )
+    assert comparison.unjudged.sentence == (
+        "7 judgments could turn it to no significant difference (12 unjudged results in 12 queries)"
+    )
+    assert find_holes(comparison).fewest == ((VerdictCode.NOT_SIGNIFICANT, 7),)
+
+
+def test_a_verdict_holds_where_no_grades_bring_another():
+    comparison = clear_pair(unjudged=6)  # 6 of 12 queries still differ: p = 2 / 2^6 = .031
+    assert comparison.unjudged == Unjudged(UnjudgedKind.HOLDS, n_results=6, n_queries=6)
+    assert comparison.unjudged.sentence == (
+        "the verdict holds whatever the unjudged results are (6 unjudged results in 6 queries)"
+    )
+    assert not comparison.unjudged.is_doubt
+    assert find_holes(comparison).is_final
+
+
+def test_nothing_stands_beside_a_verdict_without_unjudged_results_or_that_does_not_count():
+    assert clear_pair(unjudged=0).unjudged is None
+    assert clear_pair(limits=Limits(min_judged_share=0.99)).unjudged is None
+
+
+def test_only_for_the_permutation_test_it_is_proved_that_a_verdict_holds():
+    found = clear_pair(unjudged=1, test="wilcoxon").unjudged
+    assert (found.kind, found.n_judgments) == (UnjudgedKind.UNKNOWN, None)
+    assert found.sentence == (
+        "no judgments were found that turn the verdict, and none are excluded (1 unjudged result in 1 query)"
+    )
+
+
+def test_the_command_has_what_was_declared():
+    command = clear_pair(test="t", alpha=0.01, margin=0.25).unjudged.command
+    assert command.startswith("cranfield holes A B --testset set -m P@1 --test t --margin 0.25 --alpha 0.01 --top ")
+
+
+def test_with_classes_it_is_about_the_mean_over_all_queries():
+    judgments = {f"q{i}": {"hit": 1} for i in range(12)}
+    queries = tuple(Query(query, "", {"kind": "ab"[n % 2]}) for n, query in enumerate(judgments))
+    testset = TestSet("set", queries, judgments)
+    runs = ({query: ["x", "hit"] for query in judgments}, {query: ["hit"] for query in judgments})
+    comparison = compare(*(evaluate(testset, run, measures="P@1") for run in runs), strata="kind")
+    assert comparison.by_class is not None
+    assert comparison.unjudged.sentence.startswith("over all queries: 7 judgments could turn it to no significant")
+
+
+@pytest.mark.parametrize(("judged", "is_low"), [(4, True), (5, False)])
+def test_a_measure_without_bounds_has_a_caveat_under_the_declared_judged_share(judged, is_low):
+    # Judged@10 of 10 results: 4 / 10 = 40 % is under 50 %, and 5 / 10 is not.
+    judgments = {f"q{i}": {f"d{n}": n % 2 for n in range(judged)} for i in range(8)}
+    lists = {query: [f"d{n}" for n in range(10)] for query in judgments}
+    other = {query: hits[::-1] for query, hits in lists.items()}
+    comparison = compared(judgments, lists, other, measure="Bpref")
+    found = comparison.unjudged
+    assert found.kind is UnjudgedKind.NO_BOUND
+    if is_low:
+        assert found.sentence == (
+            "most results are unjudged (A: Judged@10 40.0 % and B: Judged@10 40.0 %, under 50.0 %), and what they can make "
+            "of the verdict is not bounded: no method for the difference of two lists of Bpref"
+        )
+        settings_of = {"unjudged-results": 0.3}
+        assert not compare(*comparison.evaluations, limits=Limits(evidence=settings_of)).unjudged.sentence
+        assert not compare(
+            *comparison.evaluations, limits=Limits(evidence={"unjudged-results": "off"})
+        ).unjudged.sentence
+    else:
+        assert found.sentence == ""
+
+
+def test_a_cutoff_deeper_than_what_reports_show_has_bounds():
+    judgments = {f"q{i}": {"hit": 1} for i in range(8)}
+    lists = {query: [*(f"d{n}" for n in range(14)), "hit"] for query in judgments}
+    found = compared(judgments, lists, {query: ["hit"] for query in judgments}, measure="nDCG@15").unjudged
+    assert (found.kind, found.n_results) == (UnjudgedKind.CAN_TURN, 8 * 14)
+
+
+def test_every_form_of_a_report_has_the_same_sentence():
+    comparison = clear_pair()
+    document, sentence = comparison_document(comparison), comparison.unjudged.sentence
+    forms = {form: render(document, form) for form in ("text", "brief", "markdown", "html")}
+    forms["card"] = comparison._repr_html_()
+    for form, text in forms.items():
+        plain = " ".join(html.unescape(re.sub(r"<[^>]+>|\x1b\[\d+m", " ", text)).split())
+        assert sentence in plain.replace(" ,", ","), form
+    assert json.loads(render(document, "json"))["unjudged"] == {
+        "kind": "can_turn",
+        "n_results": 12,
+        "n_queries": 12,
+        "n_judgments": 7,
+        "verdict": "not_significant",
+        "sentence": sentence,
+    }
+
+
+cases = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from("abc"), st.integers(0, 1), min_size=1, max_size=2),
+        st.permutations("abc"),
+        st.permutations("abc"),
+    ),
+    min_size=3,
+    max_size=3,
+)
+
+
+@given(queries=cases)
+@few
+def test_what_it_says_is_true_of_every_assignment_of_small_cases(queries):
+    judgments = {f"q{n}": grades for n, (grades, _, _) in enumerate(queries)}
+    first, second = ({f"q{n}": list(case[side][:2]) for n, case in enumerate(queries)} for side in (1, 2))
+    found = compared(judgments, first, second, measure="nDCG@2", alpha=0.6)
+    holes = [
+        (query, doc) for query in judgments for doc in "abc"
+        if doc not in judgments[query] and doc in (*first[query], *second[query])
+    ]  # fmt: skip
+    verdicts = set()
+    for chosen in itertools.product((0, 1), repeat=len(holes)):
+        full = {query: dict(grades) for query, grades in judgments.items()}
+        for (query, doc), grade in zip(holes, chosen, strict=True):
+            full[query][doc] = grade
+        verdicts.add(compared(full, first, second, measure="nDCG@2", alpha=0.6).verdict.code)
+    beside = found.unjudged
+    if not holes:
+        assert beside is None
+    elif beside.kind is UnjudgedKind.HOLDS:
+        assert verdicts == {found.verdict.code}
+    elif beside.kind is UnjudgedKind.CAN_TURN:
+        assert beside.verdict in verdicts - {found.verdict.code}
