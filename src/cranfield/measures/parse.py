@@ -98,7 +98,9 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
     spec = CATALOGUE[name]
     values, named_cutoff = _parameters(text, spec, params)
     if named_cutoff is not None and cutoff not in (None, named_cutoff):
-        raise MeasureError(f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}")
+        raise MeasureError(
+            f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}"
+        )
     return Measure(name, values, _cutoff(text, spec, cutoff or named_cutoff))
 
 

@@ -38,6 +38,10 @@ def rank_run(
             continue
         # A failure is worth nothing, whatever the system had returned by then.
         hits = () if answer.outcome.is_failure else answer.hits
+        n_identical = 0
+        if judgments.ignores_identical_ids:
+            others = tuple(hit for hit in hits if hit.id != query_id)
+            hits, n_identical = others, len(hits) - len(others)
         is_place = by_place(testset, query_id) if convention.repeats == "dropped" else None
         ranked = _rank_hits(query_id, hits, run, convention, by_place=is_place)
         builder.add_list(
@@ -45,6 +49,7 @@ def rank_run(
             [hits[position] for position in ranked.order[:deepest]],
             answer.outcome,
             n_duplicates=len(ranked.repeated),
+            n_identical=n_identical,
             reason=answer.reason,
             ties=NO_TIES if run.order == "given" else ranked.ties,
             fields=answer.fields,

@@ -218,9 +218,9 @@ def _ranked(
 ) -> RankedRun:
     return join_ranks(
         judgments,
-        _judged_ranks(judgments, run, options),
+        _judged_ranks(judgments, run, judgments.scan_options(options)),
         missing=missing,
-        keep=options.keep,
+        options=options,
         states_empty=isinstance(run, MappingRun),  # by `{}`; a table has no row for it
         name=name,
         make_digest=lambda: digest(run),
