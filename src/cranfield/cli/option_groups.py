@@ -83,6 +83,14 @@ FailedOption = Annotated[
         "convention's rule. `run` and `gate` count 0.",
     ),
 ]
+TiesOption = Annotated[
+    Literal["descending", "ascending", "given", "expected"] | None,
+    typer.Option(
+        "--ties",
+        help="Equal scores: by document id, descending or ascending, or as in the run; expected: the mean over all their orders. "
+        "Default: the convention's rule.",
+    ),
+]
 SortOption = Annotated[
     str,
     typer.Option(
@@ -105,6 +113,7 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
     "missing": MissingOption,
     "failed": FailedOption,
+    "ties": TiesOption,
     "duplicates": DuplicatesOption,
     "depth": DepthOption,
     "no_cache": Annotated[

@@ -301,6 +301,8 @@ def _tied(ranking: Ranking, primary: Measure) -> str:
         return ""
     found = f"judged documents in ties: {margin.n_results} in {margin.n_queries} of {ranking.n_queries} queries"
     low, high = margin.mean_low, margin.mean_high
+    if ranking.convention.ties == "expected":
+        found += "; every value is the mean over all their orders"
     if low is None or high is None:
         return found
     if high - low < SAME:

@@ -92,7 +92,7 @@ def _rank_hits(
     query_id: str, hits: Sequence[Hit], run: Run, convention: Convention, *, by_place: bool | None
 ) -> RankedQuery:
     """Rank hits; duplicates are those of one id, or of one id and place, or none where `by_place` is None."""
-    options = ScanOptions("given" if run.order == "given" else "score", convention.ties, convention.score_width)
+    options = ScanOptions("given" if run.order == "given" else "score", convention.tie_order, convention.score_width)
     scores = [0.0] * len(hits) if run.order == "given" else _scores(query_id, hits, run)
     ids = [(hit.id, hit.span if by_place else None, None if by_place is not None else n) for n, hit in enumerate(hits)]
     return rank_query(ids, scores, options, tie_key=lambda key: id_bytes(key[0]))

@@ -76,7 +76,7 @@ class FileReading:
         self._judgments = PreparedJudgments(testset, convention)
         self._options = ScanOptions(
             order=convention.file_order,
-            ties=convention.ties,
+            ties=convention.tie_order,
             width=convention.score_width,
             duplicates=duplicates,
             depth=depth,

@@ -172,7 +172,7 @@ def _options(convention: Convention, duplicates: Duplicates, depth: int | None, 
         raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
     return ScanOptions(
         order=convention.file_order,
-        ties=convention.ties,
+        ties=convention.tie_order,
         width=convention.score_width,
         duplicates=duplicates,
         depth=depth,
