@@ -12,6 +12,7 @@ import typer
 
 from cranfield.cli.shared import ConventionOption, Format, Output
 from cranfield.errors import UsageError
+from cranfield.model.convention import Ties
 from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ FailedOption = Annotated[
     ),
 ]
 TiesOption = Annotated[
-    Literal["descending", "ascending", "given", "expected"] | None,
+    Ties | None,
     typer.Option(
         "--ties",
         help="Equal scores: by document id, descending or ascending, or as in the run; expected: the mean over all their orders. "

@@ -13,6 +13,8 @@ from cranfield.errors import UnknownNameError
 
 Scored = Literal["zero", "skip"]
 """A query without a value counts as 0, or is left out of the mean."""
+Ties = Literal["descending", "ascending", "given", "expected"]
+"""Order of equal scores; see `Convention.ties`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Convention:
     """One line for lists and reports."""
     file_order: Literal["score", "given", "rank"] = "score"
     """Order of a TREC run file: by score, by line, or by the rank column."""
-    ties: Literal["descending", "ascending", "given", "expected"] = "descending"
+    ties: Ties = "descending"
     """Order of equal scores: by document id in byte order, or as in the file; expected: every value is the mean over all of
     their orders, and lists are shown by descending document id."""
     score_width: Literal[64, 32] = 64
