@@ -56,7 +56,7 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
             hint="of the results that an answer is written from, R@5 says how many of the judged passages are there, Success@5 "
             "whether one is; `cranfield answers score` scores answers against labels",
         )
-    elsewhere = next((ours for ours, theirs in ELSEWHERE.items() if folded in theirs), None)
+    elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
     hint = _suggestion(name, params, cutoff, parse) if elsewhere is None else _whole(elsewhere, params, cutoff, parse)
     return Problem(
         f"unknown measure {shorten(name)}",
