@@ -12,6 +12,7 @@ import typer
 
 from cranfield.cli.shared import ConventionOption, Format, Output
 from cranfield.errors import UsageError
+from cranfield.model.convention import Ties
 from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
 
 if TYPE_CHECKING:
@@ -89,6 +90,14 @@ FailedOption = Annotated[
         "convention's rule. `run` and `gate` count 0.",
     ),
 ]
+TiesOption = Annotated[
+    Ties | None,
+    typer.Option(
+        "--ties",
+        help="Equal scores: by document id, descending or ascending, or as in the run; expected: the mean over all their orders. "
+        "Default: the convention's rule.",
+    ),
+]
 SortOption = Annotated[
     str,
     typer.Option(
@@ -113,6 +122,7 @@ SCORING_OPTIONS: Mapping[str, Any] = {
     "convention": ConventionOption,
     "missing": MissingOption,
     "failed": FailedOption,
+    "ties": TiesOption,
     "duplicates": DuplicatesOption,
     "depth": DepthOption,
     "no_cache": Annotated[

@@ -32,6 +32,7 @@ class SetOptions(Strict):
     to_scale: Annotated[Text | None, _described("to_scale")] = None
     line_base: Annotated[Literal[0, 1] | None, _described("line_base")] = None
     min_overlap: Annotated[Annotated[int, Field(ge=1)] | None, _described("min_overlap")] = None
+    ignore_identical_ids: Annotated[bool, _described("ignore_identical_ids")] = False
     databases: Annotated[Annotated[dict[str, str], Field(json_schema_extra=CLOSED)] | None, _described("databases")] = (
         None
     )

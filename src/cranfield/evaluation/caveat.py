@@ -17,6 +17,7 @@ class CaveatKind(Enum):
     SURPLUS = auto()
     NO_LINES = auto()
     DUPLICATES = auto()
+    IDENTICAL_IDS = auto()
     TIES = auto()
     NO_VALUE = auto()
     NO_BOUND = auto()

@@ -259,6 +259,10 @@ def _warnings(
         where = int((ranking.n_duplicates > 0).sum())
         text = f"duplicate results dropped, the first of each kept: {n_duplicates} in {where} of {total} queries"
         sentences.append(Caveat(text, CaveatKind.DUPLICATES))
+    if ranking.n_identical is not None:
+        where = int((ranking.n_identical > 0).sum())
+        text = f"results left out, whose id is that of their query: {int(ranking.n_identical.sum())} in {where} of {total} queries"
+        sentences.append(Caveat(text, CaveatKind.IDENTICAL_IDS))
     if measures and (tied := _tied(ranking, measures[0])):
         sentences.append(Caveat(tied, CaveatKind.TIES))
     return [*sentences, *_unscored(ranking, measures, results)]
@@ -311,6 +315,8 @@ def _tied(ranking: Ranking, primary: Measure) -> str:
         return ""
     found = f"judged documents in ties: {margin.n_results} in {margin.n_queries} of {ranking.n_queries} queries"
     low, high = margin.mean_low, margin.mean_high
+    if ranking.convention.ties == "expected":
+        found += "; every value is the mean over all their orders"
     if low is None or high is None:
         return found
     if high - low < SAME:

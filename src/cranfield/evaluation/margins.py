@@ -44,6 +44,7 @@ DIVIDES_BY_THE_RETRIEVED = "under this convention it divides by what is within t
 SEVERAL_ITEMS = (
     "under this convention one result may be several items, and of those the list keeps the first ranks alone"
 )
+MEAN_OVER_TIES = "its value is a mean over the orders of equal scores"
 ODD_GAINS = "its gains pay what is not relevant, or charge for what is"
 FALLING_GAINS = "its gains pay a lower grade more than a higher one"
 BETWEEN = "it divides by the best that the query has, so that a grade between the lowest and the highest may give more"
@@ -106,6 +107,8 @@ def why_unbounded(measure: Measure, ranking: Ranking) -> str:
     """Why `bounds` has nothing to say of a measure; empty where it has."""
     if measure.name not in RISES_WITH_RANK:
         return NO_ARGUMENT
+    if ranking.convention.ties == "expected" and (ranking.tie_last > ranking.tie_first).any():
+        return MEAN_OVER_TIES
     gains = measure.param("gains", default=())
     if isinstance(gains, tuple):
         _, highest = best_judgment(ranking)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from threading import RLock
 from typing import TypeVar
 
@@ -140,14 +140,15 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         float64[Q] values (0 where unscored), bool[Q] which queries are scored, and the reason of each that is not.
     """
     spec = CATALOGUE[measure.name]
-    if spec.needs is not None and not _carries(ranking, spec.needs):
-        why: dict[str, str] = dict.fromkeys(ranking.query_ids, WHY_NEEDED[spec.needs])
+    kernel = _kernel(spec, measure, ranking)
+    if isinstance(kernel, Reason):
+        why: dict[str, str] = dict.fromkeys(ranking.query_ids, kernel)
         return np.zeros(ranking.n_queries), np.zeros(ranking.n_queries, dtype=np.bool_), why
     looks_at_the_list = spec.needs in LOOKS_AT_THE_LIST
     seen = ranking if looks_at_the_list else rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
     parameters = {name: value for name, value in measure.params if name not in CHOOSING}
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite worth leaves its query without a value
-        values = spec.kernel(seen, measure.cutoff, **parameters)
+        values = kernel(seen, measure.cutoff, **parameters)
     scored = np.isfinite(values)
     reasons = {ranking.query_ids[i]: spec.why_unscored for i in np.flatnonzero(~scored)}
     if spec.why_unscored is Reason.NEEDS_COUNT:
@@ -170,6 +171,15 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         scored[queries] = False
         reasons |= {ranking.query_ids[i]: reason for i in queries}
     return np.where(scored, values, 0.0), scored, reasons
+
+
+def _kernel(spec: MeasureSpec, measure: Measure, ranking: Ranking) -> Callable[..., FloatQ] | Reason:
+    """The kernel of a measure under the convention of a ranking, or why no query has a value."""
+    if spec.needs is not None and not _carries(ranking, spec.needs):
+        return WHY_NEEDED[spec.needs]
+    if ranking.convention.ties != "expected":
+        return spec.kernel
+    return (spec.over_ties if rules.order_is_random(measure, ranking) else None) or Reason.NO_FORMULA_FOR_TIES
 
 
 def _carries(ranking: Ranking, need: Needs) -> bool:

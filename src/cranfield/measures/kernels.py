@@ -57,7 +57,7 @@ def reciprocal_rank(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> Fl
 
 def precision(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     """Relevant results in the first k, over k, however short the list; or over what the convention counts."""
-    return _over(per_query(ranking, relevant_rows(ranking, rel, cutoff)), precision_base(ranking, cutoff))
+    return over(per_query(ranking, relevant_rows(ranking, rel, cutoff)), precision_base(ranking, cutoff))
 
 
 def precision_base(ranking: Ranking, cutoff: int) -> FloatQ:
@@ -82,8 +82,8 @@ def recall(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     rows = relevant_rows(ranking, rel, cutoff)
     if ranking.convention.credit == "every":
         found = _sum_by(ranking.expected_query, items_found(ranking, rows, rel, cutoff), ranking.n_queries)
-        return _over(found, expected_relevant(ranking, rel))
-    return _over(per_query(ranking, rows), expected_relevant(ranking, rel))
+        return over(found, expected_relevant(ranking, rel))
+    return over(per_query(ranking, rows), expected_relevant(ranking, rel))
 
 
 def success(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
@@ -101,7 +101,7 @@ def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> 
     weights = np.zeros(len(ranking.rank))
     weights[rows] = nth_relevant / ranking.rank[rows]
     found = ranking.convention.average_precision_over == "found"
-    return _over(
+    return over(
         per_query(ranking, rows, weights), per_query(ranking, rows) if found else expected_relevant(ranking, rel)
     )
 
@@ -109,8 +109,8 @@ def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> 
 def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
     """Discounted gain over the ideal's; 0 where nothing with gain was expected."""
     rows = np.ones(len(ranking.rank), dtype=np.bool_) if cutoff is None else ranking.rank <= cutoff
-    gained = per_query(ranking, rows, _worth(ranking, ranking.gain, dcg) / np.log2(ranking.rank + 1.0))
-    return _over(gained, ideal_dcg(ranking, cutoff, dcg=dcg))
+    gained = per_query(ranking, rows, worth(ranking, ranking.gain, dcg) / np.log2(ranking.rank + 1.0))
+    return over(gained, ideal_dcg(ranking, cutoff, dcg=dcg))
 
 
 def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
@@ -128,7 +128,7 @@ def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> Flo
 
 def _judged_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
     """DCG of the expected items in their best order."""
-    gains, query = _worth(ranking, ranking.expected_gain, dcg), ranking.expected_query
+    gains, query = worth(ranking, ranking.expected_gain, dcg), ranking.expected_query
     order = np.lexsort((-gains, query))  # gains need not fall with the grade
     gains, counted = gains[order], ranking.expected_count[order]
     unknown = (counted == UNKNOWN_COUNT) & (gains > 0)
@@ -150,7 +150,7 @@ def _judged_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
 def _retrieved_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
     """DCG of the results within the cutoff in their best order."""
     rows = ranking.gain > 0 if cutoff is None else (ranking.gain > 0) & (ranking.rank <= cutoff)
-    query, gains = ranking.query[rows], _worth(ranking, ranking.gain[rows], dcg)
+    query, gains = ranking.query[rows], worth(ranking, ranking.gain[rows], dcg)
     gains = gains[np.lexsort((-gains, query))]
     rank = np.arange(len(query)) - np.searchsorted(query, np.arange(ranking.n_queries))[query] + 1
     return _sum_by(query, gains / np.log2(rank + 1.0), ranking.n_queries)
@@ -165,7 +165,7 @@ def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     return per_query(ranking, rows) / shown
 
 
-def _worth(ranking: Ranking, gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
+def worth(ranking: Ranking, gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:
     """Gains as DCG adds them up; under a convention of exponential gain they are that already."""
     return gain if dcg == "log2" or ranking.convention.gain == "exponential" else np.exp2(gain) - 1.0
 
@@ -184,7 +184,7 @@ def items_found(ranking: Ranking, rows: BoolJ, rel: int, cutoff: int | None) -> 
     return found.astype(np.float64)
 
 
-def _over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:
+def over(numerator: FloatQ, denominator: FloatQ) -> FloatQ:
     """Divide, with 0 where the denominator is 0 and NaN where it is no finite number."""
     result = np.zeros_like(numerator)
     np.divide(numerator, np.where(np.isinf(denominator), np.nan, denominator), out=result, where=denominator != 0)

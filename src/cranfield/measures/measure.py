@@ -95,6 +95,7 @@ class Reason(StrEnum):
     NO_FILES = "the test set names no files to cover"
     NO_LEGACY = "the test set names no legacy form"
     NO_SOURCES = "the test set names no sources"
+    NO_FORMULA_FOR_TIES = "its expected value over orders of equal scores has no formula here"
     NO_NEGATIVE_QUERY = "no query of the test set is negative"
     CUT_SHORT = "its cutoff is deeper than the lists, which were cut"
 
@@ -144,6 +145,8 @@ class MeasureSpec:
     """`kernel(ranking, cutoff, **parameters) -> float64[Q]`; NaN where a query cannot be scored. Parameters that choose
     the results it sees (`judged_only`, `gains`) are applied before it and not passed on."""
     source: str
+    over_ties: Callable[..., FloatQ] | None = None
+    """The same, as the exact expected value over random orders of equal scores; None where there is no formula."""
     parameters: tuple[ParameterSpec, ...] = ()
     aliases: tuple[str, ...] = ()
     presets: tuple[tuple[str, str], ...] = ()

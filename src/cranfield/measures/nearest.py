@@ -14,6 +14,21 @@ _GLUED = re.compile(r"(?P<name>.*?[A-Za-z])[._]?(?P<cutoff>[0-9]+)")
 EXAMPLE = {"rank": "10", "share": "0.1", "multiple": "0.5"}
 """A cutoff of each kind."""
 
+ELSEWHERE = {
+    "R": ("contextrecall", "contextualrecall", "contextentityrecall", "retrievalrecall"),
+    "AP": ("contextprecision", "contextualprecision"),
+    "P": ("contextrelevance", "contextrelevancy", "contextualrelevancy", "idbasedcontextprecision"),
+    "F1": ("f", "fscore", "f1score", "fmeasure", "fbeta"),
+}
+"""Measure to the names that tools for answers of language models have for it, or for what is nearest to it."""
+OF_ANSWERS = frozenset(
+    (
+        *("faithfulness", "groundedness", "hallucination", "answerrelevancy", "answerrelevance", "responserelevancy"),
+        *("answercorrectness", "factualcorrectness", "answersimilarity", "semanticsimilarity", "noisesensitivity"),
+    )
+)
+"""Names of measures of an answer's text, which no order of results gives."""
+
 
 def known_name(name: str) -> str:
     """The name in the case that is known: `rbp` is `RBP`, `p` is `P`; unchanged where no name, or several, differ by case."""
@@ -32,8 +47,17 @@ def known_cut(name: str) -> str:
 
 def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Callable[[str], Measure]) -> Problem:
     """The problem of an unknown name; its hint is the nearest measure with the parameters and the cutoff that were given."""
-    hint = _suggestion(name, params, cutoff, parse)
     listing = "`cranfield measures` lists them."
+    folded = re.sub(r"[\W_]", "", name.casefold())
+    if folded in OF_ANSWERS:
+        return Problem(
+            f"{shorten(name)} is no measure of a ranking: it is of the text of an answer",
+            expected=f"one of {len(CATALOGUE)} measures",
+            hint="of the results that an answer is written from, R@5 says how many of the judged passages are there, Success@5 "
+            "whether one is; `cranfield answers score` scores answers against labels",
+        )
+    elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
+    hint = _suggestion(name, params, cutoff, parse) if elsewhere is None else _whole(elsewhere, params, cutoff, parse)
     return Problem(
         f"unknown measure {shorten(name)}",
         expected=f"one of {len(CATALOGUE)} measures",

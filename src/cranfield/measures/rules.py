@@ -41,6 +41,30 @@ def ordered_for(measure: Measure, ranking: Ranking) -> Ranking:
     return ties_reversed(ranking) if reverses else ranking
 
 
+def order_is_random(measure: Measure, ranking: Ranking) -> bool:
+    """Whether the order of a tie changes nothing but ranks: not what is divided by, what is credited or what is in the list."""
+    convention = ranking.convention
+    if (
+        convention.unjudged != "not relevant"
+        or convention.credit == "every"
+        or measure.param("judged_only", default=False)
+    ):
+        return False
+    divides_by_the_list = {
+        "P": convention.precision_over == "judged",
+        "AP": convention.average_precision_over == "found",
+        "nDCG": convention.ideal == "retrieved",
+    }
+    if divides_by_the_list.get(measure.name, False):
+        return False
+    entries = (
+        ranking.expected_start[ranking.query] + ranking.item
+    )  # an item with several results is credited to the first
+    tied = ranking.tie_last > ranking.tie_first
+    repeated = np.bincount(entries, minlength=len(ranking.expected_query)) > 1
+    return not bool((tied & repeated[entries]).any())
+
+
 def refused(measure: Measure, ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
     """Queries of a class that the measure says nothing of, and why."""
     classes = np.array(ranking.classes)

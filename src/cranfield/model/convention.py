@@ -13,6 +13,8 @@ from cranfield.errors import UnknownNameError
 
 Scored = Literal["zero", "skip"]
 """A query without a value counts as 0, or is left out of the mean."""
+Ties = Literal["descending", "ascending", "given", "expected"]
+"""Order of equal scores; see `Convention.ties`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,9 @@ class Convention:
     """One line for lists and reports."""
     file_order: Literal["score", "given", "rank"] = "score"
     """Order of a TREC run file: by score, by line, or by the rank column."""
-    ties: Literal["descending", "ascending", "given"] = "descending"
-    """Order of equal scores: by document id in byte order, or as in the file."""
+    ties: Ties = "descending"
+    """Order of equal scores: by document id in byte order, or as in the file; expected: every value is the mean over all of
+    their orders, and lists are shown by descending document id."""
     score_width: Literal[64, 32] = 64
     """Bits of a score in comparisons: with 32, 1.00000001 ties with 1."""
     duplicates: Literal["error", "first"] = "error"
@@ -69,6 +72,11 @@ class Convention:
     """Each query's value is rounded to so many decimals, halves up, before the mean; None does not round."""
     phrase: str = ""
     """A few words of the sentence, for the help of an option; no choice."""
+
+    @property
+    def tie_order(self) -> Literal["descending", "ascending", "given"]:
+        """The order in which equal scores stand in a list."""
+        return "descending" if self.ties == "expected" else self.ties
 
 
 CHOICES: tuple[str, ...] = tuple(
@@ -122,6 +130,12 @@ CONVENTIONS = {
             "the MS MARCO scorer of ir_measures: ties fall to the smaller document id",
             phrase="the MS MARCO scorer",
             ties="ascending",
+        ),
+        Convention(
+            "sklearn",
+            "scikit-learn's ndcg_score: a value is the mean over all orders of equal scores; otherwise as trec",
+            phrase="scikit-learn: mean over tied orders",
+            ties="expected",
         ),
         Convention(
             "searchtweak",

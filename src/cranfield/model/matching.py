@@ -20,5 +20,7 @@ class MatchingRules:
     """Folders at which a path begins (`src`, `tests`): what is before the first of them is taken off."""
     chunk_suffix: str = r"::\d+$"
     """Regular expression of what a chunk adds to the id of its entity; taken off."""
+    ignore_identical_ids: bool = False
+    """A result whose id is that of its query is left out of the list, as where the queries are documents of the corpus."""
     places: bool = False
     """Where the graded ids of a query end in lines (`src/a.py:12-40`), a result with lines is looked up as `id:lines`."""

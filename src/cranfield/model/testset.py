@@ -245,8 +245,9 @@ class TestSet(Displayed):
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         if self.sources or self.matching != MatchingRules():
             matching = asdict(self.matching)
-            if not self.matching.places:  # as it was before there were any
-                del matching["places"]
+            for name in ("places", "ignore_identical_ids"):  # a digest stays the same where they are off
+                if not matching[name]:
+                    del matching[name]
             rules = [[[s.name, s.pattern] for s in self.sources], matching]
             hasher.update(_ENCODER.encode(rules).encode("utf-8", "surrogatepass") + b"\n")
         return "sha256:" + hasher.hexdigest()

@@ -61,6 +61,11 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
     "to_scale": OptionRow("text", "SCALE", f"Convert ratings and judgments first, to {TARGETS}."),
     "line_base": OptionRow("number", "0|1", "Line number of the first line of a file in the results."),
     "min_overlap": OptionRow("number", "N", "Minimum number of lines that a result must share with an expected span."),
+    "ignore_identical_ids": OptionRow(
+        "flag",
+        "",
+        "Leave out results whose id is that of their query, as where the queries are documents of the corpus.",
+    ),
     "databases": OptionRow(
         "pairs",
         "NAME=PLACE",

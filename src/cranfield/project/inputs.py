@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, get_args
 
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model.convention import Ties
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class ScoringOptions:
     latency: LatencyRule | None = None
     """Which timings count; None: the default rule."""
     confusion: Mapping[str, str] | None = None
+    ties: Ties | None = None
+    """How equal scores count; None as the convention has it. See `Convention.ties`."""
     failed: Missing | None = None
     """How a query counts that the system failed on, or answered with nothing; None as the convention has it."""
     keep_undefined: bool = False
@@ -72,7 +75,12 @@ class ScoringOptions:
         depth = self.depth
         if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
             problems.append(Problem(f"depth is {shorten(depth)}", expected="a whole number of 1 or more"))
-        allowed = {"missing": ("zero", "skip"), "duplicates": ("error", "first"), "failed": ("zero", "skip")}
+        allowed: dict[str, tuple[str, ...]] = {
+            "missing": ("zero", "skip"),
+            "duplicates": ("error", "first"),
+            "failed": ("zero", "skip"),
+            "ties": get_args(Ties),
+        }
         for name, choices in allowed.items():
             value = getattr(self, name)
             if value is not None and value not in choices:
@@ -95,6 +103,14 @@ class ScoringOptions:
         rules = convention_named(self.convention)
         if self.duplicates is not None:
             rules = replace(rules, repeats="dropped")
+        if self.ties is not None:
+            rules = replace(rules, ties=self.ties, orders="one")
+        if self.depth is not None and rules.ties == "expected":
+            raise UsageError(
+                "{depth} cuts ties, and their orders are not known then ({ties=expected})",
+                hint="give the measures a cutoff, as in nDCG@10",
+                parameters=("depth", "ties"),
+            )
         if self.failed is not None:
             rules = replace(rules, failed=self.failed, empty=self.failed)
         return replace(

@@ -32,7 +32,7 @@ ROW_BYTES = 200
 """Of a row of a Parquet file that is read as a whole."""
 ASSUMED_MEMORY = 8 << 30
 """Memory of a machine that does not say how much it has."""
-NOT_LARGE = {"failed", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
+NOT_LARGE = {"failed", "ties", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
 
 

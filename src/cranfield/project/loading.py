@@ -51,6 +51,8 @@ class TestSetOptions:
     """Number that the results give the first line of a file."""
     min_overlap: int | None = None
     """Lines that a result and an expected span must share."""
+    ignore_identical_ids: bool = False
+    """Leave out results whose id is that of their query."""
     databases: Mapping[str, str] = field(default_factory=dict)
     """Places of databases, over those that the set names."""
     repo: Path | None = None
@@ -338,6 +340,8 @@ def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
             problems.append(Problem(f"the least overlap is {options.min_overlap}", expected="a line or more"))
     if problems:
         raise UsageError(problems)
+    if options.ignore_identical_ids:
+        rules = replace(rules, ignore_identical_ids=True)
     return testset if rules == testset.matching else replace(testset, matching=rules)
 
 

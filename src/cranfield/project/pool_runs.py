@@ -11,7 +11,7 @@ from cranfield.errors import InputError, Problem, UsageError
 from cranfield.formats.io.files import stem
 from cranfield.model import Run, TestSet, convention_named
 from cranfield.project.matched_ids import by_own_ids
-from cranfield.ranking.stored import read_first_results
+from cranfield.ranking.stored import read_first_results, without_identical_ids
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.build import BuiltPool
@@ -58,9 +58,12 @@ def read_systems(
     problems: list[Problem] = []
     for name, path in map(named_file, specs):
         try:
-            run, digest = read_first_results(path, None, convention, depth)
+            deeper = depth is not None and testset is not None and testset.matching.ignore_identical_ids
+            run, digest = read_first_results(path, None, convention, depth + 1 if deeper and depth else depth)
             if testset is not None:  # a rule is asked about results as they are
                 run = named_by_place(replace(testset, targets={}), by_own_ids(testset, run)[0])
+                if testset.matching.ignore_identical_ids:
+                    run = without_identical_ids(run)
             runs.append((name, stem(path), run, digest))
         except InputError as error:
             problems += error.problems

@@ -19,6 +19,7 @@ from cranfield.evaluation.values import (
 )
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse, parse_typed
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
+from cranfield.model.convention import Ties
 from cranfield.project.function import is_function, run_of_function
 from cranfield.project.inputs import Judgments, RunLike, ScoringOptions, TestSetLike
 from cranfield.project.loading import load
@@ -41,6 +42,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     convention: str | Convention = DEFAULT_CONVENTION,
     missing: Missing | None = None,
     failed: Missing | None = None,
+    ties: Ties | None = None,
     duplicates: Duplicates | None = None,
     run_format: str | None = None,
     name: str | None = None,
@@ -63,6 +65,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         convention: the choices that score it, or the name of a known convention.
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
         failed: a query that failed, or has no result, counts as 0 or is left out; None: the convention's rule.
+        ties: how equal scores count: by document id ("descending", "ascending"), as "given", or "expected", the mean over all
+            of their orders; None: the convention's rule.
         duplicates: a document twice in a query of a TREC file is an error, or the first is kept; None: the convention's rule.
         run_format: `trec`, `jsonl`, `parquet` or `run-table`, instead of telling by content.
         name: what to call the system; by default the run's own name.
@@ -97,7 +101,9 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     if given is not run:  # what a function does not answer counts
         missing, failed = missing or "zero", failed or "zero"
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
-    return evaluate_with_options(testset, given, measures, replace(options, confusion=confusion, failed=failed))
+    return evaluate_with_options(
+        testset, given, measures, replace(options, confusion=confusion, failed=failed, ties=ties)
+    )
 
 
 def evaluate_with_options(
@@ -121,7 +127,7 @@ def evaluate_with_options(
         on_detail = [str(measure) for measure in chosen or () if measure.on_detail and one_scale]
         if chosen is not None and one_scale:  # grades of one scale: there is no other one to be on
             chosen = tuple(dict.fromkeys(replace(measure, on_detail=False) for measure in chosen))
-        if convention_named(options.convention).orders == "one" or isinstance(run, FileReading):
+        if options.resolved()[1].orders == "one" or isinstance(run, FileReading):
             evaluation = score(testset, run, chosen, options)
         else:
             from cranfield.project.orders import evaluate_in_orders

@@ -25,6 +25,7 @@ from cranfield.words import first_of
 
 TIES = {
     "descending": "to the larger document id",
+    "expected": "in every order, and values are the means over them",
     "ascending": "to the smaller document id",
     "given": "as they stand in the run",
 }
@@ -180,7 +181,8 @@ def _reading(given: ScoringOptions, match: RunMatch) -> dict[str, str | int | No
     rules = convention_named(given.convention)
     is_default = given.failed is None or {rules.failed, rules.empty} == {given.failed}
     failed = {} if is_default else {"failed": given.failed}
-    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids, **failed}
+    ties = {} if given.ties in (None, rules.ties) else {"ties": given.ties}
+    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids, **failed, **ties}
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

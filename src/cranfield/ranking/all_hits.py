@@ -25,7 +25,7 @@ def scan_hits(
         rules: order, ties and duplicates: a repeated result is an error, or kept.
         depth: ranks kept per query; None keeps all.
     """
-    options = ScanOptions(order=rules.file_order, ties=rules.ties, width=rules.score_width, depth=depth)
+    options = ScanOptions(order=rules.file_order, ties=rules.tie_order, width=rules.score_width, depth=depth)
     if query_ids is None:
         query_ids = scan_file(path, JudgedIndex((), ()), options, requested_jobs()).extra_queries
     n = len(query_ids)

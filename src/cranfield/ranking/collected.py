@@ -38,6 +38,10 @@ def rank_run(
             continue
         # A failure is worth nothing, whatever the system had returned by then.
         hits = () if answer.outcome.is_failure else answer.hits
+        n_identical = 0
+        if judgments.ignores_identical_ids:
+            others = tuple(hit for hit in hits if hit.id != query_id)
+            hits, n_identical = others, len(hits) - len(others)
         is_place = by_place(testset, query_id) if convention.repeats == "dropped" else None
         ranked = _rank_hits(query_id, hits, run, convention, by_place=is_place)
         builder.add_list(
@@ -45,6 +49,7 @@ def rank_run(
             [hits[position] for position in ranked.order[:deepest]],
             answer.outcome,
             n_duplicates=len(ranked.repeated),
+            n_identical=n_identical,
             reason=answer.reason,
             ties=NO_TIES if run.order == "given" else ranked.ties,
             fields=answer.fields,
@@ -87,7 +92,7 @@ def _rank_hits(
     query_id: str, hits: Sequence[Hit], run: Run, convention: Convention, *, by_place: bool | None
 ) -> RankedQuery:
     """Rank hits; duplicates are those of one id, or of one id and place, or none where `by_place` is None."""
-    options = ScanOptions("given" if run.order == "given" else "score", convention.ties, convention.score_width)
+    options = ScanOptions("given" if run.order == "given" else "score", convention.tie_order, convention.score_width)
     scores = [0.0] * len(hits) if run.order == "given" else _scores(query_id, hits, run)
     ids = [(hit.id, hit.span if by_place else None, None if by_place is not None else n) for n, hit in enumerate(hits)]
     return rank_query(ids, scores, options, tie_key=lambda key: id_bytes(key[0]))

@@ -76,7 +76,7 @@ class FileReading:
         self._judgments = PreparedJudgments(testset, convention)
         self._options = ScanOptions(
             order=convention.file_order,
-            ties=convention.ties,
+            ties=convention.tie_order,
             width=convention.score_width,
             duplicates=duplicates,
             depth=depth,
@@ -92,12 +92,19 @@ class FileReading:
     def start(self) -> None:
         """Begin to read in the kernel's threads; not where the kernel is absent or the scan may be cached."""
         if kernel_requested() and self._path.is_file() and not (self._cache and may_be_cached(self._path)):
-            self._pending = c_reader.start(self._path, self._judgments.index, self._options, threads=self._jobs)
+            options = self._judgments.scan_options(self._options)
+            self._pending = c_reader.start(self._path, self._judgments.index, options, threads=self._jobs)
 
     def result(self) -> RankedRun:
         """Finish reading, and join the judgments; see `rank_file`."""
         scan = (
-            cached(self._path, self._judgments.index, self._options, self._jobs, self._read)
+            cached(
+                self._path,
+                self._judgments.index,
+                self._judgments.scan_options(self._options),
+                self._jobs,
+                self._read,
+            )
             if self._cache
             else self._read()
         )
@@ -107,7 +114,7 @@ class FileReading:
             self._judgments,
             scan,
             missing=self._missing,
-            keep=self._options.keep,
+            options=self._options,
             states_empty=False,
             name=short_name(scan.tag) if scan.tag else stem(self._path),
             make_digest=lambda: scan.digest,
@@ -121,4 +128,5 @@ class FileReading:
     def _read(self) -> Scan:
         if self._pending is not None:
             return self._pending.result()
-        return scan_file(self._path, self._judgments.index, self._options, self._jobs)
+        options = self._judgments.scan_options(self._options)
+        return scan_file(self._path, self._judgments.index, options, self._jobs)

@@ -7,6 +7,7 @@ of ids). Gains, credit and states are decided here.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
-from cranfield.formats.io.cells import id_text
+from cranfield.formats.io.cells import id_bytes, id_text
 from cranfield.model import Absence, Convention, Hit, Order, Outcome, TestSet
 from cranfield.patterns import search_limit
 from cranfield.ranking.list_matcher import (
@@ -33,7 +34,16 @@ from cranfield.ranking.list_matcher import (
 )
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
-from cranfield.ranking.scan import REPORTED_HITS, UNJUDGED, EngineName, FirstResults, JudgedRanks, Missing, TopHits
+from cranfield.ranking.scan import (
+    REPORTED_HITS,
+    UNJUDGED,
+    EngineName,
+    FirstResults,
+    JudgedRanks,
+    Missing,
+    ScanOptions,
+    TopHits,
+)
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
 
@@ -69,12 +79,20 @@ class RankingBuilder:
         self._lists: dict[int, MatchedList] = {}
         self._n_returned = np.zeros(n_queries, dtype=np.int32)
         self._n_duplicates = np.zeros(n_queries, dtype=np.int32)
+        self._n_identical = np.zeros(n_queries, dtype=np.int32)
         self._outcomes = [Outcome.MISSING] * n_queries
         self._reasons: dict[int, str] = {}
 
-    def add_ranks(self, ranks: JudgedRanks) -> None:
-        """Add the ranks of a whole run; queries whose every result is matched take their results from `ranks.top`."""
+    def add_ranks(self, ranks: JudgedRanks, n_identical: NDArray[np.int32] | None = None) -> None:
+        """Add the ranks of a whole run; queries whose every result is matched take their results from `ranks.top`.
+
+        Args:
+            ranks: of the judged results.
+            n_identical: int32[Q], results left out before because their id is that of the query.
+        """
         self._ranks = ranks
+        if n_identical is not None:
+            self._n_identical = n_identical
         self._n_returned, self._n_duplicates = ranks.n_returned, ranks.n_duplicates
         convention, by_score = self.judgments.convention, self.judgments.convention.file_order == "score"
         answered = ranks.answered.tolist()
@@ -95,6 +113,7 @@ class RankingBuilder:
         outcome: Outcome,
         *,
         n_duplicates: int = 0,
+        n_identical: int = 0,
         reason: str | None = None,
         ties: Sequence[tuple[int, int]] = NO_TIES,
         fields: Mapping[str, Any] | None = None,
@@ -106,11 +125,13 @@ class RankingBuilder:
             hits: ordered, without duplicates and cut to depth.
             outcome: of the query.
             n_duplicates: results dropped before.
+            n_identical: results left out before because their id is that of the query.
             reason: of a failure.
             ties: see `match_list`.
             fields: of the answer as a whole.
         """
         self._n_returned[query], self._n_duplicates[query] = len(hits), n_duplicates
+        self._n_identical[query] = n_identical
         self._outcomes[query] = outcome
         if reason:
             self._reasons[query] = reason
@@ -154,6 +175,7 @@ class RankingBuilder:
             covered=self._covered(lists) if covers else None,
             aspects=aspects_of([matched.aspects for matched in lists]),
             silence=silence_column([matched.silence for matched in lists]),
+            n_identical=self._n_identical if judgments.ignores_identical_ids else None,
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
             classes=judgments.classes,
         )
@@ -247,6 +269,67 @@ def ranking_by_id(
         outcomes=tuple(Outcome.ANSWERED if is_answered else Outcome.MISSING for is_answered in answered),
         convention=convention,
     )
+
+
+def _without_identical(
+    judgments: PreparedJudgments, ranks: JudgedRanks, options: ScanOptions
+) -> tuple[JudgedRanks, NDArray[np.int32]]:
+    """The ranks of a run whose results with the id of their query are left out, cut at the depth; and int32[Q]: how many."""
+    own_ids = tuple(map(id_bytes, judgments.query_ids))
+    n_queries = len(own_ids)
+    item = np.array(
+        [
+            UNJUDGED if whole else documents.index(query_id)
+            for query_id, documents, whole in zip(
+                judgments.query_ids, judgments.documents, judgments.whole, strict=True
+            )
+        ],
+        dtype=np.int32,
+    )
+    own = ranks.item == item[ranks.query]
+    rank_of_own = np.zeros(n_queries, dtype=np.int32)
+    rank_of_own[ranks.query[own]] = ranks.rank[own]
+    n_tied = ranks.n_tied.copy()
+    n_tied[ranks.query[own & (ranks.tie_last > ranks.tie_first)]] -= 1
+    for query in (query for query, whole in enumerate(judgments.whole) if whole):
+        places = (rank for rank, (doc_id, _, _) in enumerate(ranks.top.of(query), start=1) if doc_id == own_ids[query])
+        rank_of_own[query] = next(places, 0)
+    found = (rank_of_own > 0).astype(np.int32)
+    deepest = np.iinfo(np.int32).max if options.depth is None else options.depth
+    before = rank_of_own[ranks.query]
+    rank = ranks.rank - ((before > 0) & (ranks.rank > before))
+    rows = ~own & (rank <= deepest)
+    columns: dict[str, Any] = {
+        "query": ranks.query,
+        "rank": rank,
+        "item": ranks.item,
+        "tie_first": ranks.tie_first - ((before > 0) & (ranks.tie_first > before)),
+        "tie_last": ranks.tie_last - ((before > 0) & (ranks.tie_last >= before)),
+    }
+    shown = [deepest if whole else min(options.keep, deepest) for whole in judgments.whole]
+    others = replace(
+        ranks,
+        **{name: column[rows].astype(np.int32) for name, column in columns.items()},
+        n_returned=np.minimum(ranks.n_returned - found, deepest).astype(np.int32),
+        n_tied=n_tied,
+        top=_OtherResults(ranks.top, own_ids, shown),
+    )
+    return others, found
+
+
+@dataclass(frozen=True)
+class _OtherResults:
+    """The first results of each query, without those whose id is that of the query."""
+
+    top: FirstResults
+    own_ids: Sequence[bytes]
+    shown: Sequence[int]
+    """Q: how many."""
+
+    def of(self, query: int) -> Iterator[tuple[bytes, float, int]]:
+        """The first results of one query, rank 1 first."""
+        others = (hit for hit in self.top.of(query) if hit[0] != self.own_ids[query])
+        return itertools.islice(others, self.shown[query])
 
 
 def _without_empty_columns(ranking: Ranking) -> Ranking:
@@ -349,14 +432,19 @@ def join_ranks(
     ranks: JudgedRanks,
     *,
     missing: Missing,
-    keep: int,
+    options: ScanOptions,
     states_empty: bool,
     name: str,
     make_digest: Callable[[], str],
 ) -> RankedRun:
-    """Build the Ranking of a run whose judged documents were ranked by id."""
-    builder = RankingBuilder(judgments, keep=keep, states_empty=states_empty)
-    builder.add_ranks(ranks)
+    """Build the Ranking of a run whose judged documents were ranked by id, with `judgments.scan_options(options)`."""
+    builder = RankingBuilder(judgments, keep=options.keep, states_empty=states_empty)
+    narrow = _narrow(judgments.query_ids, ranks.top) if isinstance(ranks.top, TopHits) else ()
+    if judgments.ignores_identical_ids:
+        ranks, n_identical = _without_identical(judgments, ranks, options)
+        builder.add_ranks(ranks, n_identical)
+    else:
+        builder.add_ranks(ranks)
     return RankedRun(
         ranking=builder.build(missing, ranks.extra_queries),
         name=name,
@@ -365,7 +453,7 @@ def join_ranks(
         misranked=tuple(judgments.query_ids[query] for query in np.flatnonzero(ranks.misranked).tolist()),
         n_tied=int(ranks.n_tied.sum()),
         engine=ranks.engine,
-        narrow=_narrow(judgments.query_ids, ranks.top) if isinstance(ranks.top, TopHits) else (),
+        narrow=narrow,
         make_digest=make_digest,
     )
 

@@ -172,7 +172,7 @@ def _options(convention: Convention, duplicates: Duplicates, depth: int | None, 
         raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
     return ScanOptions(
         order=convention.file_order,
-        ties=convention.ties,
+        ties=convention.tie_order,
         width=convention.score_width,
         duplicates=duplicates,
         depth=depth,
@@ -218,9 +218,9 @@ def _ranked(
 ) -> RankedRun:
     return join_ranks(
         judgments,
-        _judged_ranks(judgments, run, options),
+        _judged_ranks(judgments, run, judgments.scan_options(options)),
         missing=missing,
-        keep=options.keep,
+        options=options,
         states_empty=isinstance(run, MappingRun),  # by `{}`; a table has no row for it
         name=name,
         make_digest=lambda: digest(run),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from cranfield.formats.io.cells import id_bytes
 from cranfield.matching.expectation import HIGHEST_LEVEL, Expectation, expect, is_plain, needs_every_result
 from cranfield.model import Convention, TestSet
 from cranfield.model.query import class_of
-from cranfield.ranking.scan import JudgedIndex
+from cranfield.ranking.scan import JudgedIndex, ScanOptions
 
 if TYPE_CHECKING:  # numpy is imported with the first array: the index is made of ids alone
     import numpy as np
@@ -56,8 +56,28 @@ class PreparedJudgments:
 
     @cached_property
     def documents(self) -> tuple[tuple[str, ...], ...]:
-        """Per query its judged documents, in the order of its expected items; none where every result is matched."""
-        return tuple(() if whole else labels for labels, whole in zip(self._labels, self.whole, strict=True))
+        """Per query its judged documents, in the order of its expected items; none where every result is matched.
+
+        The query's own id is one of them, the last where it is not judged, where it is looked for to be left out.
+        """
+        labels = tuple(() if whole else labels for labels, whole in zip(self._labels, self.whole, strict=True))
+        if not self.ignores_identical_ids:
+            return labels
+        return tuple(
+            judged if whole or query_id in judged else (*judged, query_id)
+            for query_id, judged, whole in zip(self.query_ids, labels, self.whole, strict=True)
+        )
+
+    @property
+    def ignores_identical_ids(self) -> bool:
+        """Whether a result whose id is that of the query is left out."""
+        return self.testset.matching.ignore_identical_ids
+
+    def scan_options(self, options: ScanOptions) -> ScanOptions:
+        """The options that a reader gets: where a result may be left out of what it reads, the depth is cut afterwards."""
+        if not self.ignores_identical_ids:
+            return options
+        return replace(options, depth=None, keep=options.keep and options.keep + 1)
 
     @cached_property
     def index(self) -> JudgedIndex:

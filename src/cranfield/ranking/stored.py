@@ -56,6 +56,15 @@ def read_first_results(
     return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
 
 
+def without_identical_ids(run: Run) -> Run:
+    """A run without the results whose id is that of their query."""
+    answers = {
+        query_id: replace(answer, hits=tuple(hit for hit in answer.hits if hit.id != query_id))
+        for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers)
+
+
 def _best_first(run: Run, rules: Convention) -> Run:
     """A run with the results of each query sorted as it declares."""
     if run.order == "given":

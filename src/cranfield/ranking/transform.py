@@ -57,6 +57,7 @@ def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
         covered=None if ranking.covered is None else ranking.covered[entries],
         aspects=_aspects_of(ranking.aspects, keep, place),
         silence=None if ranking.silence is None else ranking.silence[keep],
+        n_identical=None if ranking.n_identical is None else ranking.n_identical[keep],
         unplaced=None if ranking.unplaced is None else ranking.unplaced[keep],
         classes=tuple(itertools.compress(ranking.classes, keep.tolist())),
     )
@@ -239,6 +240,7 @@ def supposing(
         covered=None,
         aspects=None,
         silence=None,
+        n_identical=None,
         unplaced=None,
         classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
     )

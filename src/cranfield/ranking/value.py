@@ -142,6 +142,8 @@ class Ranking(OneLine):
     """What is looked for besides the expected items; None where nothing is."""
     silence: NDArray[np.int8] | None = None
     """[Q] Silence; None where no query is negative."""
+    n_identical: NDArray[np.int32] | None = None
+    """[Q] results left out because their id is that of the query; None where they are not left out."""
     unplaced: NDArray[np.int32] | None = None
     """[Q] results that do not say which lines they are, where lines are expected; None where there is none."""
     classes: tuple[str, ...] = ()

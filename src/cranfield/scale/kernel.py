@@ -140,7 +140,7 @@ class Passes:
         convention = self.scoring.convention
         self.options = ScanOptions(
             order=convention.file_order,
-            ties=convention.ties,
+            ties=convention.tie_order,
             width=convention.score_width,
             depth=self.scoring.depth,
             keep=0,

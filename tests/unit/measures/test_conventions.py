@@ -223,7 +223,9 @@ def test_ties_of_rr_with_a_cutoff_fall_the_other_way_and_no_other_measure_does(t
 
 
 def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
-    names = "trec trec9 trec10 ir_measures ranx msmarco searchtweak cupertino octocode knowcode quepid opensearch"
+    names = (
+        "trec trec9 trec10 ir_measures ranx msmarco sklearn searchtweak cupertino octocode knowcode quepid opensearch"
+    )
     assert list(CONVENTIONS) == names.split()
     assert replace(TREC, name="", sentence="", phrase="") == Convention("", "")
     assert differing(TREC, convention_named("trec10")) == ()
@@ -236,6 +238,7 @@ def test_every_name_asked_for_is_there_and_trec_is_all_defaults():
         ("ir_measures", {"score_width": 32, "orders": "ir_measures", "iprec": "up"}),
         ("ranx", {"iprec": "up"}),
         ("msmarco", {"ties": "ascending"}),
+        ("sklearn", {"ties": "expected"}),
         (
             "searchtweak",
             {
@@ -305,7 +308,7 @@ BEST_3 = 3 + 2 / log2(3) + 1 / 2
     [
         # P@5: two relevant of 5; AP: (1/2 + 2/4) / 4; RR: 1/2
         *((name, DCG_3 / BEST_3, 2 / 5, 1 / 4, 1 / 2) for name in ("trec", "trec9", "trec10", "ir_measures", "ranx")),
-        *((name, DCG_3 / BEST_3, 2 / 5, 1 / 4, 1 / 2) for name in ("msmarco", "octocode", "knowcode")),
+        *((name, DCG_3 / BEST_3, 2 / 5, 1 / 4, 1 / 2) for name in ("msmarco", "sklearn", "octocode", "knowcode")),
         # the ideal of what is within 3 is the 2 at rank 1; 2 of 3 judged; AP over the two found
         ("searchtweak", DCG_3 / 2, 2 / 3, (1 / 2 + 2 / 4) / 2, 1 / 2),
         # one match at rank 2 within 3: 1/log2(3), over 1

@@ -53,6 +53,14 @@ def test_one_spelling(text, spelling):
         ("p5", "P@5"),
         ("nDCG10", "nDCG@10"),
         ("Mapp@7", "AP@7"),
+        ("F@5", "F1@5"),  # names of others
+        ("f1_score@5", "F1@5"),
+        ("fbeta@5", "F1@5"),
+        ("context_recall", "R@10"),
+        ("context_recall@5", "R@5"),
+        ("ContextualRecall", "R@10"),
+        ("context_precision@5", "AP@5"),
+        ("contextual_relevancy", "P@10"),
     ],
 )
 def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):
@@ -60,6 +68,17 @@ def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):
         parse(text)
     assert f"did you mean {suggestion}? " in str(caught.value)
     assert str(parse(suggestion)) == suggestion
+
+
+@pytest.mark.parametrize("text", ["faithfulness", "Answer-Relevancy", "groundedness@5", "answer_correctness"])
+def test_a_measure_of_an_answers_text_is_named_as_such(text):
+    with pytest.raises(UsageError, match="is no measure of a ranking: it is of the text of an answer") as caught:
+        parse(text)
+    assert "R@5" in str(caught.value)
+
+
+def test_a_hit_is_success():
+    assert (str(parse("hit@5")), str(parse("Hit@5")), str(parse("hit_rate@5"))) == ("Success@5",) * 3
 
 
 UNKNOWN = (

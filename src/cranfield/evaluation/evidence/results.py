@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cranfield.evaluation.evidence.inspected import Inspected, Sides
+from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, Sides, sample
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import Found
 from cranfield.model import Outcome
@@ -19,6 +19,7 @@ FEWEST = 5
 FEWEST_ALL = 3
 """Queries that prove it where it is true of all of them."""
 FEWEST_EMPTY = 2
+FEWEST_IDENTICAL = 2
 FEWEST_IDS = 3
 FEWEST_RESULTS = 10
 """Expected ids and results below which their characters prove nothing."""
@@ -179,6 +180,24 @@ def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
             system.ids_of(queries),
             count,
             total,
+        )
+
+
+def self_retrieval(system: Inspected, limit: float) -> Iterator[Found]:
+    """Most queries get a result with their own id at rank 1, which is not what they expect."""
+    places = sample(np.flatnonzero(system.has_results), MOST_LISTS)
+    found = [
+        query_id
+        for place in places.tolist()
+        if (query_id := system.query_ids[place]) not in system.expected_of(place)
+        and any(hit.id == query_id for hit in system.ranking.top.get(query_id, ())[:1])
+    ]
+    if len(found) >= max(limit * len(places), FEWEST_IDENTICAL):
+        yield Found.of(
+            f"{system.name}: {len(found)} of {n_of(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
+            "the query; leave such results out with --ignore-identical-ids",
+            found,
+            len(places),
         )
 
 

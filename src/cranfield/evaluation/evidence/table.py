@@ -30,6 +30,7 @@ from cranfield.evaluation.evidence.results import (
     nothing_matched,
     nothing_relevant,
     results_without_lines,
+    self_retrieval,
     short_lists,
 )
 from cranfield.evaluation.evidence.values import Consequence, Found
@@ -257,6 +258,16 @@ _ROWS = (
         Consequence.CAVEAT,
         system=id_form,
         cause="Change the extraction, the ids of the test set, or its matching rules (`strip`, `roots`).",
+    ),
+    Check(
+        "self-retrieval",
+        "Queries are documents of the corpus, and most of them get themselves as the first result.",
+        "queries whose first result has their id, which is not expected / queries with results >= t, 2 or more",
+        0.5,
+        Consequence.CAVEAT,
+        system=self_retrieval,
+        cause="Leave these results out with --ignore-identical-ids, `ignore_identical_ids` under `options` of the config, or "
+        "`matching: {ignore_identical_ids: true}` in the test set.",
     ),
     Check(
         "repeated-list",

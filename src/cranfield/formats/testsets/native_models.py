@@ -291,6 +291,8 @@ class MatchingModel(Strict):
     """Folders at which paths begin; everything before the first of them is removed."""
     chunk_suffix: AnyRegex = r"::\d+$"
     """Regular expression of the suffix that a chunk adds to the id of its entity; it is removed."""
+    ignore_identical_ids: bool = False
+    """Results whose id is that of their query are left out of the lists."""
     places: bool = False
     """Graded ids that end in lines are places: a result with lines is looked up as `id:lines`."""
 

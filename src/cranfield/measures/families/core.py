@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.measures import kernels
+from cranfield.measures import kernels, ties
 from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 
 SPECS = (
@@ -19,6 +19,7 @@ SPECS = (
         formula="sum_{i<=k} g_i / log2(i + 1), over the same sum for the expected items in their best order",
         cutoff="optional",
         kernel=kernels.ndcg,
+        over_ties=ties.ndcg,
         parameters=(
             ParameterSpec(
                 "dcg", "log2", "gain of a grade g: 'log2' is g, 'exp-log2' is 2^g - 1", choices=("log2", "exp-log2")
@@ -45,6 +46,7 @@ SPECS = (
         formula="1 / min{i <= k : grade_i >= rel}",
         cutoff="optional",
         kernel=kernels.reciprocal_rank,
+        over_ties=ties.reciprocal_rank,
         parameters=(REL, JUDGED_ONLY),
         aliases=("MRR", "mrr"),
         trec_name="recip_rank",
@@ -63,6 +65,7 @@ SPECS = (
         formula="(1 / R) * sum_{i<=k, grade_i >= rel} P@i",
         cutoff="optional",
         kernel=kernels.average_precision,
+        over_ties=ties.average_precision,
         parameters=(REL, JUDGED_ONLY),
         aliases=("MAP",),
         trec_name="map",
@@ -83,6 +86,7 @@ SPECS = (
         formula="|{i <= k : grade_i >= rel}| / k",
         cutoff="required",
         kernel=kernels.precision,
+        over_ties=ties.precision,
         parameters=(REL, JUDGED_ONLY),
         aliases=("Precision", "precision", "Prec", "MP"),
         trec_cut_name="P",
@@ -100,6 +104,7 @@ SPECS = (
         formula="|{i <= k : grade_i >= rel}| / R",
         cutoff="required",
         kernel=kernels.recall,
+        over_ties=ties.recall,
         parameters=(REL, JUDGED_ONLY),
         aliases=("Recall",),
         trec_cut_name="recall",
@@ -118,6 +123,7 @@ SPECS = (
         formula="[min{i : grade_i >= rel} <= k]",
         cutoff="required",
         kernel=kernels.success,
+        over_ties=ties.success,
         parameters=(REL, JUDGED_ONLY),
         aliases=("Hit", "HitRate", "hit_rate"),
         trec_cut_name="success",
@@ -136,6 +142,7 @@ SPECS = (
         formula="|{i <= k : judged}| / min(k, results returned)",
         cutoff="optional",
         kernel=kernels.judged_share,
+        over_ties=ties.judged_share,
         source="ir_measures Judged",
         why_unscored=Reason.NOTHING_RETURNED,
         defined_for="queries judged by document id, with at least one result",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.measures import kernels
+from cranfield.measures import kernels, ties
 from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 from cranfield.measures.sums import Integers, starts
 from cranfield.ranking.value import FloatQ, Ranking, State
@@ -189,6 +189,7 @@ SPECS = (
         formula="sum_{i<=k} g_i",
         cutoff="optional",
         kernel=cumulative_gain,
+        over_ties=ties.cumulative_gain,
         parameters=(GAINS, JUDGED_ONLY),
         aliases=("CG(d)",),
         range=(0.0, INFINITE),
@@ -207,6 +208,7 @@ SPECS = (
         formula="sum_{i<=k} g_i / log2(i + 1)",
         cutoff="optional",
         kernel=discounted_gain,
+        over_ties=ties.discounted_gain,
         parameters=(
             ParameterSpec(
                 "dcg", "log2", "gain of a grade g: 'log2' is g, 'exp-log2' is 2^g - 1", choices=("log2", "exp-log2")
@@ -231,6 +233,7 @@ SPECS = (
         formula="|{i <= k : grade_i >= rel}|",
         cutoff="optional",
         kernel=hits,
+        over_ties=ties.relevant_within,
         parameters=(REL, JUDGED_ONLY),
         aliases=("hits",),
         range=(0.0, INFINITE),

@@ -317,6 +317,19 @@ def without_family(family: str, style: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
+def among_queries(style: str) -> Callable[[], list[Evaluation]]:
+    """A system over a corpus that holds the queries: each gets itself first."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus(style)
+        testset = judged_queries(ids)
+        old, new = lists_of(testset, ids, seed=4), lists_of(testset, ids)
+        itself = {query_id: [query_id, *hits] for query_id, hits in new.items()}
+        return [of(testset, run_of(old, "old")), of(testset, run_of(itself))]
+
+    return build
+
+
 def failing(outcome: Outcome, share: float) -> Callable[[], list[Evaluation]]:
     """A system that fails on a share of the queries."""
 
@@ -562,6 +575,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         on_patterns(lambda hit: "://" if hit.startswith(("apple", "swift")) else hit),
         relisted(lambda _, hits: ["None"] * 8 + hits[:2]),
     ],
+    "self-retrieval": [among_queries(style) for style in ("numbers", "paths", "hashes")],
     "same-list": [
         relisted(lambda _, __: corpus("paths")[:10]),
         relisted(lambda _, __: corpus("paths")[5:8], file=True),

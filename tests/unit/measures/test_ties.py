@@ -1,0 +1,135 @@
+"""Expected values over random orders of equal scores are the means over all of their orders."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from cranfield import evaluate
+from cranfield.errors import MeasureError, UsageError
+from cranfield.measures import compute, parse_all
+from cranfield.model import Pattern, Query, TestSet, convention_named
+from cranfield.project.inputs import ScoringOptions
+from cranfield.ranking import rank_file
+from cranfield.ranking.memory import rank_mapping
+
+SKLEARN = convention_named("sklearn")
+TREC = convention_named("trec")
+MEASURES = parse_all(
+    [
+        *(
+            "nDCG",
+            "nDCG@1",
+            "nDCG@3",
+            "nDCG(dcg='exp-log2')@4",
+            "nDCG(gains={1: 5, 2: 3})@2",
+            "DCG",
+            "DCG@3",
+            "CG",
+            "CG@2",
+        ),
+        *(
+            "P@1",
+            "P@3",
+            "P(rel=2)@4",
+            "R@2",
+            "R(rel=2)@3",
+            "Hits",
+            "Hits@3",
+            "Success@1",
+            "Success@3",
+            "Success(rel=2)@2",
+        ),
+        *("RR", "RR@2", "RR(rel=2)@4", "AP", "AP@1", "AP@3", "AP(rel=2)@4", "Judged@1", "Judged@3", "Judged"),
+        *("NumRet", "NumRel", "NumRelRet", "NumQ", "SetP", "SetR", "SetF", "SetAP", "SetRelP"),
+    ]
+)
+
+
+def judged(grades):
+    return TestSet("set", tuple(map(Query, grades)), grades)
+
+
+def orders(scores):
+    """Every order of the documents that the scores allow, best first."""
+    ties = [
+        [doc for doc, score in scores.items() if score == level] for level in sorted(set(scores.values()), reverse=True)
+    ]
+    for blocks in itertools.product(*(itertools.permutations(tie) for tie in ties)):
+        yield list(itertools.chain.from_iterable(blocks))
+
+
+@given(
+    grades=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-1, 3), min_size=1),
+    scores=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 2), min_size=1),
+    conventions=st.sampled_from([("sklearn", "trec"), ("quepid", "quepid"), ("cupertino", "cupertino")]),
+)
+def test_a_value_is_the_mean_over_all_orders_of_the_ties(grades, scores, conventions):
+    expected, listed = (replace(convention_named(name), file_order="score", credit="declared") for name in conventions)
+    testset, expected = judged({"q": grades}), replace(expected, ties="expected")
+    ranking = rank_mapping(testset, {"q": scores}, expected).ranking
+    every = [
+        rank_mapping(testset, {"q": {doc: -rank for rank, doc in enumerate(order)}}, listed).ranking
+        for order in orders(scores)
+    ]
+    for measure in MEASURES:
+        values, scored, reasons = compute(measure, ranking)
+        assert scored[0], (measure, reasons)
+        mean = math.fsum(compute(measure, each)[0][0] for each in every) / len(every)
+        assert values[0] == pytest.approx(mean, abs=1e-12), measure
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_five_tied_results_are_worth_what_scikit_learn_gives_them(tmp_path, monkeypatch, engine):
+    # grades 10, 5, 1 over five tied ranks: 16 times the mean of 1/log2(rank + 1), over 10 + 5/log2(3) + 1/2
+    monkeypatch.setenv("CRANFIELD_ENGINE", engine)
+    grades = {"d1": 10, "d2": 0, "d3": 0, "d4": 1, "d5": 5}
+    file = tmp_path / "tied.run"
+    file.write_text("".join(f"q Q0 {doc} {rank} 1.0 t\n" for rank, doc in enumerate(grades, start=1)))
+    by_hand = 16 * sum(1 / math.log2(rank + 1) for rank in range(1, 6)) / 5 / (10 + 5 / math.log2(3) + 1 / 2)
+    values, _, _ = compute(parse_all(["nDCG"])[0], rank_file(judged({"q": grades}), file, SKLEARN).ranking)
+    assert values[0] == pytest.approx(0.6909785334518438, abs=1e-15)
+    assert values[0] == pytest.approx(by_hand, abs=1e-15)
+    assert values[0] == pytest.approx(ndcg_score([list(grades.values())], [[1.0] * 5]), abs=1e-15)
+
+
+def test_random_tied_lists_are_worth_what_scikit_learn_gives_them():
+    rng = np.random.default_rng(7)
+    for _ in range(30):
+        grades, scores = rng.integers(0, 4, 12), rng.integers(0, 4, 12)
+        docs = [f"d{n}" for n in range(12)]
+        testset = judged({"q": dict(zip(docs, grades.tolist(), strict=True))})
+        ranking = rank_mapping(testset, {"q": dict(zip(docs, scores.tolist(), strict=True))}, SKLEARN).ranking
+        for spelling, k in (("nDCG", None), ("nDCG@5", 5)):
+            values, _, _ = compute(parse_all([spelling])[0], ranking)
+            assert values[0] == pytest.approx(ndcg_score([grades], [scores], k=k), abs=1e-12)
+
+
+def test_a_measure_without_a_formula_is_refused_by_name():
+    with pytest.raises(MeasureError, match=r"ERR@10 cannot be computed for any query: its expected value over orders"):
+        evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, measures=["nDCG", "ERR@10"], ties="expected")
+
+
+def test_a_measure_that_the_order_changes_in_another_way_is_refused():
+    # a pattern that two tied results match is credited to the first of them; a condensed list has other ties
+    twice = TestSet("set", (Query("q"),), targets={"q": (Pattern("^a"),)})
+    ranking = rank_mapping(twice, {"q": {"a1": 1.0, "a2": 1.0}}, SKLEARN).ranking
+    assert not compute(parse_all(["nDCG"])[0], ranking)[1].any()
+    ranking = rank_mapping(judged({"q": {"a": 1}}), {"q": {"a": 1.0, "b": 1.0}}, SKLEARN).ranking
+    assert not compute(parse_all(["P(judged_only=True)@1"])[0], ranking)[1].any()
+
+
+def test_a_depth_that_cuts_ties_is_refused_and_the_option_overrides_the_convention():
+    with pytest.raises(UsageError, match="cuts ties"):
+        ScoringOptions(convention="sklearn", depth=3).resolved()
+    assert ScoringOptions(ties="expected").resolved()[1].ties == "expected"
+    assert ScoringOptions(ties="ascending", convention="sklearn").resolved()[1].ties == "ascending"
+    with pytest.raises(UsageError, match="ties is 'random'"):
+        ScoringOptions(ties="random")
