@@ -13,6 +13,7 @@ from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.store.schema import StoredEvaluation
 
@@ -73,14 +74,42 @@ def pages(team: Team, tmp_path):
     team.app.state.service = None
 
 
-def test_the_form_names_what_it_leaves_out(pages):
-    answer = pages.post("/evaluations/new", **{**FORM, "keywords": "red shoes\n\nboots\nred shoes"})
-    page = unescape(answer.text)
-    assert answer.status_code == 200
-    assert "line 2 is blank" in page
-    assert "line 4 repeats line 1: 'red shoes'" in page
-    assert ">red shoes\nboots</textarea>" in page
-    assert pages.shop.service.jobs.all() == ()
+def test_keywords_with_blank_and_doubled_lines_start_at_once_and_the_note_names_them(pages):
+    number = pages.evaluated(keywords="red shoes\n\nboots\nred shoes")
+    note = pages.shop.service.evaluations.get(number).note
+    assert note == "left out of the keywords: line 2 is blank, line 4 repeats line 1: 'red shoes'"
+    assert note in pages.get(f"/evaluations/{number}")
+
+
+def sent(pages, **form: object) -> EvaluateRequest:
+    """What the form submits, filled in as the browser does it: empty where nobody wrote."""
+    empty = {"name": "", "keywords": "", "testset": "", "k": "", "measures": "", "convention": "", "book": "//"}
+    answer = pages.post("/evaluations/new", **{**empty, "systems": "shop", "scale": "graded", "raters": "1", **form})
+    assert answer.status_code == 303, unescape(answer.text)
+    (job,) = pages.shop.service.jobs.all(limit=1)
+    return job.request
+
+
+def test_a_test_set_of_the_config_is_scored_as_the_command_scores_it(pages):
+    request = sent(pages, testset="own")
+    # Nothing is named, so the config has it all; no book, since `own` is judged.
+    assert (request.k, request.measures, request.primary, request.convention, request.book) == (None,) * 4 + ("",)
+    form = pages.get("/evaluations/new?testset=own")
+    assert '<option value="//" selected>as usual: no book' in form
+    assert '<option value="">as usual: trec' in form
+    assert "MAP@10" not in form
+
+
+def test_pasted_keywords_are_scored_as_searchtweak_does_and_judged_in_a_new_book(pages):
+    request = sent(pages, keywords="boots", name="few")
+    assert (request.k, request.measures) == (10, ("MAP@10", "MRR@10", "nDCG@10"))
+    assert (request.convention, request.book) == ("searchtweak", "few")
+
+
+def test_a_test_set_without_judgments_gets_a_book_and_the_convention_of_the_config(pages):
+    pages.shop.service.testsets.keep("bare", keyword_testset("bare", ("boots",)))
+    request = sent(pages, testset="bare")
+    assert (request.k, request.convention, request.book) == (pages.shop.service.config().k, "trec", "bare")
 
 
 def test_the_form_keeps_what_was_written(pages):
