@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from cranfield.service.service import Service
     from cranfield.service.values import JobInfo
 
-NEW_BOOK = ""
+NEW_BOOK = "/new"
+"""No name of a book: a new one is made."""
 NO_BOOK = "/"
 """No name of a book: results are scored by the judgments of the test set alone."""
 USUAL_BOOK = "//"

@@ -395,3 +395,30 @@ def test_a_probe_shows_request_and_answer_side_by_side(pages):
 def test_viewers_and_raters_start_nothing(pages, path):
     for who in ("vic", "ann"):
         assert pages.post(path, who=who, **FORM).status_code == 403
+
+
+def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(pages):
+    pages.shop.answers(red_shoes="ab", boots="c", laces="d")
+    number = pages.evaluated()
+    page = pages.get(f"/evaluations/{number}")
+    assert "<strong>Nothing graded yet.</strong>" in page
+    assert "nvalid" not in page
+    (job,) = pages.shop.service.jobs.all(limit=1)
+    assert "invalid" not in pages.get(f"/jobs/{job.id}")
+    pages.shop.grade("shoes", "red shoes", a=(1, 1, 1))
+    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("As the grades were when")[0]
+
+
+def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages):
+    """Every pair of three evaluations: two by the judgments of `own`, one in a book, and each with itself."""
+    pages.shop.answers(red_shoes="ab")
+    plain = {"keywords": "", "testset": "own", "name": "", "measures": "P@4", "convention": ""}
+    numbers = [pages.evaluated(**plain, book="/") for _ in range(2)] + [pages.evaluated(**plain, book="/new")]
+    offered = {}
+    for a in numbers:
+        for b in numbers:
+            page = pages.get(f"/comparisons?baseline={a}&candidate={b}")
+            answer = pages.post("/comparisons/make", baseline=a, candidate=b)
+            offered[a, b] = ('action="/comparisons/make"' in page, answer.status_code != 422)
+    assert all(shown == accepted for shown, accepted in offered.values()), offered
+    assert sum(shown for shown, _ in offered.values()) == 2  # the first two, both ways round
