@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.quality import book_quality
-from cranfield.judging.settings import BookSettings
+from cranfield.judging.settings import REVIEW_SCALE, SCALES, BookSettings, Mode
 from cranfield.judging.store.schema import Action, ItemState
 from cranfield.judging.store.values import ItemFilter, SaveRequest
 
@@ -384,3 +384,21 @@ def test_the_page_freezes_a_book_onto_the_test_set_of_its_pool(team, tmp_path):
     refused = team.post("lee", "/books/over/freeze", partial="true")
     assert refused.status_code == 422
     assert "the box “without the earlier judgments” leaves its judgments out" in refused.text
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_book_that_has_nothing_to_freeze_offers_no_freezing_and_a_review_book_speaks_of_reviews(team, mode) -> None:
+    pool = Pool(
+        name="x",
+        method="depth",
+        depth=1,
+        runs=(),
+        queries=(PooledQuery(id="q1", text="wool socks"),),
+        items=(PooledItem(query="q1", doc="a"),),
+    )
+    scale = REVIEW_SCALE if mode is Mode.REVIEW else SCALES["graded"]
+    team.store.books.create("x", pool, BookSettings(mode=mode, scale=scale))
+    page = team.browser("lee").get("/books/x").text
+    assert 'action="/books/x/freeze"' not in page
+    assert team.post("lee", "/books/x/freeze", partial="true").status_code == 422
+    assert ("Records by their reviews" in page, "Judged 1" in page) == (mode is Mode.REVIEW, False)

@@ -246,6 +246,20 @@ def test_uploads_of_an_account_at_a_time_are_limited(api: Api) -> None:
     assert not uploads[api.bench.team.store.people.get("alex").id]
 
 
+def test_a_run_whose_ids_hold_white_space_is_exported_with_encoded_ids_and_says_so(api: Api) -> None:
+    table = b"query_id,doc_id,rank\nred shoes,a b,1\nboots,50%,1\n"
+    number = api().post("/v1/runs", files={"file": ("a.csv", table)}).json()["id"]
+    found = api().get(f"/v1/runs/{number}/file", params={"format": "trec"})
+    assert found.status_code == 200, found.text
+    # Space is %20; % is %25, so that no encoded id is the id of another.
+    assert [line.split()[:3] for line in found.text.splitlines()] == [
+        ["red%20shoes", "Q0", "a%20b"],
+        ["boots", "Q0", "50%25"],
+    ]
+    assert "2 ids with white space are percent-encoded" in found.headers["Cranfield-Notes"]
+    assert api().get(f"/v1/runs/{number}/file", params={"format": "run-table"}).status_code == 200
+
+
 def test_a_test_set_may_lie_in_the_json_body_and_is_a_version_of_its_name(api: Api) -> None:
     inline = {"cranfield_testset": 1, "name": "inline", "queries": [{"id": "q0", "text": "a", "judgments": {"d0": 2}}]}
     run = api().post("/v1/runs", files={"file": ("a.run", b"q0 Q0 d0 1 2 a\n")}).json()["id"]
