@@ -92,7 +92,9 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         systems=[info.system] if known and not info.variant else [],
         variants=[info.variant] if info.variant in {variant.name for variant in service.variants.all()} else [],
         k=settings["k"],
-        measures=", ".join(dict.fromkeys([info.figures.primary, *(settings["measures"] or info.figures.measures)])),
+        measures=", ".join(
+            dict.fromkeys(filter(None, [info.figures.primary, *(settings["measures"] or info.figures.measures)]))
+        ),
         convention=settings["convention"],
         book=NO_BOOK if book is None else book.name,
         scale="graded" if book is None else book.settings.scale.name,
