@@ -168,7 +168,7 @@ def test_a_book_over_a_test_set_freezes_onto_it_and_keeps_every_earlier_judgment
 
 def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) -> None:
     shown = judged_pool("book", "freeze", "shop", "--out", "bare.yaml", "--without-earlier")
-    assert "not in it: the 4 judgments of the test set of the pool that the book does not hold" in shown
+    assert "not in it: of 4 judgments of the test set of the pool, those that the book does not hold" in shown
     assert frozen_grades("bare.yaml") == {"q1": {"n": 1}}
     both = ("book", "freeze", "shop", "--out", "no.yaml", "--onto", "shop.qrels", "--without-earlier")
     assert "--onto with --without-earlier; expected one of them" in judged_pool(*both, code=2)

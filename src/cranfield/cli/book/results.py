@@ -116,7 +116,7 @@ def _note_frozen(made: Freezing, losses: Sequence[str], without: Mapping[str, ob
         note(f"note: {sentence}")
     if without.get("n_earlier"):
         note(
-            f"note: not in it: the {without['n_earlier']} judgments of the test set of the pool that the book does not hold"
+            f"note: not in it: of {without['n_earlier']} judgments of the test set of the pool, those that the book does not hold"
         )
     if made.kappa is not None:
         note(made.kappa.sentence)
