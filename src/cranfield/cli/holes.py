@@ -90,9 +90,10 @@ def holes_command(
     )
     written = []
     if out is not None:
-        from cranfield.judging.pools.pool_io import write_pool
+        from cranfield.judging.pools.pool_io import made_over, write_pool
 
-        write_pool(found.pool(top, out.name.removesuffix(".json").removesuffix(".pool")), out)
+        pool = found.pool(top, out.name.removesuffix(".json").removesuffix(".pool"))
+        write_pool(made_over(pool, testset if options.qrels is None else None, options.queries), out)
         written.append(out)
     document = holes_document(found, top=top, written="" if out is None else str(out))
     deliver(document, output, written=written)

@@ -88,10 +88,11 @@ def judge_command(
     store = open_books(db, create=from_runs)
     try:
         if from_runs:
-            judged = (
-                named[1] if named is not None and testset is None and queries is None else _judged(testset, queries)
-            )
-            name = book_of_runs(store, book, judged, depth)
+            if named is not None and testset is None and queries is None:
+                _, judged, testset = named
+            else:
+                judged = _judged(testset, queries)
+            name = book_of_runs(store, book, judged, depth, testset)
         else:
             name = book[0]
         _show_book(store, name, workbench)
@@ -184,13 +185,14 @@ def _judged(testset: Path | None, queries: Path | None) -> TestSet:
     )
 
 
-def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int) -> str:
+def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int, testset: Path | None = None) -> str:
     """The name of the book of one run, or of two that are compared; it is made, or what it lacks is added to it.
 
     Raises:
         UsageError: there are more than two runs, or nothing is to be judged.
     """
     from cranfield.errors import UnknownNameError
+    from cranfield.judging.pools.pool_io import made_over
     from cranfield.judging.pools.request import PoolRequest
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.settings import BookSettings, Mode, scale_of
@@ -202,7 +204,7 @@ def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int) -> 
         )
     if len(runs) == 1:
         name = read_systems(runs, judged)[0].name
-        pool = pool_of(runs, judged, PoolRequest(depth=depth, name=name)).pool
+        pool = made_over(pool_of(runs, judged, PoolRequest(depth=depth, name=name)).pool, testset)
         settings = BookSettings(scale=scale_of(pool.scale))
     else:
         a, b = read_systems(runs, judged)

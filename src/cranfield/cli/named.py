@@ -170,8 +170,8 @@ def _note_hidden(project: Project, given: Sequence[object]) -> None:
             typer.echo(f"note: {path} is taken as a path, and is a system of {project.path} too", err=True)
 
 
-def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[list[str], TestSet] | None:
-    """The paths of the saved runs of systems, and their test set, where all are names of systems; None elsewhere.
+def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[list[str], TestSet, Path | None] | None:
+    """The paths of the saved runs of systems, their test set and its file (None: with other judgments), where all are names of systems; None elsewhere.
 
     Args:
         specs: as given.
@@ -188,9 +188,10 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
     runs: dict[str, Any] = {"runs": list(specs)}
     _resolve_runs(runs, ("runs",), config)
     name = project.only_set(specs)
-    options = project.config.sets[name].options
-    given = options_of(options, project.config.folder, with_held_out(options))
-    return runs["runs"], load_configured(project.config, name, given, allow_drift=True)
+    chosen = project.config.sets[name]
+    path = project.config.folder / chosen.path if chosen.options.qrels is None else None
+    given = options_of(chosen.options, project.config.folder, with_held_out(chosen.options))
+    return runs["runs"], load_configured(project.config, name, given, allow_drift=True), path
 
 
 def _note_stale(project: Project, system: str, set_name: str, path: Path) -> None:

@@ -105,7 +105,7 @@ def build_command(
     output: Output,
 ) -> None:
     """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
-    from cranfield.judging.pools.pool_io import require_texts, write_pool
+    from cranfield.judging.pools.pool_io import made_over, require_texts, write_pool
     from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
     from cranfield.project.pool_runs import pool_of
@@ -122,15 +122,16 @@ def build_command(
         only_missed=preset is not None,
     )
     built = pool_of(runs, judged, request, convention)
+    pool = made_over(built.pool, testset if options.qrels is None else None, options.queries)
     summary = summarise_pool(built, raters=raters, seconds=seconds)
     if book is not None:
-        require_texts(built.pool)
+        require_texts(pool)
     deliver(pool_document(built, summary), output)
     if out is not None:
-        write_pool(built.pool, out)
+        write_pool(pool, out)
         typer.echo(f"wrote {out}", err=True)
     if book is not None:
-        _make_book(built.pool, judged, book, db, raters)
+        _make_book(pool, judged, book, db, raters)
 
 
 @takes_runs("runs", scored=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import Literal
 
 from cranfield.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
+from cranfield.formats.io.cells import WHITE_SPACE
 from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
@@ -22,6 +24,7 @@ from cranfield.model import Entity, Run, Span, Target, TestSet
 from cranfield.model.query_ids import DEFAULT_ID_RULE, id_of
 from cranfield.words import first_of, is_formula, n_of
 
+_ENCODED = re.compile(f"%|{WHITE_SPACE.pattern}")
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
 FORMULA = "would run as a formula in a spreadsheet (=, +, - or @ first): open the file there as text only"
@@ -94,10 +97,31 @@ def write_run(run: Run, path: Path | str, format: str | None = None) -> tuple[st
         RunFormatError: a score is not finite or is missing where the order needs it, or an id cannot stand in the format.
         UnknownNameError: there is no such format.
     """
-    write = chosen_format(Path(path), format, "run").write
-    if write is not None:
-        write(run, Path(path))
-    return formula_notes(Path(path))
+    entry = chosen_format(Path(path), format, "run")
+    notes: tuple[str, ...] = ()
+    if entry.name == "trec":
+        run, notes = _without_white_space(run)
+    if entry.write is not None:
+        entry.write(run, Path(path))
+    return (*notes, *formula_notes(Path(path)))
+
+
+def _without_white_space(run: Run) -> tuple[Run, tuple[str, ...]]:
+    """The run with ids that a column can hold, and a sentence where that changed them.
+
+    White space, and `%`, become percent-encoded bytes; only where an id has white space, so that usual ids stay.
+    """
+    ids = {**dict.fromkeys(run.answers), **dict.fromkeys(hit.id for a in run.answers.values() for hit in a.hits)}
+    spaced = [each for each in ids if WHITE_SPACE.search(each)]
+    if not spaced:
+        return run, ()
+    to = {each: _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", each) for each in ids}
+    answers = {
+        to[query_id]: replace(answer, hits=tuple(replace(hit, id=to[hit.id]) for hit in answer.hits))
+        for query_id, answer in run.answers.items()
+    }
+    changed = f"{n_of(len(spaced), 'ids')} with white space are percent-encoded, since a column holds none: "
+    return replace(run, answers=answers), (changed + first_of(f"{shorten(each)} is {to[each]}" for each in spaced),)
 
 
 def format_after(source: Format, path: Path, out: Path) -> Format:

@@ -211,6 +211,12 @@ class TestSet(Displayed):
         """Queries by id."""
         return {query.id: query for query in self.queries}
 
+    @property
+    def n_judgments(self) -> int:
+        """Graded ids, without those under 0, and targets."""
+        graded = sum(grade >= 0 for grades in self.grades.values() for grade in grades.values())
+        return graded + sum(map(len, self.targets.values()))
+
     def is_judged(self, query_id: str) -> bool:
         """Whether a query has a judgment: a grade (also one under 0), a rule, or the statement that nothing is expected."""
         if self.grades.get(query_id) or query_id in self.targets:

@@ -1,8 +1,8 @@
-"""Run files for pools, in every format that is scored, under the ids of a test set."""
+"""Files of pools: runs in every format that is scored, under the ids of a test set; and the test set a book's pool was made over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +70,20 @@ def read_systems(
     if problems:
         raise InputError(problems)
     return with_names(runs)
+
+
+def earlier_set(source: Mapping[str, object]) -> TestSet | None:
+    """The test set that a book's pool was made over, as its file is now; None where no file is noted, or it is not there.
+
+    Raises:
+        TestSetError: the file cannot be read as one.
+    """
+    from cranfield.project.loading import TestSetOptions, load
+
+    file, queries = (str(source.get(key) or "") for key in ("testset_file", "queries_file"))
+    if not file or not Path(file).exists():
+        return None
+    return load(file, options=TestSetOptions(queries=Path(queries) if queries else None))
 
 
 def pool_of(specs: Sequence[str], testset: TestSet | None, request: PoolRequest, convention: str = "trec") -> BuiltPool:

@@ -153,6 +153,8 @@ def _caller(request: Request, store: Store) -> Caller | None:
     header = request.headers.get("authorization")
     if header is not None:
         scheme, _, raw = header.partition(" ")
+        if scheme.lower() == "bearer" and _is_start_token(request, raw.strip()) and store.people.local().active:
+            return Caller(store.people.local(), scope="manage")
         token = store.people.token(raw.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             raise RefusedError(401, "the token is unknown, revoked or expired", code="token")
@@ -160,6 +162,12 @@ def _caller(request: Request, store: Store) -> Caller | None:
     raw = unsigned(request, request.cookies.get(request.app.state.options.cookie("session"), ""))
     session = store.people.session(raw) if raw else None
     return None if session is None else Caller(session.account, session.csrf, raw)
+
+
+def _is_start_token(request: Request, raw: str) -> bool:
+    """Whether it is the start-up token of the server of one user, who may do everything by it."""
+    options = request.app.state.options
+    return not options.accounts and compare_digest(raw.encode(), options.start_token.encode())
 
 
 async def check_csrf(request: Request, caller: Caller | None) -> None:

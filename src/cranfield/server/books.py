@@ -29,7 +29,7 @@ from cranfield.server.refusal import not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import BookInfo, ItemView
+    from cranfield.judging.store.values import BookInfo, FrozenInfo, ItemView
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("read"))]
@@ -323,26 +323,46 @@ def freeze(
     *,
     partial: Annotated[bool, Form()] = False,
     pseudonyms: Annotated[bool, Form()] = False,
+    without_earlier: Annotated[bool, Form()] = False,
 ) -> Response:
     """Make a test set of the grades, as `cranfield book freeze` does."""
+    book = book_of(caller)
+    try:
+        freeze_book(request, book, allow_partial=partial, pseudonyms=pseudonyms, without_earlier=without_earlier)
+    except UsageError as error:
+        raise with_labels(error) from None
+    return see_other(book_path(book), done="frozen")
+
+
+def freeze_book(
+    request: Request, book: BookInfo, *, allow_partial: bool, pseudonyms: bool, without_earlier: bool
+) -> FrozenInfo:
+    """Freeze a book onto the test set that its pool was made over: the stored one, else the one of its file."""
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import freeze as frozen_book
     from cranfield.judging.book.freeze import record_frozen
+    from cranfield.judging.book.onto import onto_earlier
+    from cranfield.project.pool_runs import earlier_set
 
-    book, store = book_of(caller), request.app.state.store
-    today = day_of(store.clock())
+    store, service = request.app.state.store, request.app.state.service
     contents = contents_of(store, book.id)
-    try:
-        made = frozen_book(contents, today=today, allow_partial=partial, pseudonyms=pseudonyms)
-    except UsageError as error:
-        raise with_labels(error) from None
-    record_frozen(store, contents, made)
-    return see_other(book_path(book), done="frozen")
+    earlier, digest = None, str(book.source.get("testset_digest") or "")
+    if not without_earlier:
+        earlier = service.testsets.latest_of(digest) if service is not None and digest else None
+        earlier = earlier or earlier_set(book.source)
+    today = day_of(store.clock())
+    made = frozen_book(contents, today=today, allow_partial=allow_partial, pseudonyms=pseudonyms)
+    made = onto_earlier(contents, made, earlier, today, without_earlier=without_earlier)
+    return record_frozen(store, contents, made)
 
 
 def with_labels(error: UsageError) -> UsageError:
     """The error with the labels of the page in the place of parameters."""
-    boxes = {"allow_partial": "the box “also half graded or undecided”"}
+    boxes = {
+        "allow_partial": "the box “also half graded or undecided”",
+        "without_earlier": "the box “without the earlier judgments”",
+        "onto": "`cranfield book freeze --onto SET`",
+    }
     return UsageError(
         [
             replace(each, hint=each.hint_sentence(lambda name, _: boxes.get(name, name)) or None)

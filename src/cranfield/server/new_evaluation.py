@@ -15,8 +15,17 @@ from cranfield.model import CONVENTIONS
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
-from cranfield.service.keywords import read_keywords
-from cranfield.service.team_evaluation import NEW_BOOK, NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
+from cranfield.service.requests import USUAL_K
+from cranfield.service.team_evaluation import (
+    DEFAULT_MEASURES,
+    NEW_BOOK,
+    NO_BOOK,
+    OWN_SCALE,
+    USUAL_BOOK,
+    TeamRequest,
+    measures_of,
+    start_evaluation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +40,6 @@ SCALE_TEXTS = {
     "detail": "detail: 1 to 10",
     OWN_SCALE: "the scale of the test set",
 }
-MOST_NAMED = 20
-"""Lines left out that are named one by one."""
 
 
 @router.get("/evaluations/new")
@@ -57,6 +64,22 @@ def _usual(service: Service) -> list[str]:
     return list(config.systems) if config is not None and len(config.systems) == 1 else []
 
 
+def _usual_settings(service: Service, testset: str) -> dict[str, str]:
+    """What empty fields stand for, of the test set that is chosen; of keywords where none is."""
+    config = service.config()
+    if not testset:
+        return {
+            "k": str(USUAL_K),
+            "measures": f"{DEFAULT_MEASURES.format(k=USUAL_K)} for keywords",
+            "convention": "searchtweak for keywords",
+        }
+    if config is None:
+        return {"k": str(USUAL_K), "measures": "the usual ones", "convention": "trec"}
+    chosen = config.settings_of(service.testsets.config_key(testset))
+    measures = ", ".join(measures_of(chosen)) or "the usual ones"
+    return {"k": str(chosen.k), "measures": measures, "convention": config.convention}
+
+
 def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
     """What an evaluation was made with: a re-run of it, on the same queries and in the same book."""
     info = service.evaluations.get(evaluation_id)
@@ -68,8 +91,10 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         testset=info.testset_name,
         systems=[info.system] if known and not info.variant else [],
         variants=[info.variant] if info.variant in {variant.name for variant in service.variants.all()} else [],
-        k=settings["k"] or 10,
-        measures=", ".join(settings["measures"] or info.figures.measures),
+        k=settings["k"],
+        measures=", ".join(
+            dict.fromkeys(filter(None, [info.figures.primary, *(settings["measures"] or info.figures.measures)]))
+        ),
         convention=settings["convention"],
         book=NO_BOOK if book is None else book.name,
         scale="graded" if book is None else book.settings.scale.name,
@@ -83,7 +108,6 @@ def _form(
     wanted: TeamRequest,
     *,
     problems: Sequence[Problem] = (),
-    left_out: Sequence[str] = (),
 ) -> HTMLResponse:
     service = service_of(request)
     config, store = service.config(), service.store
@@ -99,8 +123,7 @@ def _form(
         http_status=422 if problems else 200,
         wanted=wanted,
         problems=problems,
-        left_out=left_out[:MOST_NAMED],
-        n_left_out=len(left_out),
+        usual=_usual_settings(service, wanted.testset),
         testsets=[info.name for info in service.testsets.names()],
         systems=list(config.systems) if config is not None else [],
         variants=service.variants.all(),
@@ -110,16 +133,14 @@ def _form(
         raters=store.people.raters(),
         new_book=NEW_BOOK,
         no_book=NO_BOOK,
+        usual_book=USUAL_BOOK,
     )
 
 
 @router.post("/evaluations/new")
 def start(request: Request, caller: Evaluator, wanted: Annotated[TeamRequest, Form()]) -> Response:
-    """Start it; lines of keywords that are blank or repeat another one are named first."""
+    """Start it; lines of keywords that are blank or repeat another one are left out, and named in its note."""
     try:
-        if wanted.keywords.strip() and (found := read_keywords(wanted.keywords)).left_out:
-            cleaned = wanted.model_copy(update={"keywords": "\n".join(found.texts)})
-            return _form(request, caller, cleaned, left_out=found.left_out)
         jobs = start_evaluation(service_of(request), wanted, caller.account.id)
     except UsageError as error:
         return _form(request, caller, wanted, problems=[_named(problem) for problem in error.problems])

@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.server.pages import when
-from cranfield.server.tables import CI, NO_VALUE
+from cranfield.server.tables import CI, NO_GRADE, NO_VALUE
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,14 @@ def evidence_block(info: EvaluationInfo) -> VerdictBlock:
         return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
     if not figures.has_value:
         of = f" of {figures.primary}" if figures.primary else ""
+        if info.book_id is not None:
+            return VerdictBlock(
+                NO_GRADE,
+                f"No query had a value{of} when the results were collected.",
+                "open",
+                facts,
+                caveats=figures.warnings,
+            )
         return VerdictBlock(NO_VALUE, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
     name = "pilot" if figures.pilot else "valid"
     sentence = (

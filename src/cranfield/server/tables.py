@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CI = Column("95 % CI", "interval")
 NO_VALUE = "no value"
+NO_GRADE = "nothing graded yet"
 """Where no query has a value of the primary measure, in place of `valid`."""
 MOST_CSV = 10_000
 """Rows of a list as CSV, the latest ones."""

@@ -20,7 +20,7 @@ from cranfield.reporting.comparison_page import made_page
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
-from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.requests import USUAL_K, CompareRequest, EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
 from cranfield.service.systems import ChosenSystem, chosen_systems
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cranfield.service.service import Service
     from cranfield.systems import Progress
 
-USUAL_K = 10
 MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
 
 

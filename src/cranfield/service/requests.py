@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.model import Scalar
 
+USUAL_K = 10
+"""Results requested for each query where no config says."""
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]

@@ -134,10 +134,13 @@ def figures_of(
 
 
 def void_of(evaluation: Evaluation, settings: Json) -> tuple[str, ...]:
-    """Why the figures do not count."""
+    """Why the figures do not count. Before the first grade of its book an evaluation is not void: it has no value yet."""
     from cranfield.measures import parse
 
-    return void_sentences(evaluation.limits.inspect((evaluation,), parse(settings["primary"])))
+    findings = evaluation.limits.inspect((evaluation,), parse(settings["primary"]))
+    if settings.get("book") and any(finding.check == "nothing-judged" for finding in findings):
+        findings = tuple(each for each in findings if each.check not in {"nothing-judged", "judged-share"})
+    return void_sentences(findings)
 
 
 def _canonical(spelling: str) -> str:

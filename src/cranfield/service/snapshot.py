@@ -76,6 +76,7 @@ def empty_pool(testset: TestSet, depth: int, name: str) -> Pool:
         complete_to=depth,
         testset=testset.name,
         testset_digest=testset.digest,
+        n_earlier=testset.n_judgments,
         scale=testset.meta.scale,
         runs=(),
         queries=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT
@@ -13,24 +13,32 @@ from cranfield.judging.book.imports import scale_for
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.judging.store.schema import BookState
 from cranfield.measures import Measure, parse_all
-from cranfield.model import TestSet, convention_named
+from cranfield.model import DEFAULT_CONVENTION, TestSet, convention_named
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.service.live_measures import without_map
-from cranfield.service.requests import EvaluateRequest
+from cranfield.service.requests import USUAL_K, EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.snapshot import empty_pool
 from cranfield.stats.consensus import DEFAULT_RULE
+from cranfield.words import first_of
 
 if TYPE_CHECKING:
+    from cranfield.config.models import SetConfig
     from cranfield.judging.store.values import BookInfo
     from cranfield.service.service import Service
     from cranfield.service.values import JobInfo
 
-NEW_BOOK = ""
+NEW_BOOK = "/new"
+"""No name of a book: a new one is made."""
 NO_BOOK = "/"
 """No name of a book: results are scored by the judgments of the test set alone."""
+USUAL_BOOK = "//"
+"""No name of a book: `NO_BOOK` for a test set with judgments, `NEW_BOOK` for keywords and for one without."""
 OWN_SCALE = "of the test set"
-DEFAULT_MEASURES = "MAP@10, MRR@10, nDCG@10"
+DEFAULT_MEASURES = "MAP@{k}, MRR@{k}, nDCG@{k}"
+"""Of keywords, at their depth."""
+MOST_NAMED = 20
+"""Lines left out that are named one by one."""
 MOST_TEXT = 5_000_000
 T = TypeVar("T")
 Line = Annotated[str, Field(max_length=1_000)]
@@ -47,12 +55,14 @@ class TeamRequest(BaseModel):
     testset: Line = ""
     systems: list[Line] = Field(default_factory=list)
     variants: list[Line] = Field(default_factory=list)
-    k: Annotated[int, Field(ge=1, le=10_000)] = 10
-    measures: Line = DEFAULT_MEASURES
+    k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, BeforeValidator(lambda sent: sent or None)] = None
+    """This, the measures and the convention, where they are empty: of a test set as the config has them; of keywords as
+    SearchTweak has them."""
+    measures: Line = ""
     """Spellings, separated by commas or spaces."""
-    convention: Line = RATED_BY_SLOT
-    book: Line = NEW_BOOK
-    """Name of a book that is there; `NEW_BOOK`; `NO_BOOK`."""
+    convention: Line = ""
+    book: Line = USUAL_BOOK
+    """Name of a book that is there; `NEW_BOOK`; `NO_BOOK`; `USUAL_BOOK`."""
     scale: Line = "graded"
     raters: Annotated[int, Field(ge=1, le=10)] = 1
     escalate: bool = False
@@ -76,8 +86,9 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
     problems: list[Problem] = []
     keywords = _tried(problems, lambda: read_keywords(wanted.keywords)) if wanted.keywords.strip() else None
     testset = _testset(service, wanted, keywords, problems)
+    wanted = with_usual(service, wanted, testset)
     measures = _tried(problems, lambda: parse_all(wanted.spellings)) or ()
-    _tried(problems, lambda: convention_named(wanted.convention))
+    _tried(problems, lambda: convention_named(wanted.convention) if wanted.convention else None)
     problems += _problems(service, wanted, keywords, measures)
     settings = _tried(problems, lambda: _settings(service, wanted, testset)) if wanted.book != NO_BOOK else None
     if settings is not None:
@@ -89,11 +100,47 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
         ref = service.testsets.keep(wanted.name.strip(), testset, by=by).ref
     book = "" if settings is None else _book(service, wanted, testset, settings, by)
     request = EvaluateRequest(
-        testset=ref, k=wanted.k, measures=tuple(wanted.spellings), convention=wanted.convention, book=book
+        testset=ref,
+        k=wanted.k,
+        measures=tuple(wanted.spellings) or None,
+        convention=wanted.convention or None,
+        book=book,
+        note=_note(keywords),
     )
     parts = [request.model_copy(update={"systems": tuple(wanted.systems)})] if wanted.systems else []
     parts += [request.model_copy(update={"variant": variant}) for variant in wanted.variants]
     return tuple(service.jobs.submit(part, trigger=Trigger.PAGE, by=by) for part in parts)
+
+
+def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -> TeamRequest:
+    """The request with what the form left empty, as far as the config does not have it when the job runs."""
+    is_judged = testset is not None and testset.n_judgments > 0
+    book = wanted.book if wanted.book != USUAL_BOOK else NO_BOOK if is_judged else NEW_BOOK
+    usual: dict[str, object] = {"book": book}
+    if wanted.keywords.strip():
+        usual |= {"k": wanted.k or USUAL_K, "convention": wanted.convention or RATED_BY_SLOT}
+        usual["measures"] = wanted.measures or DEFAULT_MEASURES.format(k=usual["k"])
+    elif book != NO_BOOK:  # a book names what it is scored by from the start
+        config = service.config()
+        chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
+        usual["k"] = wanted.k or _config_k(service, wanted.testset)
+        usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
+        usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
+    return wanted.model_copy(update=usual)
+
+
+def measures_of(chosen: SetConfig | None) -> list[str]:
+    """The measures of a test set of the config, the primary one first; empty where it names none."""
+    if chosen is None:
+        return []
+    return list(dict.fromkeys([*([chosen.primary] if chosen.primary else []), *(chosen.measures or ())]))
+
+
+def _note(keywords: Keywords | None) -> str:
+    """Which lines of the keywords are left out; empty where none is."""
+    if keywords is None or not keywords.left_out:
+        return ""
+    return f"left out of the keywords: {first_of(keywords.left_out, MOST_NAMED)}"
 
 
 def _tried(problems: list[Problem], make: Callable[[], T]) -> T | None:
@@ -130,14 +177,19 @@ def _problems(
     for system in wanted.systems:
         if config is None or system not in config.systems:
             yield Problem(f"there is no system {system}", path="systems")
-    if not wanted.spellings:
-        yield Problem("no measure is named", path="measures", expected=DEFAULT_MEASURES)
+    depth = wanted.k or _config_k(service, wanted.testset)
     for measure in measures:
-        if measure.depth is not None and measure.depth > wanted.k:
+        if measure.depth is not None and measure.depth > depth:
             hint = "raise the depth, or lower the cutoff"
             yield Problem(
-                f"{measure} looks at {measure.depth} results", path="measures", got=f"depth {wanted.k}", hint=hint
+                f"{measure} looks at {measure.depth} results", path="measures", got=f"depth {depth}", hint=hint
             )
+
+
+def _config_k(service: Service, testset: str) -> int:
+    config = service.config()
+    chosen = None if config is None else config.settings_of(service.testsets.config_key(testset))
+    return (None if chosen is None else chosen.k) or USUAL_K
 
 
 def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) -> BookSettings:
@@ -190,7 +242,7 @@ def _book(service: Service, wanted: TeamRequest, testset: TestSet, settings: Boo
     guideline = wanted.guideline.replace("\r\n", "\n").strip() or None
     info: BookInfo = service.store.books.create(
         name.replace("/", "-").replace("\\", "-"),
-        empty_pool(testset, wanted.k, name),
+        empty_pool(testset, wanted.k or USUAL_K, name),
         settings,
         guideline=guideline,
         by=by,

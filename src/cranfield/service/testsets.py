@@ -101,6 +101,11 @@ class TestSets(StoredSets):
         """The test set of `get`, with its queries and judgments."""
         return self.load_id(self.get(ref).id or 0)
 
+    def latest_of(self, digest: str) -> TestSet | None:
+        """The latest version of the test set that was once this one; None where none was."""
+        found = self._with_digest(digest)
+        return None if found is None else self.load(found.name)
+
     def load_id(self, testset_id: int) -> TestSet:
         """A version by its number."""
         return self._unpacked(testset_id)
@@ -130,9 +135,7 @@ class TestSets(StoredSets):
         return self._of_config().get(name)
 
     def _kept(self, name: str, testset: TestSet, format_name: str, source: Source, by: int | None) -> SetInfo:
-        graded = sum(grade >= 0 for grades in testset.grades.values() for grade in grades.values())
-        n_judgments = graded + sum(map(len, testset.targets.values()))
-        counts = (len(testset.queries), n_judgments)
+        counts = (len(testset.queries), testset.n_judgments)
         info = _unused(name, testset.digest, testset.version[:200], source, format_name, *counts, by)
         return self._keep(info, pack_testset(testset))
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cranfield.cli.main import command_line
+from cranfield.formats.sniff import read_testset
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action
 from cranfield.judging.store.values import SaveRequest
@@ -120,3 +121,77 @@ def test_the_revision_of_a_database(call) -> None:
     assert call("db", "revision").splitlines()[0] != "database: none"
     assert "the latest" in call("db", "upgrade")
     assert "there is no account 'eve'" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
+
+
+SHOP = "q1 0 a 2\nq1 0 b 0\nq1 0 old 1\nq2 0 x 1\n"
+SHOP_RUN = "q1 Q0 a 1 3 A\nq1 Q0 n 2 2 A\nq2 Q0 x 1 1 A\n"
+
+
+def frozen_grades(name: str) -> dict[str, dict[str, float]]:
+    found = read_testset(Path(name))
+    return {query_id: dict(grades) for query_id, grades in found.grades.items()}
+
+
+@pytest.fixture
+def judged_pool(call) -> Call:
+    """A book of a pool over four judgments, of which the pool leaves out two and never had two; `n` is graded 1."""
+    Path("shop.qrels").write_text(SHOP)
+    Path("texts.tsv").write_text("q1\twool socks\nq2\tblue\n")
+    Path("a.run").write_text(SHOP_RUN)
+    call(
+        "pool",
+        "build",
+        "a.run",
+        "--testset",
+        "shop.qrels",
+        "--queries",
+        "texts.tsv",
+        "--out",
+        "shop.json",
+        "--book",
+        "shop",
+    )
+    with closing(open_store("cranfield-books.db")) as store:
+        ann = store.people.add("ann").id
+        store.people.join(1, ann)
+        store.log.save(SaveRequest(1, 1, ann, Action.GRADE, "k", 1))
+    return call
+
+
+def test_a_book_over_a_test_set_freezes_onto_it_and_keeps_every_earlier_judgment(judged_pool) -> None:
+    shown = judged_pool("book", "freeze", "shop", "--out", "next.yaml")
+    assert "next version of shop.qrels, whose other judgments stay" in shown
+    # The four of shop.qrels, and the one that was graded.
+    assert frozen_grades("next.yaml") == {"q1": {"a": 2, "b": 0, "old": 1, "n": 1}, "q2": {"x": 1}}
+    assert [query.text for query in read_testset(Path("next.yaml")).queries] == ["wool socks", "blue"]
+
+
+def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) -> None:
+    shown = judged_pool("book", "freeze", "shop", "--out", "bare.yaml", "--without-earlier")
+    assert "not in it: of 4 judgments of the test set of the pool, those that the book does not hold" in shown
+    assert frozen_grades("bare.yaml") == {"q1": {"n": 1}}
+    both = ("book", "freeze", "shop", "--out", "no.yaml", "--onto", "shop.qrels", "--without-earlier")
+    assert "--onto with --without-earlier; expected one of them" in judged_pool(*both, code=2)
+
+
+def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:
+    Path("shop.qrels").rename("moved.qrels")
+    refused = judged_pool("book", "freeze", "shop", "--out", "next.yaml", code=2)
+    assert "the 4 earlier judgments of 'shop'" in refused
+    assert "expected the test set at shop.qrels" in refused
+    assert "--onto names it; --without-earlier leaves its judgments out" in refused
+    assert not Path("next.yaml").exists()
+    judged_pool("book", "freeze", "shop", "--out", "next.qrels", "--onto", "moved.qrels")
+    assert frozen_grades("next.qrels")["q1"] == {"a": 2, "b": 0, "old": 1, "n": 1}
+
+
+def test_a_book_made_by_judge_freezes_onto_its_test_set(call) -> None:
+    from cranfield.cli.judge import book_of_runs
+    from cranfield.formats.sniff import read_testset as read
+
+    Path("shop.qrels").write_text(SHOP)
+    Path("a.run").write_text(SHOP_RUN)
+    with closing(open_store("books.db", create=True)) as store:
+        name = book_of_runs(store, ["a.run"], read(Path("shop.qrels")), 10, Path("shop.qrels"))
+        source = store.books.get(name).source
+    assert (source["testset_file"], source["n_earlier"]) == ("shop.qrels", 4)

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.quality import book_quality
-from cranfield.judging.settings import BookSettings
+from cranfield.judging.settings import REVIEW_SCALE, SCALES, BookSettings, Mode
 from cranfield.judging.store.schema import Action, ItemState
 from cranfield.judging.store.values import ItemFilter, SaveRequest
 
@@ -353,3 +354,51 @@ def test_skips_and_stale_judgments_are_counted_by_item_as_they_are_listed(team) 
         assert n_listed(client.get(f"/books/shop/items?{path}").text) == n
         assert f'items?{html.escape(path)}">{n}</a>' in page
     assert "<strong>2 judgments</strong>, by ann, oto." in client.get("/books/shop/reopen?stale=True").text
+
+
+def test_the_page_freezes_a_book_onto_the_test_set_of_its_pool(team, tmp_path):
+    file = tmp_path / "own.qrels"
+    file.write_text("q1 0 a 2\nq1 0 old 1\nq2 0 x 1\n")
+    pool = Pool(
+        name="over",
+        method="depth",
+        depth=1,
+        testset="own",
+        testset_file=str(file),
+        n_earlier=3,
+        runs=(),
+        queries=(PooledQuery(id="q1", text="wool socks"),),
+        items=(PooledItem(query="q1", doc="a", judged=2), PooledItem(query="q1", doc="n", prefilled=1)),
+    )
+    team.store.books.create("over", pool, BookSettings())
+    lee = team.browser("lee")
+    page = lee.get("/books/over").text
+    assert "which has 3 judgments and targets" in page
+    assert "without the earlier judgments" in page
+    assert team.post("lee", "/books/over/freeze", partial="true").status_code == 303
+    assert team.post("lee", "/books/over/freeze", partial="true", without_earlier="true").status_code == 303
+    kept, bare = (lee.get(f"/books/over/frozen/{number}").text for number in (1, 2))
+    assert ("old: 1" in kept, "x: 1" in kept, "n: 1" in kept) == (True, True, True)
+    assert ("old: 1" in bare, "x: 1" in bare, "n: 1" in bare) == (False, False, True)
+    file.unlink()
+    refused = team.post("lee", "/books/over/freeze", partial="true")
+    assert refused.status_code == 422
+    assert "the box “without the earlier judgments” leaves its judgments out" in refused.text
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_book_that_has_nothing_to_freeze_offers_no_freezing_and_a_review_book_speaks_of_reviews(team, mode) -> None:
+    pool = Pool(
+        name="x",
+        method="depth",
+        depth=1,
+        runs=(),
+        queries=(PooledQuery(id="q1", text="wool socks"),),
+        items=(PooledItem(query="q1", doc="a"),),
+    )
+    scale = REVIEW_SCALE if mode is Mode.REVIEW else SCALES["graded"]
+    team.store.books.create("x", pool, BookSettings(mode=mode, scale=scale))
+    page = team.browser("lee").get("/books/x").text
+    assert 'action="/books/x/freeze"' not in page
+    assert team.post("lee", "/books/x/freeze", partial="true").status_code == 422
+    assert ("Records by their reviews" in page, "Judged 1" in page) == (mode is Mode.REVIEW, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from threading import BoundedSemaphore
 
 import pytest
@@ -249,6 +250,14 @@ def test_without_accounts_the_start_token_signs_in_and_nothing_else_does(team) -
         assert client.get("/books/other").status_code == 200
         raw = team.store.people.add_link(team.store.books.get("shop").id, 60_000, 1)
         assert client.get(f"/join/{raw}").status_code == 404
+    with TestClient(app, base_url="http://127.0.0.1:8000") as program:
+        for token, status in (("the token of this start", 200), ("wrong", 401)):
+            headers_of = {"authorization": f"Bearer {token}"}
+            assert program.get("/v1/books", headers=headers_of).status_code == status, token
+    with_accounts = create_app(team.store, replace(options, accounts=True))
+    with TestClient(with_accounts, base_url="http://127.0.0.1:8000") as program:
+        bearer = {"authorization": "Bearer the token of this start"}
+        assert program.get("/v1/books", headers=bearer).status_code == 401
     restarted = ServerOptions(port=8000, secret=options.secret)
     with TestClient(create_app(team.store, restarted), base_url="http://127.0.0.1:8000", headers=headers) as later:
         later.cookies.update(client.cookies)

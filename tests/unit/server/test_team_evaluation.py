@@ -13,6 +13,7 @@ from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.store.schema import StoredEvaluation
 
@@ -73,14 +74,42 @@ def pages(team: Team, tmp_path):
     team.app.state.service = None
 
 
-def test_the_form_names_what_it_leaves_out(pages):
-    answer = pages.post("/evaluations/new", **{**FORM, "keywords": "red shoes\n\nboots\nred shoes"})
-    page = unescape(answer.text)
-    assert answer.status_code == 200
-    assert "line 2 is blank" in page
-    assert "line 4 repeats line 1: 'red shoes'" in page
-    assert ">red shoes\nboots</textarea>" in page
-    assert pages.shop.service.jobs.all() == ()
+def test_keywords_with_blank_and_doubled_lines_start_at_once_and_the_note_names_them(pages):
+    number = pages.evaluated(keywords="red shoes\n\nboots\nred shoes")
+    note = pages.shop.service.evaluations.get(number).note
+    assert note == "left out of the keywords: line 2 is blank, line 4 repeats line 1: 'red shoes'"
+    assert note in pages.get(f"/evaluations/{number}")
+
+
+def sent(pages, **form: object) -> EvaluateRequest:
+    """What the form submits, filled in as the browser does it: empty where nobody wrote."""
+    empty = {"name": "", "keywords": "", "testset": "", "k": "", "measures": "", "convention": "", "book": "//"}
+    answer = pages.post("/evaluations/new", **{**empty, "systems": "shop", "scale": "graded", "raters": "1", **form})
+    assert answer.status_code == 303, unescape(answer.text)
+    (job,) = pages.shop.service.jobs.all(limit=1)
+    return job.request
+
+
+def test_a_test_set_of_the_config_is_scored_as_the_command_scores_it(pages):
+    request = sent(pages, testset="own")
+    # Nothing is named, so the config has it all; no book, since `own` is judged.
+    assert (request.k, request.measures, request.primary, request.convention, request.book) == (None,) * 4 + ("",)
+    form = pages.get("/evaluations/new?testset=own")
+    assert '<option value="//" selected>as usual: no book' in form
+    assert '<option value="">as usual: trec' in form
+    assert "MAP@10" not in form
+
+
+def test_pasted_keywords_are_scored_as_searchtweak_does_and_judged_in_a_new_book(pages):
+    request = sent(pages, keywords="boots", name="few")
+    assert (request.k, request.measures) == (10, ("MAP@10", "MRR@10", "nDCG@10"))
+    assert (request.convention, request.book) == ("searchtweak", "few")
+
+
+def test_a_test_set_without_judgments_gets_a_book_and_the_convention_of_the_config(pages):
+    pages.shop.service.testsets.keep("bare", keyword_testset("bare", ("boots",)))
+    request = sent(pages, testset="bare")
+    assert (request.k, request.convention, request.book) == (pages.shop.service.config().k, "trec", "bare")
 
 
 def test_the_form_keeps_what_was_written(pages):
@@ -366,3 +395,30 @@ def test_a_probe_shows_request_and_answer_side_by_side(pages):
 def test_viewers_and_raters_start_nothing(pages, path):
     for who in ("vic", "ann"):
         assert pages.post(path, who=who, **FORM).status_code == 403
+
+
+def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(pages):
+    pages.shop.answers(red_shoes="ab", boots="c", laces="d")
+    number = pages.evaluated()
+    page = pages.get(f"/evaluations/{number}")
+    assert "<strong>Nothing graded yet.</strong>" in page
+    assert "nvalid" not in page
+    (job,) = pages.shop.service.jobs.all(limit=1)
+    assert "invalid" not in pages.get(f"/jobs/{job.id}")
+    pages.shop.grade("shoes", "red shoes", a=(1, 1, 1))
+    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("As the grades were when")[0]
+
+
+def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages):
+    """Every pair of three evaluations: two by the judgments of `own`, one in a book, and each with itself."""
+    pages.shop.answers(red_shoes="ab")
+    plain = {"keywords": "", "testset": "own", "name": "", "measures": "P@4", "convention": ""}
+    numbers = [pages.evaluated(**plain, book="/") for _ in range(2)] + [pages.evaluated(**plain, book="/new")]
+    offered = {}
+    for a in numbers:
+        for b in numbers:
+            page = pages.get(f"/comparisons?baseline={a}&candidate={b}")
+            answer = pages.post("/comparisons/make", baseline=a, candidate=b)
+            offered[a, b] = ('action="/comparisons/make"' in page, answer.status_code != 422)
+    assert all(shown == accepted for shown, accepted in offered.values()), offered
+    assert sum(shown for shown, _ in offered.values()) == 2  # the first two, both ways round

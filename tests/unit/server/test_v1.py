@@ -246,6 +246,36 @@ def test_uploads_of_an_account_at_a_time_are_limited(api: Api) -> None:
     assert not uploads[api.bench.team.store.people.get("alex").id]
 
 
+def test_a_run_whose_ids_hold_white_space_is_exported_with_encoded_ids_and_says_so(api: Api) -> None:
+    table = b"query_id,doc_id,rank\nred shoes,a b,1\nboots,50%,1\n"
+    number = api().post("/v1/runs", files={"file": ("a.csv", table)}).json()["id"]
+    found = api().get(f"/v1/runs/{number}/file", params={"format": "trec"})
+    assert found.status_code == 200, found.text
+    # Space is %20; % is %25, so that no encoded id is the id of another.
+    assert [line.split()[:3] for line in found.text.splitlines()] == [
+        ["red%20shoes", "Q0", "a%20b"],
+        ["boots", "Q0", "50%25"],
+    ]
+    assert "2 ids with white space are percent-encoded" in found.headers["Cranfield-Notes"]
+    assert api().get(f"/v1/runs/{number}/file", params={"format": "run-table"}).status_code == 200
+
+
+def test_a_test_set_may_lie_in_the_json_body_and_is_a_version_of_its_name(api: Api) -> None:
+    inline = {"cranfield_testset": 1, "name": "inline", "queries": [{"id": "q0", "text": "a", "judgments": {"d0": 2}}]}
+    run = api().post("/v1/runs", files={"file": ("a.run", b"q0 Q0 d0 1 2 a\n")}).json()["id"]
+    sent = {"testset": inline, "runs": [run], "measures": ["P@1", "P@1"]}
+    job = api().post("/v1/evaluate", json=sent, headers={"prefer": "respond-async"})
+    assert job.status_code == 202, job.text
+    api.work(job.json()["id"])
+    found = api().get(f"/v1/jobs/{job.json()['id']}/result").json()
+    assert found["metrics"] == {"precision_at_1": 1.0}  # d0 at rank 1 is the one relevant result
+    again = api().post("/v1/evaluate", json={**sent, "name": "other"}, headers={"prefer": "respond-async"})
+    assert again.status_code == 202, again.text
+    assert {"inline", "other"} <= {each["name"] for each in api().get("/v1/testsets").json()["items"]}
+    wrong = api().post("/v1/evaluate", json={"testset": {"queries": 3}, "runs": [run]})
+    assert wrong.status_code == 422, wrong.text
+
+
 def test_a_token_that_evaluates_reads_no_grades_of_a_book(api: Api) -> None:
     sent = {"json": {"testset": "shop", "runs": [1], "book": "shop"}, "headers": {"prefer": "respond-async"}}
     answer = api().post("/v1/evaluate", **sent)

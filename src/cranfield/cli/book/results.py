@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_
 from cranfield.model.testset_options import RULES, TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cranfield.judging.book.freeze import Freezing
     from cranfield.project.inputs import ScoringOptions
@@ -37,7 +36,15 @@ OutOption = Annotated[
 ]
 OntoOption = Annotated[
     Path | None,
-    typer.Option("--onto", metavar="SET", help="Test set whose next version it is: its other judgments stay."),
+    typer.Option(
+        "--onto",
+        metavar="SET",
+        help="Test set whose next version it is: its other judgments stay; default: the one that the pool was made over.",
+    ),
+]
+WithoutEarlierOption = Annotated[
+    bool,
+    typer.Option("--without-earlier", help="Leave out what the test set of the pool had judged and the book has not."),
 ]
 PartialOption = Annotated[
     bool, typer.Option("--allow-partial", help="Freeze a book that is not finished: the rest stays unjudged.")
@@ -50,6 +57,7 @@ def freeze_command(
     *,
     out: OutOption,
     onto: OntoOption = None,
+    without_earlier: WithoutEarlierOption = False,
     rule: RuleOption = None,
     allow_partial: PartialOption = False,
     models: ModelsOption = False,
@@ -60,15 +68,22 @@ def freeze_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
+    from cranfield.errors import UsageError
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
-    from cranfield.judging.book.onto import put_onto
+    from cranfield.judging.book.onto import onto_earlier
+    from cranfield.project.pool_runs import earlier_set
     from cranfield.testsets.storage import write_new
     from cranfield.words import n_of
 
+    if onto is not None and without_earlier:
+        raise UsageError("--onto with --without-earlier", expected="one of them")
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
         contents = contents_of(store, book)
+        earlier = None
+        if not without_earlier:
+            earlier = earlier_set(contents.info.source) if onto is None else load_set(onto, ask=True)
         try:
             made = freeze(
                 contents,
@@ -79,28 +94,29 @@ def freeze_command(
                 pseudonyms=pseudonyms,
                 seed=seed,
             )
+            made = onto_earlier(contents, made, earlier, day_of(today), without_earlier=without_earlier)
         except NoAgreementError as error:
             note(f"error: {error}")
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
-        if onto is not None:
-            made = replace(made, testset=put_onto(load_set(onto, ask=True), contents, made, day_of(today)))
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
-    _note_frozen(made, losses, 0 if onto else contents.info.source.get("n_left_out"))
+    _note_frozen(made, losses, contents.info.source if without_earlier else {})
+    if earlier is not None:
+        note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
     note(
         f"wrote {out}: version {frozen.number} of book {book}, {n_of(len(made.testset.queries), 'queries')}, {frozen.digest[:19]}"
     )
 
 
-def _note_frozen(made: Freezing, losses: Sequence[str], left_out: object) -> None:
+def _note_frozen(made: Freezing, losses: Sequence[str], without: Mapping[str, object]) -> None:
     from cranfield.testsets.judging_notes import judging_notes
     from cranfield.words import n_of
 
     for sentence in (*losses, *judging_notes(made.testset)):
         note(f"note: {sentence}")
-    if left_out:
+    if without.get("n_earlier"):
         note(
-            f"note: not in it: {left_out} results that the test set of the pool had judged; `--onto SET` keeps its judgments"
+            f"note: not in it: of {without['n_earlier']} judgments of the test set of the pool, those that the book does not hold"
         )
     if made.kappa is not None:
         note(made.kappa.sentence)

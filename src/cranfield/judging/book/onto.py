@@ -38,6 +38,37 @@ class _Converted:
     overruled: tuple[JudgingOverruled, ...]
 
 
+def onto_earlier(
+    contents: BookContents, made: Freezing, earlier: TestSet | None, today: date, *, without_earlier: bool = False
+) -> Freezing:
+    """A frozen book on the test set that its pool was made over, so that what was judged before stays judged.
+
+    Args:
+        contents: the book.
+        made: what `freeze` made of it.
+        earlier: that test set; None: there is none, or it is not at hand.
+        today: the date of the version.
+        without_earlier: leave out the judgments that only the test set has.
+
+    Raises:
+        UsageError: as of `put_onto`; or the test set has judgments, and is not given.
+    """
+    if without_earlier:
+        return made
+    if earlier is not None:
+        return replace(made, testset=put_onto(earlier, contents, made, today))
+    source = contents.info.source
+    if n := source.get("n_earlier"):
+        where, name = (str(source.get(key) or "") for key in ("testset_file", "testset"))
+        raise UsageError(
+            f"the {n} earlier judgments of {shorten(name)}, over which the pool of the book was made, would be lost",
+            expected=f"the test set at {where}" if where else "the test set",
+            hint="{onto} names it; {without_earlier} leaves its judgments out",
+            parameters=("onto", "without_earlier"),
+        )
+    return made
+
+
 def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) -> TestSet:
     """The old test set with the judgments of a frozen book.
 
@@ -158,8 +189,9 @@ def _problems(old: TestSet, frozen: TestSet) -> Iterator[Problem]:
         yield Problem(
             f"the graded ids of {first_of(otherwise)} end in numbers and are matched by id alone, those of the book by "
             "id and lines",
-            hint="without a set to put it onto, the book becomes a test set of its own; or set `matching: {places: true}` "
+            hint="with {without_earlier} the book becomes a test set of its own; or set `matching: {places: true}` "
             "in the set, where those ids name lines",
+            parameters=("without_earlier",),
         )
     if any(old.ratings.values()) and old.consensus != frozen.consensus:
         yield Problem(

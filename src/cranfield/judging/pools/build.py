@@ -95,6 +95,7 @@ def build_pool(
         seed=request.seed,
         testset="" if testset is None else testset.name,
         testset_digest="" if testset is None else testset.digest,
+        n_earlier=0 if testset is None else testset.n_judgments,
         scale=() if testset is None else testset.meta.scale,
         runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in systems),
         queries=tuple(pooled_query(query) for query in queries if query.id in in_pool),

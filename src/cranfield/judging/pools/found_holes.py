@@ -51,6 +51,7 @@ class FoundHoles:
             n_left_out=sum(each.judged is not None for each in found),
             testset=self.testset.name,
             testset_digest=self.testset.digest,
+            n_earlier=self.testset.n_judgments,
             scale=self.testset.meta.scale,
             runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in self.systems),
             queries=tuple(map(pooled_query, queries)),

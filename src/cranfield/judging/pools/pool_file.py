@@ -72,6 +72,12 @@ class Pool(_Record):
     testset: str = ""
     """Name of the test set."""
     testset_digest: str = ""
+    testset_file: str = ""
+    """File of the test set, from the folder of the command that made the pool."""
+    queries_file: str = ""
+    """File of the texts of its queries, where it has none."""
+    n_earlier: Annotated[int, Field(ge=0)] = 0
+    """Judgments and targets of the test set, whatever the pool left out of them: a frozen book keeps them."""
     scale: tuple[float, ...] = ()
     """Grades of the test set, where it declares them."""
     runs: tuple[PooledRun, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from cranfield.errors import Problem, ProblemList, TestSetError, UsageError
-from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.io.files import STDIN, read_bytes, shown, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.words import first_of, n_of
@@ -32,6 +32,14 @@ def write_pool(pool: Pool, path: Path | str) -> None:
         write_text(Path(path), lines)
     except OSError as error:
         raise UsageError(f"the pool cannot be written: {error.strerror or error}", path=str(path)) from error
+
+
+def made_over(pool: Pool, testset: Path | None, queries: Path | None = None) -> Pool:
+    """The pool with the file of its test set, and that of the texts of its queries: a book of it is frozen onto that set."""
+    if testset is None or STDIN in {str(testset), str(queries)}:
+        return pool
+    files = {"testset_file": testset.as_posix(), "queries_file": "" if queries is None else queries.as_posix()}
+    return pool.model_copy(update=files)
 
 
 def _text(value: object) -> str:

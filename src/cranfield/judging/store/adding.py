@@ -39,7 +39,14 @@ def pool_source(pool: Pool) -> Json:
 
 
 def with_pool(source: Json, pool: Pool) -> Json:
-    """What a book notes of its pools, with one more to a fixed depth: the runs of all, and down to where all are complete."""
+    """What a book notes of its pools, with one more to a fixed depth: the runs of all, and down to where all are complete.
+
+    The test set is that of the first pool whose test set has judgments.
+    """
+    if pool.n_earlier and not source.get("n_earlier"):
+        made_over = pool_source(pool)
+        keys = ("testset", "testset_digest", "testset_file", "queries_file", "n_earlier")
+        source = {**source, **{key: made_over[key] for key in keys}}
     runs, complete, depth = source.get("runs"), source.get("complete_to"), source.get("depth")
     if pool.method != "depth" or not isinstance(runs, list | tuple):
         return source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,10 +70,19 @@ FORM_FIELDS = {
 }
 TEXTS = frozenset({*EvaluateRequest.model_fields, "name", "format", "run_format"})
 ABOUT_FORM = "The fields of the JSON, those that are lists repeated; `testset` and `runs` may be files."
+JSON_SCHEMA = EvaluateRequest.model_json_schema()
+JSON_SCHEMA["properties"] |= {
+    "testset": {
+        "anyOf": [JSON_SCHEMA["properties"]["testset"], {"type": "object"}],
+        "description": "A name; or a test set, as the JSON of any format that is read.",
+    },
+    "name": FORM_FIELDS["name"],
+    "format": FORM_FIELDS["format"],
+}
 REQUEST_BODY = {
     "required": True,
     "content": {
-        JSON: {"schema": EvaluateRequest.model_json_schema()},
+        JSON: {"schema": JSON_SCHEMA},
         **form_schema("testset", FORM_FIELDS, ABOUT_FORM),
     },
 }
@@ -106,6 +116,8 @@ async def evaluate(
             fields = await run_in_threadpool(_stored, service, form, caller)
     else:
         fields = await _json_of(request)
+        if isinstance(fields.get("testset"), dict):
+            fields = await run_in_threadpool(_stored_inline, service, fields, caller)
     if components:
         fields["components"] = [name for each in components for name in each.split(",") if name]
     sent = _checked(fields, strict=not is_form, queried={"components"} if components else set())
@@ -130,6 +142,20 @@ async def _answered(
     job = await run_in_threadpool(lambda: jobs.submit(sent, by=caller.account.id, key=own_key))
     job = await ended(request, job.id, seconds_to_wait(prefer))
     return await run_in_threadpool(result_of, request, job)
+
+
+def _stored_inline(service: Service, fields: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    """The fields of a JSON body with its test set stored and named, as a file of a form is."""
+    from cranfield.service.uploads import Upload, save_testset
+
+    testset = fields.pop("testset")
+    name, format_name = (fields.pop(each, "") for each in ("name", "format"))
+    if not isinstance(name, str) or not isinstance(format_name, str):
+        raise RefusedError(422, "name or format is no text", "both go with the test set of the body", "invalid")
+    _checked({"testset": "uploaded", **fields}, strict=True)  # before anything is stored
+    data = io.BytesIO(json.dumps(testset).encode())
+    upload = Upload(data, "testset.json", format_name or None, None)
+    return {**fields, "testset": save_testset(service, name, upload, caller.account.id).ref}
 
 
 async def _json_of(request: Request) -> dict[str, Any]:

@@ -29,6 +29,13 @@ class StoredSets(ServicePart):
         with self._database.read() as session:
             return tuple(_info(session, row) for row in session.scalars(query))
 
+    def _with_digest(self, digest: str) -> SetInfo | None:
+        """The latest version with these contents."""
+        query = select(StoredSet).where(StoredSet.digest == digest).order_by(StoredSet.id.desc()).limit(1)
+        with self._database.read() as session:
+            row = session.scalar(query)
+            return None if row is None else _info(session, row)
+
     def by_id(self, testset_id: int) -> SetInfo:
         """A version by its number.
 
