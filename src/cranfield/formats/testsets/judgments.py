@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id
-from cranfield.formats.io.files import unpacked_name, write_bytes
+from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id, whole
+from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
+from cranfield.formats.io.records import load_json_values, write_json
 from cranfield.formats.io.table import Role, read_table
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
 from cranfield.model import Query, TestSet
 
 JudgmentRow = tuple[str, str, float, str]
@@ -23,7 +26,8 @@ def qrels_from_mapping(qrels: Mapping[str, Mapping[str, float]], *, name: str = 
 
     Args:
         qrels: ids are text, or whole numbers, which stand for their decimal digits; a grade is any finite number, and one
-            under 0 says pooled but not judged. A query without a document stays: nothing is expected of it.
+            under 0 says pooled but not judged. A set or a list of document ids gives each the grade 1. A query without a
+            document stays: nothing is expected of it.
         name: what messages and reports call it.
 
     Raises:
@@ -37,15 +41,17 @@ def qrels_from_mapping(qrels: Mapping[str, Mapping[str, float]], *, name: str = 
             break
         if not is_id(query_id):
             found.add(f"{shorten(query_id)} is no query id", path=name, expected=ID_KINDS)
-        elif not isinstance(judged, Mapping):
+        elif not isinstance(judged, Mapping | list | tuple | AbstractSet):
             kind = type(judged).__name__
-            found.add(f"query {query_id!r} has a {kind}", path=name, expected="document ids with their grades")
+            expected = "document ids with their grades, or a set or list of the relevant ones"
+            found.add(f"query {query_id!r} has a {kind}", path=name, expected=expected)
         elif str(query_id) in grades:
             found.add(
                 f"query {str(query_id)!r} is there as text and as a number", path=name, expected="each query once"
             )
         else:
-            grades[str(query_id)] = _grades(judged, str(query_id), name, found)
+            by_document = judged if isinstance(judged, Mapping) else _relevant(judged)
+            grades[str(query_id)] = _grades(by_document, str(query_id), name, found)
     found.raise_if_any()
     if not grades:
         raise TestSetError("no judgment here", path=name, expected="query ids with their judged documents")
@@ -101,6 +107,51 @@ def qrels_from_rows(rows: Iterable[JudgmentRow], *, name: str = "qrels", by_subt
         builder = TestSetBuilder(name, None, hint=SUBTOPIC_HINT)
         builder.judge_rows((query_id, doc_id, grade, row) for row, (query_id, doc_id, grade, _) in numbered)
     return builder.testset(expected="a row per judgment")
+
+
+def read_qrels_json(path: Path | str) -> TestSet:
+    """Read a JSON file that maps query ids to document ids with their grades, or to lists of the relevant ones.
+
+    Raises:
+        TestSetError: it is no such file, or as `qrels_from_mapping`.
+    """
+    path = Path(path)
+    top = load_json_values(path, TestSetError)
+    if not isinstance(top, dict):
+        raise TestSetError("no object at the top of the file", path=shown(path), line=1, expected="`{…}`")
+    return replace(qrels_from_mapping(top, name=shown(path)), name=stem(path))
+
+
+def write_qrels_json(testset: TestSet, path: Path | str) -> None:
+    """Write the graded ids of a test set as `{query id: {document id: grade}}`, as pytrec_eval and ranx take it.
+
+    Raises:
+        TestSetError: when it holds judgments by a rule.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    check_graded(testset, path, problems)
+    problems.raise_if_any()
+    grades = testset.grades
+    by_query = {
+        query.id: {doc: whole(grade) for doc, grade in grades.get(query.id, {}).items()} for query in testset.queries
+    }
+    write_json(path, by_query)
+
+
+def _relevant(judged: Iterable[Any]) -> dict[Any, float]:
+    """The grade 1 of each id of a list; what is no id is a key of its own kind, and refused as one."""
+    return {doc_id if is_id(doc_id) else _NotAnId(doc_id): 1.0 for doc_id in judged}
+
+
+class _NotAnId:
+    """Something that a list of ids holds, which may have no hash."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemList) -> dict[str, float]:
