@@ -223,7 +223,7 @@ def _is_samples(head: Head) -> bool:
 
 def _is_documents(head: Head) -> bool:
     """Whether these are queries with lists of results, by name; or queries to lists of documents with metadata."""
-    if head.data.lstrip()[:1] not in {b"{", b"["} or b"cranfield_" in head.data[:200]:
+    if head.data.lstrip()[:1] not in {b"{", b"["} or b'"cranfield_' in head.data:
         return False
     record = _first_record(head.data)
     if record.keys() & _RUN_QUERIES and any(isinstance(record.get(name), list) for name in _RESULT_LISTS):
@@ -235,7 +235,7 @@ def _is_documents(head: Head) -> bool:
 
 
 def _is_id_mapping(head: Head) -> bool:
-    found = _ID_MAPPING.match(head.data)
+    found = None if b'"cranfield_' in head.data else _ID_MAPPING.match(head.data)
     return found is not None and found["key"] not in _OWN_LISTS and not _is_documents(head) and not _is_samples(head)
 
 
@@ -244,10 +244,10 @@ def _is_llama_index(head: Head) -> bool:
 
 
 def _is_msmarco(head: Head) -> bool:
-    """Whether every line is a query, a document and a rank; where the line has tabs, two of them."""
+    """Whether most lines are a query, a document and a rank; where a line has tabs, two of them."""
     lines = [line for line in head.data.split(b"\n", FIRST_LINES * 2)[:FIRST_LINES] if line.strip()]
     rows = [line.strip().split(b"\t") if b"\t" in line else line.split() for line in lines]
-    return bool(rows) and all(len(row) == 3 and row[2].strip().isdigit() for row in rows)
+    return 2 * sum(len(row) == 3 and row[2].strip().isdigit() for row in rows) > len(rows)
 
 
 CODE_SETS: tuple[Format, ...] = (
@@ -480,7 +480,8 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "samples of Ragas or DeepEval with `retrieved_contexts` or `retrieval_context`",
         _is_samples,
         "cranfield.formats.tools.samples:read_samples_run",
-        source="as the test set",
+        source="Ragas, github.com/explodinggradients/ragas: src/ragas/dataset_schema.py; "
+        "DeepEval, github.com/confident-ai/deepeval: deepeval/test_case/llm_test_case.py",
     ),
     Format(
         "documents",
@@ -499,7 +500,8 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "cranfield.formats.testsets.judgments:read_qrels_json",
         "cranfield.formats.testsets.judgments:write_qrels_json",
         _SHARED - {"texts"} | {"fractions", "unjudged"},
-        source="pytrec_eval, BEIR and ranx take these as dictionaries",
+        source="pytrec_eval, github.com/cvangysel/pytrec_eval; BEIR; ranx, github.com/AmenRa/ranx: ranx/data_structures/qrels.py",
+        layout="tree",
     ),
     Format(
         "json-run",
@@ -507,7 +509,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "a JSON object of query id to document ids with their scores, or to a list of ids in order",
         _is_id_mapping,
         "cranfield.formats.runs.mapping:read_id_mapping",
-        source="pytrec_eval, BEIR and ranx take these as dictionaries",
+        source="pytrec_eval, github.com/cvangysel/pytrec_eval; BEIR; ranx, github.com/AmenRa/ranx: ranx/data_structures/run.py",
     ),
     Format(
         "msmarco",

@@ -13,7 +13,6 @@ from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.runs.mapping import run_of_mapping
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Convention, Run, TestSet, convention_named
@@ -52,6 +51,8 @@ def score(
 
         run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):
+        from cranfield.formats.runs.mapping import run_of_mapping
+
         run = run_of_mapping(run, given.name or "run")
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)

@@ -6,7 +6,8 @@ A document goes by its source where its metadata name one, else by its id; the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,19 +135,20 @@ def hit_of(result: Any) -> Hit | Problem:
     if isinstance(result, Hit):
         return result
     if isinstance(result, tuple | list):
-        if len(result) != _PAIR:
-            return Problem(f"a list of {len(result)}", expected="an id and its score", got=shorten(result))
-        score = finite(result[1])
-        if score is None:
-            return Problem("the score is not a finite number", expected="a number", got=shorten(result[1]))
-        hit = hit_of(result[0]) if not isinstance(result[0], tuple | list) else Problem("a pair in a pair")
-        if isinstance(hit, Problem):
-            return hit
-        return Hit(hit.id, score, hit.title, hit.span, fields=hit.fields)
+        return _hit_of_pair(result)
     values = document_values(result)
     if values is None:
         return Problem("the document id is neither text nor a whole number", expected=_LISTED, got=shorten(result))
     return _hit_of_document(values)
+
+
+def _hit_of_pair(pair: Sequence[Any]) -> Hit | Problem:
+    if len(pair) != _PAIR or isinstance(pair[0], tuple | list):
+        return Problem("no pair", expected="an id and its score", got=shorten(pair))
+    score, hit = finite(pair[1]), hit_of(pair[0])
+    if score is None:
+        return Problem("the score is not a finite number", expected="a number", got=shorten(pair[1]))
+    return replace(hit, score=score) if isinstance(hit, Hit) else hit
 
 
 def document_values(result: Any) -> Mapping[str, Any] | None:

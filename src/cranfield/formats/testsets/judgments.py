@@ -11,7 +11,6 @@ from typing import Any
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id, whole
 from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
-from cranfield.formats.io.records import load_json_values, write_json
 from cranfield.formats.io.table import Role, read_table
 from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
 from cranfield.model import Query, TestSet
@@ -115,6 +114,8 @@ def read_qrels_json(path: Path | str) -> TestSet:
     Raises:
         TestSetError: it is no such file, or as `qrels_from_mapping`.
     """
+    from cranfield.formats.io.records import load_json_values
+
     path = Path(path)
     top = load_json_values(path, TestSetError)
     if not isinstance(top, dict):
@@ -128,6 +129,8 @@ def write_qrels_json(testset: TestSet, path: Path | str) -> None:
     Raises:
         TestSetError: when it holds judgments by a rule.
     """
+    from cranfield.formats.io.records import write_json
+
     path = Path(path)
     problems = ProblemList(TestSetError)
     check_graded(testset, path, problems)

@@ -160,7 +160,18 @@ def read_llama_index(path: Path | str) -> TestSet:
         else:
             builder.problem(f"query {shorten(query_id)} has no text", ("queries", query_id), expected="a text")
     corpus = parts["corpus"]
-    unknown: list[str] = []
+    _judge(builder, parts)
+    unknown = [doc_id for judged in builder.grades.values.values() for doc_id in judged if doc_id not in corpus]
+    notes = [*builder.repeated()]
+    if unknown and corpus:
+        notes += info(f"not in the corpus: {n_of(len(unknown), 'relevant documents')}, {shorten(unknown[0])}")
+    if corpus:
+        notes += info(f"texts of {n_of(len(corpus), 'documents')}: a source `corpus: {{path: {path.name}}}` shows them")
+    lost = [key for key in top if key not in {*parts, "mode"}]
+    return builder.testset((*notes, *not_carried(f"the key {key!r} of the file" for key in lost)), noun="query")
+
+
+def _judge(builder: TestSetBuilder, parts: Mapping[str, Mapping[str, Any]]) -> None:
     for query_id, relevant in parts["relevant_docs"].items():
         place = ("relevant_docs", query_id)
         if query_id not in parts["queries"]:
@@ -168,20 +179,8 @@ def read_llama_index(path: Path | str) -> TestSet:
                 f"query {shorten(query_id)} is not among the queries", place, expected="a query with a text"
             )
         elif not isinstance(relevant, list) or not all(map(is_id, relevant)):
-            builder.problem(
-                f"query {shorten(query_id)} has no list of documents",
-                place,
-                expected="a list of ids",
-                got=shorten(relevant),
-            )
+            message = f"query {shorten(query_id)} has no list of documents"
+            builder.problem(message, place, expected="a list of ids", got=shorten(relevant))
         else:
             for index, doc_id in enumerate(map(str, relevant)):
                 builder.judge(query_id, doc_id, 1.0, (*place, index))
-                unknown += [doc_id] if corpus and doc_id not in corpus else []
-    notes = [*builder.repeated()]
-    if unknown:
-        notes += info(f"not in the corpus: {n_of(len(unknown), 'relevant documents')}, {shorten(unknown[0])}")
-    if corpus:
-        notes += info(f"texts of {n_of(len(corpus), 'documents')}: a source `corpus: {{path: {path.name}}}` shows them")
-    lost = [key for key in top if key not in {*parts, "mode"}]
-    return builder.testset((*notes, *not_carried(f"the key {key!r} of the file" for key in lost)), noun="query")
