@@ -15,6 +15,7 @@ from cranfield.formats.io.delimited import COLUMN_NAMES, JUDGMENT_COLUMNS, RUN_C
 from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, Format, Head, is_number, never
 
 _RESULT = re.compile(r"result\d*")
+_SPAN_CELL = re.compile(rb":\d+-\d+")
 _KEY = rb"""(^|[{,\[\n\r])[ \t]*(-[ \t]+)?["']?%s["']?[ \t\r\n]*:"""
 _OWN = re.compile(_KEY % b"cranfield_testset")
 _QUERY_ID = re.compile(_KEY % b"query_id")
@@ -131,7 +132,9 @@ def _is_golden(head: Head) -> bool:
 
 def _is_spans(head: Head) -> bool:
     names = _header(head)
-    return bool(names & {"query", "query_text"}) and any(map(_RESULT.fullmatch, names))
+    if not (names & {"query", "query_text"} and any(map(_RESULT.fullmatch, names))):
+        return False
+    return "result1" in names or bool(_SPAN_CELL.search(head.data))
 
 
 def _is_patterns(head: Head) -> bool:
@@ -247,7 +250,8 @@ def _is_msmarco(head: Head) -> bool:
     """Whether most lines are a query, a document and a rank; where a line has tabs, two of them."""
     lines = [line for line in head.data.split(b"\n", FIRST_LINES * 2)[:FIRST_LINES] if line.strip()]
     rows = [line.strip().split(b"\t") if b"\t" in line else line.split() for line in lines]
-    return 2 * sum(len(row) == 3 and row[2].strip().isdigit() for row in rows) > len(rows)
+    right = [len(row) == 3 and row[2].strip().isdigit() for row in rows]
+    return 2 * sum(right) > len(rows) and right[0]  # a header row is of another format
 
 
 CODE_SETS: tuple[Format, ...] = (
@@ -320,7 +324,7 @@ CODE_SETS: tuple[Format, ...] = (
         _is_table,
         "cranfield.formats.testsets.judgment_table:read_judgment_table",
         "cranfield.formats.testsets.judgment_table:write_judgment_table",
-        _BY_ID | {"ratings", "adjudicated", "reasons", "times"},
+        _BY_ID | {"ratings", "adjudicated", "reasons", "times", "classes", "negative"},
         source="Cranfield's own; columns go by the names that data frames' do",
         layout="table",
     ),
