@@ -24,8 +24,9 @@ from cranfield.errors import (
 from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
+from cranfield.formats.io.delimited import TABLE_HELP, known_names, separator_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
-from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -379,6 +380,16 @@ def _other_queries(path: Path, kind: Kind, head: Head) -> Problem:
     return replace(problem, message=f"{problem.message}: `queries` without `cranfield_testset`", got=keys, hint=hint)
 
 
+def _is_header(head: Head) -> bool:
+    """Whether the first line may name the columns of a table: words, and as many cells in the next line."""
+    lines = [line for line in head.data.split(b"\n", FIRST_LINES) if line.strip() and not line.startswith(b"#")]
+    separator = separator_of(head.first_line)
+    names = head.columns(separator)
+    named = len(names) > 1 and all(name and not name[0].isdigit() for name in names)
+    cells = lines[1].decode("utf-8", "replace").count(separator) + 1 if len(lines) > 1 else 0
+    return named and cells >= len(names) and head.first_line[:1] not in {b"{", b"[", b"<"}
+
+
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
     known = [entry for entry in FORMATS.values() if entry.kind == kind and entry.fits not in {never, _is_parquet}]
@@ -403,6 +414,10 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     if broken := broken_json(path, head) or (short_run(path, head) if kind == "run" and other is None else None):
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
+    if _is_header(head):
+        names = f"columns of these names: {known_names()}"
+        message = f"not a {WHAT[kind]}: the columns of this table have other names"
+        return Problem(message, path=shown(path), expected=names, got=got, hint=f"rename the columns; {TABLE_HELP}")
     return Problem(
         f"not a {WHAT[kind]}",
         path=shown(path),

@@ -242,3 +242,22 @@ def test_the_error_of_a_row_without_a_document_says_how_a_negative_query_is_writ
     path.write_text("query_id,doc_id,grade\nq1,,\n")
     with pytest.raises(TestSetError, match="`yes` under `negative` is a query with nothing to find"):
         read_judgment_table(path)
+
+
+def test_what_is_not_used_is_named_on_stderr_by_every_door(tmp_path, caplog):
+    text = "query_id,doc_id,grade,page\nq1,d1,1,7\nq1,d2,1,8\n"
+    path = put(tmp_path, text)
+    line = "not carried over: column 'page': not the same in all rows of a query"
+    load(path)
+    load(pd.read_csv(path))
+    assert caplog.messages == [f"note: {path}: {line}", f"note: qrels: {line}"]
+
+
+@pytest.mark.parametrize("text", ["Query,Result,Relevant\na,b,1\n", "Suchwort;Treffer;Note\na;b;1\n"])
+def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, text):
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, text))
+    (problem,) = caught.value.problems
+    assert problem.message == "not a test set: the columns of this table have other names"
+    assert "query_id: query_id, q_id, qid, query-id, query; doc_id: doc_id, docno" in str(problem.expected)
+    assert "`yes` under `negative`" in str(problem.hint)
