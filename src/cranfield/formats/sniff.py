@@ -415,9 +415,9 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
     if _is_header(head):
-        names = f"columns of these names: {known_names()}"
+        wanted = f"columns of these names: {known_names()}"
         message = f"not a {WHAT[kind]}: the columns of this table have other names"
-        return Problem(message, path=shown(path), expected=names, got=got, hint=f"rename the columns; {TABLE_HELP}")
+        return Problem(message, path=shown(path), expected=wanted, got=got, hint=f"rename the columns; {TABLE_HELP}")
     return Problem(
         f"not a {WHAT[kind]}",
         path=shown(path),

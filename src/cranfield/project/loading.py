@@ -70,7 +70,6 @@ class TestSetOptions:
 
 NO_OPTIONS = TestSetOptions()
 _LOG = logging.getLogger("cranfield")
-_LOGGED: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -148,12 +147,10 @@ def load(
 
 
 def log_unused(testset: TestSet, name: str) -> TestSet:
-    """Name what the sources of a test set hold and the set does not: on stderr, unless the program logs elsewhere; each once."""
+    """Name what the sources of a test set hold and the set does not: on stderr, unless the program logs elsewhere."""
     for note in testset.notes:
-        line = f"note: {name}: {note}"
-        if note.kind in {NoteKind.NOT_CARRIED, NoteKind.UNUSED} and line not in _LOGGED:
-            _LOGGED.add(line)
-            _LOG.warning("%s", line)
+        if note.kind in {NoteKind.NOT_CARRIED, NoteKind.UNUSED}:
+            _LOG.warning("note: %s: %s", name, note)
     return testset
 
 

@@ -69,9 +69,9 @@ def read_document_run(path: Path | str) -> Run:
             continue
         query_id = None if id_key is None else str(record[id_key])
         found.append((line, query_id, str(record.get(text_key or "", "")), record[key]))
-    names = text_ids([text for _, _, text, _ in found])
+    by_texts = text_ids([text for _, _, text, _ in found])
     answers: dict[str, Answer] = {}
-    for (line, query_id, _, results), by_text in zip(found, names, strict=True):
+    for (line, query_id, _, results), by_text in zip(found, by_texts, strict=True):
         name = by_text if query_id is None else query_id
         place: dict[str, Any] = {"path": shown(path), "line": line}
         if name in answers:
@@ -162,7 +162,7 @@ def document_values(result: Any) -> Mapping[str, Any] | None:
 
 
 def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
-    given = next((values[name] for name in _METADATA if isinstance(values.get(name), Mapping)), {})
+    given: Mapping[str, Any] = next((values[name] for name in _METADATA if isinstance(values.get(name), Mapping)), {})
     own = next((values[name] for name in _DOCUMENT_IDS if is_id(values.get(name)) and str(values[name]).strip()), None)
     source = next((given[name] for name in _SOURCES if is_id(given.get(name)) and str(given[name]).strip()), None)
     if source is None and own is None:

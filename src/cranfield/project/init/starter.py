@@ -32,7 +32,7 @@ def starter_testset(queries: Sequence[Query], systems: Sequence[FoundSystem], ba
         base: the table that the queries are from; its patterns and right answers are kept.
     """
     testset = base or TestSet("starter", tuple(queries))
-    grades = {
+    grades: dict[str, Mapping[str, float]] = {
         query.id: dict.fromkeys(_pooled(query, systems) or (PLACEHOLDER,), NOT_JUDGED)
         for query in queries
         if not testset.targets.get(query.id) and not testset.grades.get(query.id)
