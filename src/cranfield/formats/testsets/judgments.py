@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,9 @@ JudgmentRow = tuple[str, str, float, str]
 SUBTOPIC_HINT = "where rows are of several subtopics, columns={'subtopic': …} names that column"
 
 
-def qrels_from_mapping(qrels: Mapping[str, Mapping[str, float]], *, name: str = "qrels") -> TestSet:
+def qrels_from_mapping(
+    qrels: Mapping[str, Mapping[str, float]] | Mapping[str, Collection[str]], *, name: str = "qrels"
+) -> TestSet:
     """Make a test set of a mapping of query id to a mapping of document id to grade.
 
     Args:
