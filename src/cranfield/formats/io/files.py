@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
-from cranfield.formats.io.converted import LZ4_MAGIC, READ_ONLY, ZIP_MAGIC, is_workbook, sheet_text, unpacked_lz4
+from cranfield.formats.io.lz4_frames import LZ4_MAGIC, unpacked_lz4
 from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
 from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
+from cranfield.formats.io.workbook import ZIP_MAGIC, is_workbook, sheet_text
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -74,6 +75,8 @@ def suffix_of(path: Path) -> str:
     return Path(unpacked_name(path)).suffix.lower()
 
 
+READ_ONLY = {".xlsx", ".lz4"}
+"""Suffixes of files that are read and not written."""
 META_SUFFIX = ".meta.json"
 
 

@@ -1,10 +1,9 @@
-"""Files that are text once they are converted: the sheet of an Excel workbook as CSV, and what ranx packs as `.lz4` as JSON."""
+"""Excel workbooks, whose sheet is read as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import zipfile
 from datetime import date, datetime, time
 from functools import lru_cache
@@ -14,11 +13,8 @@ from typing import Any
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, shorten
 
 ZIP_MAGIC = b"PK\x03\x04"
-LZ4_MAGIC = b"\x04\x22\x4d\x18"
-READ_ONLY = {".xlsx", ".lz4"}
-"""Suffixes of files that are read and not written."""
 MOST_BYTES = 1 << 29
-"""Of a workbook, or of what an LZ4 file unpacks to."""
+"""Of an unpacked workbook."""
 
 
 def is_workbook(path: Path) -> bool:
@@ -85,32 +81,3 @@ def _cell(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value.isoformat() if isinstance(value, datetime | date | time) else str(value)
-
-
-def unpacked_lz4(data: bytes, shown: str, error: type[CranfieldError]) -> bytes:
-    """What an LZ4 frame unpacks to; where that is the packed CBOR of ranx, as JSON.
-
-    Raises:
-        CranfieldError: of type `error`: it is damaged, or unpacks to too much.
-        MissingExtraError: no library is there to unpack it.
-    """
-    try:
-        import cbor2
-        import lz4.frame
-    except ImportError:
-        raise MissingExtraError.for_extra(f"{shown}: an LZ4 file", "ranx") from None
-    try:
-        unpacked = _frame(lz4.frame, data)
-        if not unpacked.startswith(LZ4_MAGIC):
-            return unpacked
-        return json.dumps(cbor2.loads(_frame(lz4.frame, unpacked))).encode()
-    except (RuntimeError, ValueError, TypeError, EOFError) as cause:
-        raise error(Problem("the LZ4 data are damaged or cut short", path=shown, got=shorten(str(cause)))) from None
-
-
-def _frame(lz4_frame: Any, data: bytes) -> bytes:
-    unpacker = lz4_frame.LZ4FrameDecompressor()
-    unpacked: bytes = unpacker.decompress(data, max_length=MOST_BYTES)
-    if not unpacker.eof:
-        raise ValueError("it does not end, or is too large")
-    return unpacked
