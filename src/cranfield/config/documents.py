@@ -250,7 +250,7 @@ class CorpusFile(RecordNames):
     """A file of records, one per document."""
 
     path: str
-    """File, relative to this file: JSONL, also compressed with gzip (`.gz`)."""
+    """File, relative to this file: JSONL, also compressed with gzip (`.gz`); or a dataset of LlamaIndex, with its `corpus`."""
     id: Text = "id"
     """Name of the id."""
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from cranfield.formats.io.delimited import COLUMN_NAMES, JUDGMENT_COLUMNS, RUN_COLUMNS, separator_of
-from cranfield.formats.registry import COLUMN_ID, Format, Head, is_number, never
+from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, Format, Head, is_number, never
 
 _RESULT = re.compile(r"result\d*")
+_SPAN_CELL = re.compile(rb":\d+-\d+")
 _KEY = rb"""(^|[{,\[\n\r])[ \t]*(-[ \t]+)?["']?%s["']?[ \t\r\n]*:"""
 _OWN = re.compile(_KEY % b"cranfield_testset")
 _QUERY_ID = re.compile(_KEY % b"query_id")
@@ -25,7 +26,64 @@ _BY_ID = frozenset({"grades", "fractions", "unjudged", "zeros", "levels", "texts
 _LEVELS = frozenset({"fractions", "unjudged", "zeros", "levels"})
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"(\s*:)?|[][{}]', re.DOTALL)
-_LTR = re.compile(rb"\s*\S+\s+qid:\S+\s+#\s*\S+")
+_LTR = re.compile(rb"\s*\S+\s+qid:\S+(\s+\d+:\S+)*\s*#\s*\S+")
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_NUMBER = rb"-?\d[\d.eE+-]*"
+_NOTHING = _STRING + rb"\s*:\s*(?:\{\s*\}|\[\s*\])\s*,\s*"
+_SCORES = rb"\{\s*" + _STRING + rb"\s*:\s*" + _NUMBER + rb"\s*[,}]"
+_LIST = (
+    rb"\[\s*(?:"
+    + _STRING
+    + rb"|"
+    + _NUMBER
+    + rb"|\[\s*(?:"
+    + _STRING
+    + rb"|"
+    + _NUMBER
+    + rb")\s*,\s*"
+    + _NUMBER
+    + rb"\s*\])\s*[,\]]"
+)
+_ID_MAPPING = re.compile(
+    rb"\A\s*\{\s*(?:" + _NOTHING + rb")*(?P<key>" + _STRING + rb")\s*:\s*(?:" + _SCORES + rb"|" + _LIST + rb")",
+    re.DOTALL,
+)
+"""A JSON object of query id to document ids with numbers, or to a list of ids or pairs."""
+_TEXTS_BY_ID = re.compile(
+    rb'\A\s*\{\s*"queries"\s*:\s*\{\s*(?:\}|' + _STRING + rb"\s*:\s*" + _STRING + rb")", re.DOTALL
+)
+_OWN_LISTS = {b'"queries"', b'"requests"', b'"topics"', b'"query_groups"'}
+_SAMPLE_TEXTS = {"user_input", "question", "input", "query"}
+_SAMPLE_CONTEXTS = {
+    *("reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext"),
+    *("retrieved_context_ids", "ground_truth_contexts", "contexts"),
+}
+_RUN_QUERIES = {
+    "query_id",
+    "qid",
+    "q_id",
+    "_id",
+    "id",
+    "query",
+    "question",
+    "query_text",
+    "user_input",
+    "input",
+    "text",
+}
+_RESULT_LISTS = {
+    *(
+        "results",
+        "documents",
+        "docs",
+        "hits",
+        "source_documents",
+        "retrieved_documents",
+        "retrieved_docs",
+        "retrieved_ids",
+    ),
+}
+_OF_DOCUMENT = {"page_content", "content", "metadata", "meta"}
 _SHARED = frozenset({"grades", "levels", "zeros", "texts", "barren"})
 """What every format of another tool can say."""
 _GAINS = (0.0, float("inf"))
@@ -74,7 +132,9 @@ def _is_golden(head: Head) -> bool:
 
 def _is_spans(head: Head) -> bool:
     names = _header(head)
-    return bool(names & {"query", "query_text"}) and any(map(_RESULT.fullmatch, names))
+    if not (names & {"query", "query_text"} and any(map(_RESULT.fullmatch, names))):
+        return False
+    return "result1" in names or bool(_SPAN_CELL.search(head.data))
 
 
 def _is_patterns(head: Head) -> bool:
@@ -144,6 +204,54 @@ def _is_catalogue(head: Head) -> bool:
 def _is_ltr(head: Head) -> bool:
     lines = [line for line in head.data.split(b"\n", 20) if line.strip()][:10]
     return any(_LTR.match(line) and is_number(line.split()[0]) for line in lines)
+
+
+@lru_cache(maxsize=1)
+def _first_record(data: bytes) -> Mapping[str, object]:
+    """The first object of JSON Lines, of a JSON list or of a JSON file, its keys in lower case; empty where it is none."""
+    text = data.decode("utf-8", "replace").lstrip().removeprefix("[").lstrip()
+    try:
+        record, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else ({}, 0)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(key).lower(): value for key, value in record.items()}
+
+
+def _is_samples(head: Head) -> bool:
+    if b"context" not in head.data:  # a plain search is far faster
+        return False
+    names = _first_record(head.data).keys()
+    return bool(names & _SAMPLE_TEXTS and names & _SAMPLE_CONTEXTS)
+
+
+def _is_documents(head: Head) -> bool:
+    """Whether these are queries with lists of results, by name; or queries to lists of documents with metadata."""
+    if head.data.lstrip()[:1] not in {b"{", b"["} or b'"cranfield_' in head.data:
+        return False
+    record = _first_record(head.data)
+    if record.keys() & _RUN_QUERIES and any(isinstance(record.get(name), list) for name in _RESULT_LISTS):
+        return True
+    first = next(iter(record.values()), None)
+    item = first[0] if isinstance(first, list) and first else None
+    item = item[0] if isinstance(item, list) and item else item
+    return isinstance(item, dict) and bool(item.keys() & _OF_DOCUMENT) and not record.keys() & {"queries", "requests"}
+
+
+def _is_id_mapping(head: Head) -> bool:
+    found = None if b'"cranfield_' in head.data else _ID_MAPPING.match(head.data)
+    return found is not None and found["key"] not in _OWN_LISTS and not _is_documents(head) and not _is_samples(head)
+
+
+def _is_llama_index(head: Head) -> bool:
+    return bool(_TEXTS_BY_ID.match(head.data)) or {"queries", "relevant_docs", "corpus"} <= top_keys(head.data)
+
+
+def _is_msmarco(head: Head) -> bool:
+    """Whether most lines are a query, a document and a rank; where a line has tabs, two of them."""
+    lines = [line for line in head.data.split(b"\n", FIRST_LINES * 2)[:FIRST_LINES] if line.strip()]
+    rows = [line.strip().split(b"\t") if b"\t" in line else line.split() for line in lines]
+    right = [len(row) == 3 and row[2].strip().isdigit() for row in rows]
+    return 2 * sum(right) > len(rows) and right[0]  # a header row is of another format
 
 
 CODE_SETS: tuple[Format, ...] = (
@@ -216,7 +324,7 @@ CODE_SETS: tuple[Format, ...] = (
         _is_table,
         "cranfield.formats.testsets.judgment_table:read_judgment_table",
         "cranfield.formats.testsets.judgment_table:write_judgment_table",
-        _BY_ID | {"ratings", "adjudicated", "reasons", "times"},
+        _BY_ID | {"ratings", "adjudicated", "reasons", "times", "classes", "negative"},
         source="Cranfield's own; columns go by the names that data frames' do",
         layout="table",
     ),
@@ -256,12 +364,12 @@ OTHER_TOOLS: tuple[Format, ...] = (
     Format(
         "quepid-ltr",
         "testset",
-        "ratings of a Quepid case for learning to rank (lines `rating qid:ID # document text`)",
+        "ratings for learning to rank, of a Quepid case, RankLib or LETOR (lines `rating qid:ID [features] # document`)",
         _is_ltr,
         "cranfield.formats.tools.quepid:read_quepid_ltr",
         "cranfield.formats.tools.quepid:write_quepid_ltr",
         _SHARED - {"barren"} | {"fractions"},
-        source="Quepid, github.com/o19s/quepid: app/views/api/v1/export/ratings/show_ltr.txt.erb",
+        source="Quepid, github.com/o19s/quepid: app/views/api/v1/export/ratings/show_ltr.txt.erb; RankLib and LETOR have features",
         ids=COLUMN_ID,
         grades=_GAINS,
         layout="columns",
@@ -348,6 +456,72 @@ OTHER_TOOLS: tuple[Format, ...] = (
         strata=frozenset({"topic", "query_group"}),
         grades=_GAINS,
         layout="tree",
+    ),
+    Format(
+        "llama-index",
+        "testset",
+        "a QA dataset of LlamaIndex (JSON with `queries`, `corpus` and `relevant_docs`)",
+        _is_llama_index,
+        "cranfield.formats.tools.samples:read_llama_index",
+        holds=frozenset({"grades", "texts", "barren"}),
+        source="LlamaIndex, github.com/run-llama/llama_index: "
+        "llama-index-core/llama_index/core/llama_dataset/legacy/embedding.py",
+    ),
+    Format(
+        "samples",
+        "testset",
+        "samples of Ragas or DeepEval (JSON or JSONL with `user_input` and `reference_contexts`, or `input` and `context`)",
+        _is_samples,
+        "cranfield.formats.tools.samples:read_samples",
+        holds=frozenset({"grades", "texts", "barren"}),
+        source="Ragas, github.com/explodinggradients/ragas: src/ragas/dataset_schema.py; "
+        "DeepEval, github.com/confident-ai/deepeval: deepeval/test_case/llm_test_case.py",
+        by_text=True,
+    ),
+    Format(
+        "samples-run",
+        "run",
+        "samples of Ragas or DeepEval with `retrieved_contexts` or `retrieval_context`",
+        _is_samples,
+        "cranfield.formats.tools.samples:read_samples_run",
+        source="Ragas, github.com/explodinggradients/ragas: src/ragas/dataset_schema.py; "
+        "DeepEval, github.com/confident-ai/deepeval: deepeval/test_case/llm_test_case.py",
+    ),
+    Format(
+        "documents",
+        "run",
+        "queries with their documents (JSON or JSONL, as Haystack and LangChain have them: `metadata` or `meta` with a `source`)",
+        _is_documents,
+        "cranfield.formats.runs.mapping:read_document_run",
+        source="LangChain, github.com/langchain-ai/langchain: libs/core/langchain_core/documents/base.py; "
+        "Haystack, github.com/deepset-ai/haystack: haystack/dataclasses/document.py",
+    ),
+    Format(
+        "json",
+        "testset",
+        "a JSON object of query id to document ids with their grades, or to a list of relevant ids",
+        _is_id_mapping,
+        "cranfield.formats.testsets.judgments:read_qrels_json",
+        "cranfield.formats.testsets.judgments:write_qrels_json",
+        _SHARED - {"texts"} | {"fractions", "unjudged"},
+        source="pytrec_eval, github.com/cvangysel/pytrec_eval; BEIR; ranx, github.com/AmenRa/ranx: ranx/data_structures/qrels.py",
+        layout="tree",
+    ),
+    Format(
+        "json-run",
+        "run",
+        "a JSON object of query id to document ids with their scores, or to a list of ids in order",
+        _is_id_mapping,
+        "cranfield.formats.runs.mapping:read_id_mapping",
+        source="pytrec_eval, github.com/cvangysel/pytrec_eval; BEIR; ranx, github.com/AmenRa/ranx: ranx/data_structures/run.py",
+    ),
+    Format(
+        "msmarco",
+        "run",
+        "lines `query document rank` without a header, as MS MARCO has them",
+        _is_msmarco,
+        "cranfield.formats.runs.table:read_msmarco_run",
+        source="MS MARCO, github.com/microsoft/MSMARCO-Passage-Ranking: ms_marco_eval.py",
     ),
     Format(
         "ir_datasets",

@@ -9,6 +9,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import (
@@ -20,11 +21,12 @@ from cranfield.errors import (
     UsageError,
     shorten,
 )
-from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS
+from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
+from cranfield.formats.io.delimited import TABLE_HELP, known_names, separator_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
-from cranfield.formats.registry import COLUMN_ID, HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -33,6 +35,14 @@ _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries
 def _is_yaml(head: Head) -> bool:
     named = b"cranfield_testset" in head.data or b"queries" in head.data  # a plain search is far faster than a pattern
     return named and bool(_TESTSET_KEY.search(head.data))
+
+
+_OUR_KEYS = tuple(re.compile(rb"""[{,\s]["']?%s["']?[ \t]*:""" % key) for key in (b"id", b"text"))
+
+
+def _is_ours(head: Head) -> bool:
+    """Whether a file with `queries` has the version of our test sets, or the keys of their queries."""
+    return b"cranfield_testset" in head.data or all(key.search(head.data) for key in _OUR_KEYS)
 
 
 def _is_qrels(head: Head) -> bool:
@@ -296,6 +306,8 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
+    if entry is not None and entry.fits is _is_yaml and not _is_ours(head):
+        raise error(_other_queries(path, kind, head))
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         same_content = [other for other in FORMATS.values() if other.kind == kind and other.fits is entry.fits]
         entry = same_content[0] if same_content else entry
@@ -360,6 +372,24 @@ MAX_SENTENCES = 4
 """More formats than that are named by their names."""
 
 
+def _other_queries(path: Path, kind: Kind, head: Head) -> Problem:
+    """The problem of a file with a key `queries` that is of another tool, or lacks the version of ours."""
+    keys = ", ".join(sorted(top_keys(head.data))) or shorten(head.first_line.decode("utf-8", "replace"))
+    hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `cranfield init` maps the fields of other files"
+    problem = _unknown(path, kind, head, None)
+    return replace(problem, message=f"{problem.message}: `queries` without `cranfield_testset`", got=keys, hint=hint)
+
+
+def _is_header(head: Head) -> bool:
+    """Whether the first line may name the columns of a table: words, and as many cells in the next line."""
+    lines = [line for line in head.data.split(b"\n", FIRST_LINES) if line.strip() and not line.startswith(b"#")]
+    separator = separator_of(head.first_line)
+    names = head.columns(separator)
+    named = len(names) > 1 and all(name and not name[0].isdigit() for name in names)
+    cells = lines[1].decode("utf-8", "replace").count(separator) + 1 if len(lines) > 1 else 0
+    return named and cells >= len(names) and head.first_line[:1] not in {b"{", b"[", b"<"}
+
+
 def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem:
     """Say what was looked for and what the first line is."""
     known = [entry for entry in FORMATS.values() if entry.kind == kind and entry.fits not in {never, _is_parquet}]
@@ -384,6 +414,10 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     if broken := broken_json(path, head) or (short_run(path, head) if kind == "run" and other is None else None):
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
+    if _is_header(head):
+        wanted = f"columns of these names: {known_names()}"
+        message = f"not a {WHAT[kind]}: the columns of this table have other names"
+        return Problem(message, path=shown(path), expected=wanted, got=got, hint=f"rename the columns; {TABLE_HELP}")
     return Problem(
         f"not a {WHAT[kind]}",
         path=shown(path),

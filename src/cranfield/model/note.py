@@ -14,6 +14,8 @@ class NoteKind(StrEnum):
     """How the set was read or changed."""
     NOT_CARRIED = "not carried"
     """Content of the source that the test set does not hold: writing the set over its source would delete it."""
+    UNUSED = "not used"
+    """Content of another file, given beside the set, that has no place in it: texts of queries without judgments."""
     CONSENSUS = "consensus"
     """Grades were made from ratings."""
     INTACT = "intact"

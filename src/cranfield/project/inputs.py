@@ -6,10 +6,10 @@ Imports no numpy: a run file can be read while that is imported.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_args
 
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
@@ -33,12 +33,14 @@ class ArrowStream(Protocol):
 
 Frame: TypeAlias = "IntoFrame | ArrowStream"
 """A data frame of any library that narwhals supports, or any Arrow stream, with a row per judgment or per result."""
-Judgments: TypeAlias = "str | Path | Mapping[str, Mapping[str, float]] | Frame"
-"""What `load` makes a test set of: a file, query id -> document id -> grade, or a frame."""
+Judgments: TypeAlias = "str | Path | Mapping[str, Mapping[str, float]] | Mapping[str, Collection[str]] | Frame"
+"""What `load` makes a test set of: a file, query id -> document id -> grade, query id -> relevant ids, or a frame."""
 TestSetLike: TypeAlias = "TestSet | Judgments"
 """A test set, or what `load` makes one of."""
-RunLike: TypeAlias = "Run | str | Path | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]] | Frame"
-"""A collected run, a run file, query id -> document ids in order, query id -> document id -> score, or a frame."""
+RunLike: TypeAlias = "Run | str | Path | Mapping[str, Sequence[Any]] | Mapping[str, Mapping[str, float]] | Frame"
+"""A collected run, a run file, query id -> results in order, query id -> document id -> score, or a frame.
+
+A result is an id, an id with its score, or a document with its metadata."""
 
 
 MOST_KEPT = 100

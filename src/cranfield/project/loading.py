@@ -5,6 +5,7 @@ Imports no numpy: a run file can be read while that is imported.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
-from cranfield.model.note import info
+from cranfield.model.note import NoteKind, info
 from cranfield.model.query import NEGATIVE
 from cranfield.project.named_testset import named_testset
 from cranfield.words import first_of
@@ -70,6 +71,7 @@ class TestSetOptions:
 
 
 NO_OPTIONS = TestSetOptions()
+_LOG = logging.getLogger("cranfield")
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ def load(
     Predicates are evaluated on their databases, and ratings become grades.
 
     Args:
-        source: the file, or the name of a test set in the folder of the config; or a mapping of query id to document id to grade; or a data frame with a row per judgment.
+        source: the file, or the name of a test set in the folder of the config; or a mapping of query id to document id to
+            grade, or to a set or list of relevant ids; or a data frame with a row per judgment.
         format: name of a file's format, to say so instead. Qrels whose second column says something have to be named:
             `subtopics`, `judges` or `preferences`.
         columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
@@ -147,14 +150,22 @@ def load(
         path = named_testset(Path(source))
         stored = read_stored(path, format, options.ids)
         refuse_undeclared(stored, path)
-        return apply_options(stored, options, path.parent)
+        return log_unused(apply_options(stored, options, path.parent), shown(path))
     for name, value in (("format", format), ("ids", options.ids)):
         if value is not None:
             raise UsageError(f"{name} is {shorten(value)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
-    return apply_options(read, options)
+    return log_unused(apply_options(read, options), read.name)
+
+
+def log_unused(testset: TestSet, name: str) -> TestSet:
+    """Name what the sources of a test set hold and the set does not: on stderr, unless the program logs elsewhere."""
+    for note in testset.notes:
+        if note.kind in {NoteKind.NOT_CARRIED, NoteKind.UNUSED}:
+            _LOG.warning("note: %s: %s", name, note)
+    return testset
 
 
 def refuse_undeclared(testset: TestSet, path: Path) -> None:

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from cranfield.errors import NoCommonQueryError, UsageError, shorten
+from cranfield.errors import NoCommonQueryError
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.model import Convention, Run, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.matched_ids import RunMatch, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
@@ -52,7 +52,9 @@ def score(
 
         run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):
-        run = as_run(run, given.name or "run")
+        from cranfield.formats.runs.mapping import run_of_mapping
+
+        run = run_of_mapping(run, given.name or "run")
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
@@ -188,33 +190,3 @@ def _reading(given: ScoringOptions, match: RunMatch) -> dict[str, str | int | No
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
     """Whether every answer of a run is a mapping to scores."""
     return bool(run) and all(isinstance(answer, Mapping) for answer in run.values())
-
-
-def as_run(answers: Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, float]], name: str) -> Run:
-    """Make a run of plain lists: ids in order, or ids with scores.
-
-    Raises:
-        UsageError: lists and scores are mixed, or an answer is neither.
-    """
-    scored = {isinstance(documents, Mapping) for documents in answers.values()}
-    if len(scored) > 1:
-        raise UsageError("the run mixes lists of ids and ids with scores", expected="one kind for all queries")
-    records = {query_id: _answer(documents) for query_id, documents in answers.items()}
-    return Run(name, records, order="descending" if scored == {True} else "given")
-
-
-def _answer(documents: Sequence[str] | Mapping[str, float]) -> Answer:
-    if isinstance(documents, Mapping):
-        hits = tuple(Hit(doc_id, float(score)) for doc_id, score in documents.items())
-    elif isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-        raise UsageError("the answer to a query is no list", expected="a list of document ids", got=shorten(documents))
-    else:
-        wrong = [doc_id for doc_id in documents if not isinstance(doc_id, str)]
-        if wrong:
-            raise UsageError(
-                f"a document id is {shorten(wrong[0])}",
-                expected="text",
-                hint="scores go in a mapping: {query id: {document id: score}}",
-            )
-        hits = tuple(Hit(doc_id) for doc_id in documents)
-    return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)

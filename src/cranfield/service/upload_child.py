@@ -173,7 +173,9 @@ def unpacked(path: Path, task: Task) -> Path:
     Raises:
         CranfieldError: the archive is damaged, or holds more than it may.
     """
-    if not zipfile.is_zipfile(path) or path.read_bytes()[:4] == b"PAR1":
+    from cranfield.formats.io.workbook import is_workbook
+
+    if not zipfile.is_zipfile(path) or path.read_bytes()[:4] == b"PAR1" or is_workbook(path):
         return _plain(path, task)
     folder = path.with_name(f"{path.name}.files")
     folder.mkdir()

@@ -4,8 +4,11 @@ import gzip
 import json
 from pathlib import Path
 
+import pandas as pd
+import polars as pl
 import pytest
 
+from cranfield import load
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
@@ -45,10 +48,8 @@ def test_columns_are_found_by_name_whatever_stands_between_them(tmp_path, name, 
 def test_texts_and_strata_have_columns_and_other_columns_are_said(tmp_path):
     text = "query_id,query,doc_id,grade,stratum.Kind,when\n1,one,d1,1,a,now\n1,one,d2,0,a,now\n2,two,d1,1,,now\n"
     testset = read_testset(put(tmp_path, text))
-    assert testset.queries == (Query("1", "one", {"Kind": "a"}), Query("2", "two"))
-    assert tuple(map(str, testset.notes)) == (
-        "not carried over: column 'when'; a column of a stratum is called `stratum.when`",
-    )
+    assert testset.queries == (Query("1", "one", {"when": "now", "Kind": "a"}), Query("2", "two", {"when": "now"}))
+    assert tuple(map(str, testset.notes)) == ("kept as stratum 'when': 2 values",)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +71,7 @@ def test_keys_of_json_lines_may_come_and_go(tmp_path):
     testset = read_testset(put(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl"))
     assert testset.queries == (Query("1", "one"), Query("2", "", {"kind": "true", "level": "x"}))
     assert testset.grades["2"] == {"7": 1.0}
-    assert tuple(map(str, testset.notes)) == (
-        "not carried over: 1 value of 'by'; the key of a stratum is called `stratum.by`",
-    )
+    assert tuple(map(str, testset.notes)) == ("not carried over: 1 value of 'by', no two of them the same",)
 
 
 def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_filled(tmp_path):
@@ -202,3 +201,63 @@ def test_reason_time_and_adjudication_of_ratings(tmp_path):
     with pytest.raises(TestSetError) as caught:
         read_testset(path)
     assert [(problem.line, problem.got) for problem in caught.value.problems] == [(2, "'noon'"), (2, "'maybe'")]
+
+
+COLUMNS = "query_id,doc_id,grade,query,kind,query_class,negative,page\n"
+TABLE = (
+    COLUMNS
+    + "q1,d1,1,what is x,howto,canonical,,7\nq1,d2,2,what is x,howto,canonical,,8\n"
+    + "q2,d2,1,how to y,howto,,,9\nq3,,,nowhere,howto,,yes,\n"
+)
+"""`page` differs within q1, and is about the judgments; `kind` is the same for all queries."""
+
+
+def test_a_frame_keeps_what_the_same_csv_keeps(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    by_file = read_judgment_table(path)
+    assert [(q.id, q.text, dict(q.strata), q.query_class, q.negative is not None) for q in by_file.queries] == [
+        ("q1", "what is x", {"kind": "howto"}, "canonical", False),
+        ("q2", "how to y", {"kind": "howto"}, "", False),
+        ("q3", "nowhere", {"kind": "howto"}, "", True),
+    ]
+    assert by_file.grades == {"q1": {"d1": 1.0, "d2": 2.0}, "q2": {"d2": 1.0}}
+    notes = {
+        "column 'query_class' is read as the query class",
+        "kept as stratum 'kind': 3 values",
+        "not carried over: column 'page': not the same in all rows of a query",
+    }
+    assert notes <= set(map(str, by_file.notes))
+    frames = [pd.read_csv(path), pl.read_csv(path), tmp_path / "t.parquet"]
+    frames[0].to_parquet(frames[2])
+    for frame in frames:
+        testset = load(frame)
+        assert testset.digest == by_file.digest
+        assert testset.queries == by_file.queries
+        assert set(map(str, testset.notes)) == notes
+
+
+def test_the_error_of_a_row_without_a_document_says_how_a_negative_query_is_written(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("query_id,doc_id,grade\nq1,,\n")
+    with pytest.raises(TestSetError, match="`yes` under `negative` is a query with nothing to find"):
+        read_judgment_table(path)
+
+
+def test_what_is_not_used_is_named_on_stderr_by_every_door(tmp_path, caplog):
+    text = "query_id,doc_id,grade,page\nq1,d1,1,7\nq1,d2,1,8\n"
+    path = put(tmp_path, text)
+    line = "not carried over: column 'page': not the same in all rows of a query"
+    load(path)
+    load(pd.read_csv(path))
+    assert caplog.messages == [f"note: {path}: {line}", f"note: qrels: {line}"]
+
+
+@pytest.mark.parametrize("text", ["Query,Result,Relevant\na,b,1\n", "Suchwort;Treffer;Note\na;b;1\n"])
+def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, text):
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, text))
+    (problem,) = caught.value.problems
+    assert problem.message == "not a test set: the columns of this table have other names"
+    assert "query_id: query_id, q_id, qid, query-id, query; doc_id: doc_id, docno" in str(problem.expected)
+    assert "`yes` under `negative`" in str(problem.hint)

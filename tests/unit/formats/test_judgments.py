@@ -109,7 +109,11 @@ def test_a_subtopic_judged_twice_and_differently_is_an_error():
         ({"q1": {"1": 1, 1: 1}}, "query 'q1', document '1' is there as text and as a number"),
         ({2.5: {"d": 1}}, "2.5 is no query id"),
         ({"1": {"d": 1}, 1: {"d": 1}}, "query '1' is there as text and as a number"),
-        ({"q1": ["d1"]}, "query 'q1' has a list; expected document ids with their grades"),
+        (
+            {"q1": "d1"},
+            "query 'q1' has a str; expected document ids with their grades, or a set or list of the relevant ones",
+        ),
+        ({"q1": ["d1", ["d2"]]}, "query 'q1': ['d2'] is no document id"),
         ({}, "no judgment here"),
     ],
 )

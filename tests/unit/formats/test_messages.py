@@ -24,9 +24,9 @@ WANTED_TESTSET = (
     "another format that its content tells"
 )
 WANTED_RUN = (
-    'expected a collected run (first line `{"cranfield_run":1,…}`) or '
-    "a TREC run (lines `query Q0 document rank score tag`) or "
-    "a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or `score`)"
+    'expected a collected run (first line `{"cranfield_run":1,…}`), '
+    "a TREC run (lines `query Q0 document rank score tag`), or "
+    "another format that its content tells"
 )
 QRELS_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "no line": ("# only\n\n", ": no judgment in this file; expected lines `query iteration document grade`."),
@@ -260,10 +260,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         sniff_run,
         RunFormatError,
         "words and more\n",
-        (
-            f": not a run; {WANTED_RUN}, got 'words and more'.\n"
-            "Hint: name the format: run_format=run-table|jsonl|trec|parquet."
-        ),
+        (f": not a run; {WANTED_RUN}, got 'words and more'.\nHint: name the format: run_format=NAME."),
     ),
     "a run without its last column": (
         sniff_run,
@@ -330,7 +327,10 @@ def test_problems_of_telling_a_format(tmp_path: Path, name: str) -> None:
                 "Hint: did you mean qrels?"
             ),
         ),
-        (lambda: sniff_run("x", "yaml"), "unknown run format 'yaml'; expected jsonl, parquet, run-table, trec."),
+        (
+            lambda: sniff_run("x", "yaml"),
+            "unknown run format 'yaml'; expected documents, json-run, jsonl, msmarco, parquet, run-table, samples-run, trec.",
+        ),
     ],
 )
 def test_a_format_nobody_knows(action: Callable[[], object], expected: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield import evaluate
 from cranfield.formats.entries import OTHER_TOOLS, top_keys
 from cranfield.formats.registry import HEAD_BYTES, Head
 from cranfield.formats.sniff import FORMATS, read_testset
@@ -16,7 +17,11 @@ SAMPLES = {
         b"Team Name,Case Name,Case ID,Query Text,Doc ID,Doc Position,Title,Rating\nt,c,1,a,1,1,x,2\n",
         b"Team Name,Case Name,Case ID,Query Text,Doc ID,Doc Position,Title,Rating,genre\nt,c,1,a,1,1,x,2,y\n",
     ],
-    "quepid-ltr": [b"\n3 qid:1 # 1370 star trek\n", b"0    qid:2 #    9755 star trek\n"],
+    "quepid-ltr": [
+        b"\n3 qid:1 # 1370 star trek\n",
+        b"0    qid:2 #    9755 star trek\n",
+        b"2 qid:1 1:0.5 2:0.1 #docid = d1\n",
+    ],
     "quepid-book": [b'{"name": "b", "query_doc_pairs": [{"query_text": "a", "doc_id": "1"}]}'],
     "searchtweak": [b"grade,keyword,doc\n0.33,a,d\n"],
     "opensearch": [
@@ -29,8 +34,21 @@ SAMPLES = {
         b'{"query_groups": [{"queries": [{"placeholders": {"$query": "a"}}]}]}',
         b'{"queries": [{"placeholders": {"$query": "a"}, "relevant_documents": {"1": ["d"]}}]}',
     ],
+    "llama-index": [b'{"queries": {"a": "what"}, "corpus": {}, "relevant_docs": {"a": ["n"]}, "mode": "text"}'],
+    "samples": [
+        b'[{"input": "a", "context": ["c"], "retrieval_context": ["d"]}]',
+        b'{"user_input": "a", "reference_contexts": []}\n',
+    ],
+    "documents": [
+        b'{"question": "a", "documents": [{"page_content": "t", "metadata": {"source": "a.md"}}]}\n',
+        b'{"a": [[{"content": "t", "meta": {"source": "a.md"}}, 0.5]]}',
+    ],
+    "json": [b'{"a": {}, "b": {"d": 1}}', b'{"a": ["d", "e"]}', b'{"a": [["d", 1.5]]}', b'{"a": [42, 3]}'],
+    "msmarco": [b"a\td\t1\n", b"a d 1\na e 2\n"],
 }
 """Format to the beginnings of its files."""
+SAME_FILES = {"samples": ["samples-run"], "json": ["json-run"]}
+"""Formats of test sets whose files may be runs too."""
 
 OTHERS = [
     b'{"cranfield_testset": 1, "name": "query_doc_pairs", "queries": [{"id": "a", "text": "\\"placeholders\\": judgmentRatings"}]}',
@@ -62,13 +80,17 @@ def claimed(data, path=Path("x")):
     ids=lambda value: str(value)[:24],
 )
 def test_a_file_is_told_as_one_format_and_read(tmp_path, name, data):
-    assert claimed(data) == [name]
+    assert claimed(data) == [name, *SAME_FILES.get(name, [])]
     first = next(
         entry.name for entry in FORMATS.values() if entry.fits(Head(data.removeprefix(b"\xef\xbb\xbf"), Path("x")))
     )
     assert first == name
-    (tmp_path / "file").write_bytes(data)
-    assert read_testset(tmp_path / "file").digest == read_testset(tmp_path / "file", name).digest
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    if FORMATS[name].kind == "run":
+        assert evaluate({"a": {"d": 1}}, path).run_digest == evaluate({"a": {"d": 1}}, path, run_format=name).run_digest
+    elif b"[]" not in data and b'[["d"' not in data:  # without a reference context, or with scores, it is a run alone
+        assert read_testset(path).digest == read_testset(path, name).digest
 
 
 @pytest.mark.parametrize("data", OTHERS, ids=lambda value: str(value)[:24])
@@ -95,7 +117,8 @@ def test_real_files_of_other_kinds_are_left_alone(shared_data):
 def test_every_row_names_its_source_and_what_it_holds():
     assert [entry.name for entry in OTHER_TOOLS if "github.com/" not in entry.source] == []
     assert [entry.name for entry in OTHER_TOOLS if entry.writer and "grades" not in entry.holds] == []
-    assert set(SAMPLES) == {entry.name for entry in OTHER_TOOLS} - {"ir_datasets", "quepid-book-csv"}
+    same = {name for names in SAME_FILES.values() for name in names}
+    assert set(SAMPLES) == {entry.name for entry in OTHER_TOOLS} - same - {"ir_datasets", "quepid-book-csv"}
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,10 @@ def test_texts_are_laid_over_qrels(tmp_path: Path) -> None:
         "read so",
         "texts of topics: for 1 query",
         "1 query without a text: 2",
-        "1 text of no query in the test set, not used",
+        (
+            "1 text of no query in the test set, not used: 9; a query with nothing to find is `negative: true` in a YAML test set, "
+            "`yes` under `negative` in a table"
+        ),
     )
     with pytest.raises(TestSetError, match="share no query"):
         with_queries(judged, TestSet("topics", (Query("x", "one"),)))

@@ -310,6 +310,14 @@ def test_a_corpus_of_json_lines(texts_of, tmp_path, suffix):
     assert kind_of(texts.get("no id")) == "not_found"
 
 
+def test_a_corpus_in_a_dataset_of_llama_index(texts_of, tmp_path):
+    data = {"queries": {"a": "what"}, "corpus": {"n1": "text one", "n2": "text two"}, "relevant_docs": {"a": ["n1"]}}
+    (tmp_path / "dataset.json").write_text(json.dumps(data))
+    texts = texts_of("documents: [{corpus: {path: dataset.json}}]")
+    assert texts.get("n2").text == "text two"
+    assert kind_of(texts.get("n3")) == "not_found"
+
+
 def test_a_corpus_that_changes_is_read_again(texts_of, tmp_path):
     path = tmp_path / "docs.jsonl"
     path.write_text('{"id": "a", "text": "before"}\n')

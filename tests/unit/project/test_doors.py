@@ -164,7 +164,7 @@ def test_an_option_that_is_none_is_refused(options, message):
         evaluate(QRELS, RUN, **options)
 
 
-@pytest.mark.parametrize("answer", [[("d1", 0.5)], [["d1"]], [b"d1"], [None], "d1", b"d1", 3])
+@pytest.mark.parametrize("answer", [[("d1", "x")], [["d1"]], [b"d1"], [None], "d1", b"d1", 3])
 def test_an_answer_that_is_no_list_of_ids_is_refused_and_never_scored_as_nothing(answer):
     with pytest.raises(UsageError):
         evaluate(QRELS, {"q1": answer})

@@ -68,13 +68,13 @@ def load_set(
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.loading import NO_OPTIONS, apply_options, read_stored, target_needs_database
+    from cranfield.project.loading import NO_OPTIONS, apply_options, log_unused, read_stored, target_needs_database
 
     given = NO_OPTIONS if options is None else options
     testset = read_stored(path, format, given.ids)
     if not ask and given == NO_OPTIONS and target_needs_database(testset):
         return testset
-    return apply_options(testset, given, path.parent)
+    return log_unused(apply_options(testset, given, path.parent), str(path))
 
 
 def note(sentence: str) -> None:

@@ -34,12 +34,20 @@ JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id"),
     "grade": (*COLUMN_NAMES["grade"], "score"),
     "rater": ("rater",),
-    "text": ("query_text", "text", "query"),
+    "text": ("query_text", "text", "query", "question", "topic"),
+    "query_class": ("query_class",),
+    "class": ("class",),
+    "negative": ("negative",),
     "reason": ("reason",),
     "time": ("time",),
     "final": ("final",),
 }
-"""The same of tables of judgments in text; each name is taken but once."""
+"""The same of tables of judgments, in text, in frames and in Parquet files; each name is taken but once."""
+TABLE_HELP = (
+    "`yes` under `negative` is a query with nothing to find, `query_class` is the class of a query, "
+    "`stratum.NAME` a stratum; other columns that group queries are strata too"
+)
+"""How a table says more of a query than its judgments."""
 
 RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "query_id": (*COLUMN_NAMES["query_id"], "query-id"),
@@ -52,6 +60,15 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "title": ("title",),
 }
 """The same of tables of results in text."""
+
+
+def known_names() -> str:
+    """The names of columns that tables of judgments and of results may have, by what they hold."""
+    both: dict[str, list[str]] = {}
+    for table in (JUDGMENT_COLUMNS, RUN_COLUMNS):
+        for role, names in table.items():
+            both[role] = list(dict.fromkeys([*both.get(role, []), *names]))
+    return "; ".join(f"{role}: {', '.join(names)}" for role, names in both.items())
 
 
 MOST_COLUMNS = 2000

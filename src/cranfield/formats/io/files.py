@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
+from cranfield.formats.io.lz4_frames import LZ4_MAGIC, unpacked_lz4
 from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
 from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
+from cranfield.formats.io.workbook import ZIP_MAGIC, is_workbook, sheet_text
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -73,6 +75,8 @@ def suffix_of(path: Path) -> str:
     return Path(unpacked_name(path)).suffix.lower()
 
 
+READ_ONLY = {".xlsx", ".lz4"}
+"""Suffixes of files that are read and not written."""
 META_SUFFIX = ".meta.json"
 
 
@@ -104,7 +108,9 @@ def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:  # n
 
 @contextmanager
 def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes, unpacking gzip and Zstandard where its first bytes say so; `-` is standard input.
+    """Open a file for reading bytes, unpacking gzip, Zstandard and LZ4 where its first bytes say so; `-` is standard input.
+
+    An Excel workbook is read as CSV, and the LZ4 files of ranx as JSON.
 
     Standard input is copied to a temporary file when it is first opened, and may be opened any number of times.
 
@@ -122,6 +128,10 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
             elif magic == ZSTD_MAGIC:
                 with _ZstdReader(stream, shown(path)) as raw, _limited(raw, stream) as buffered:
                     yield buffered
+            elif magic == LZ4_MAGIC:
+                yield io.BytesIO(unpacked_lz4(stream.read(), shown(path), error))
+            elif magic == ZIP_MAGIC and is_workbook(Path(stream.name)):
+                yield io.BytesIO(sheet_text(Path(stream.name), shown(path), error))
             else:
                 yield stream
     except (OSError, EOFError, zlib.error) as cause:
@@ -319,6 +329,9 @@ def write_bytes(
         OSError: the system would not take it.
         MissingExtraError: it is to be Zstandard, and no library is there to pack it.
     """
+    if suffix_of(path) in READ_ONLY:
+        expected = "another name, such as one that ends in .csv or .json"
+        raise UsageError(f"not written: {suffix_of(path)} files are read only", path=str(path), expected=expected)
     target = Path(os.path.realpath(path)) if root is None else path
     if root is None and target.exists() and not (target.is_file() or target.is_dir()):
         raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")

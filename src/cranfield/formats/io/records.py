@@ -7,16 +7,17 @@ contradicting judgments are reported together with values of the wrong type.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.errors import TestSetError
+from cranfield.errors import CranfieldError, ProblemList, TestSetError
 from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import shown, suffix_of, write_text
+from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of, write_text
+from cranfield.formats.io.json_text import json_objects, json_values
 from cranfield.formats.io.located import Located, load_any, located_text
 from cranfield.formats.io.tree import Node, Unreadable, describe
 from cranfield.model import TestSet
@@ -114,6 +115,41 @@ def load_json(path: Path) -> Located:
     if not isinstance(located.top, dict):
         raise TestSetError("no object at the top of the file", path=shown(path), line=1, expected="`{…}`")
     return located
+
+
+def load_json_values(path: Path, error: type[CranfieldError]) -> Any:
+    """The values of a JSON file, whatever is at its top.
+
+    Raises:
+        CranfieldError: of type `error`: it cannot be read; with its first syntax error, or every duplicate key.
+    """
+    return load_any(path, error, is_json=True).top
+
+
+def json_records(path: Path, problems: ProblemList) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and object of each record of JSON Lines, of a JSON list, or of the one object of a JSON file.
+
+    Raises:
+        CranfieldError: of the type of `problems`: it cannot be read, or a JSON list with a syntax error.
+    """
+    text = decode(read_bytes(path, problems.error), path, problems.error)
+    first, _, rest = text.lstrip().partition("\n")
+    if rest.strip() and isinstance(json_values(first), dict):
+        yield from json_objects(text.split("\n"), shown(path), problems)
+        return
+    located = load_any(path, problems.error, is_json=True)
+    is_list = isinstance(located.top, list)
+    for index, value in enumerate(located.top if is_list else [located.top]):
+        line = located.mark((index,) if is_list else ())[0]
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            problems.add("not an object", path=shown(path), line=line, expected="`{…}`", got=describe(value))
+
+
+def first_of_keys(record: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of some keys that a record has with a value; None where it has none."""
+    return next((name for name in names if record.get(name) is not None), None)
 
 
 def write_json(path: Path, document: object) -> None:

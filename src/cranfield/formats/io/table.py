@@ -25,7 +25,7 @@ from cranfield.errors import (
     shorten,
     unknown_name,
 )
-from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id
+from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id, short
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import opened, refusal
 
@@ -136,6 +136,29 @@ def column_names(source: Any, error: type[CranfieldError]) -> list[str]:
     return _opened(source, error).names()
 
 
+def text_columns(source: Any, names: Sequence[str], error: type[CranfieldError]) -> dict[str, list[str] | None]:
+    """Columns of a table as text, empty where nothing is there; None for a column of lists or structures."""
+    if not names:
+        return {}
+    series = _opened(source, error).select(names)
+    return {
+        name: None if column.dtype.is_nested() else list(map(_text, column.to_list()))
+        for name, column in series.items()
+    }
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:  # noqa: PLR0124 - NaN is what pandas has for nothing
+        return ""
+    return short(value) if isinstance(value, float) else str(value)
+
+
+def rows_where(source: Any, keep: Sequence[bool], error: type[CranfieldError]) -> Any:
+    """Some rows of a table, as a frame."""
+    opened_table = _opened(source, error)
+    return opened_table.collect(opened_table.names()).filter(list(keep))
+
+
 def read_arrays(columns: Mapping[Role, Any], error: type[CranfieldError], *, name: str = "the arrays") -> Table:
     """The same of arrays, one a column: text or whole numbers for ids, numbers for the rest.
 
@@ -169,11 +192,14 @@ class _Frame:
         return list(self.frame.collect_schema().names())
 
     def select(self, names: Sequence[str]) -> Mapping[str, nw.Series[Any]]:
+        collected = self.collect(names)
+        return {column: collected[column] for column in collected.columns}
+
+    def collect(self, names: Sequence[str]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         chosen = self.frame.select(list(dict.fromkeys(names)))
-        collected = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
-        return {column: collected[column] for column in collected.columns}
+        return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
 
 @dataclass(frozen=True)
@@ -188,13 +214,16 @@ class _ParquetFile:
             return list(file.schema_arrow.names)
 
     def select(self, names: Sequence[str]) -> Mapping[str, nw.Series[Any]]:
+        table = self.collect(names)
+        return {column: table[column] for column in table.columns}
+
+    def collect(self, names: Sequence[str]) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         with self._opened() as file:
             arrow = file.read(list(dict.fromkeys(names)))
             arrow.validate(full=True)  # text that is not UTF-8 would come out later, as an error of no file
-            table = nw.from_native(arrow, eager_only=True)
-        return {column: table[column] for column in table.columns}
+            return nw.from_native(arrow, eager_only=True)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

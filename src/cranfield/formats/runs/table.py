@@ -1,4 +1,4 @@
-"""Runs in a table of text: a header row, then a result a row, in TSV or CSV.
+"""Runs in a table of text: a header row, then a result a row, in TSV or CSV; and MS MARCO's three columns without a header.
 
 Columns are found by name: the query, the document or the path, the rank or the score; lines, a span, a title where there
 are such.
@@ -10,11 +10,12 @@ import re
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.cells import number_of, short
+from cranfield.formats.io.cells import id_text, number_of, short
 from cranfield.formats.io.delimited import RUN_COLUMNS, Sheet, read_sheet, write_sheet
-from cranfield.formats.io.files import shown, stem
+from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 
+_MSMARCO = ("query", "document", "rank")
 _RANK = re.compile(r"[0-9]{1,9}")
 
 
@@ -39,6 +40,44 @@ def read_run_table(path: Path | str) -> Run:
         for query_id, ranked in reader.hits.items()
     }
     return Run(stem(sheet.path), answers, order=order, says_empty=False)
+
+
+def read_msmarco_run(path: Path | str) -> Run:
+    """Read lines `query document rank` without a header, as MS MARCO has them.
+
+    Raises:
+        RunFormatError: with every line that is none, each rank that a query has twice, and ranks that begin elsewhere than at 0 or 1.
+    """
+    path = Path(path)
+    problems = ProblemList(RunFormatError)
+    ranked: dict[str, dict[int, tuple[str, int]]] = {}
+    with opened(path, RunFormatError) as stream:
+        for number, raw in enumerate(bounded_lines(stream, path, RunFormatError, MOST_LINE_BYTES), start=1):
+            cells = [id_text(cell) for cell in raw.split()]
+            place = {"path": shown(path), "line": number}
+            if not cells:
+                continue
+            if len(cells) != len(_MSMARCO) or not _RANK.fullmatch(cells[2]):
+                expected, got = " ".join(_MSMARCO), shorten(" ".join(cells))
+                problems.add("not a query, a document and a rank", **place, expected=expected, got=got)
+            elif (first := ranked.setdefault(cells[0], {}).setdefault(int(cells[2]), (cells[1], number)))[1] != number:
+                message = f"query {shorten(cells[0])} has two results of rank {int(cells[2])}; the other is on line {first[1]}"
+                problems.add(message, **place, expected="each rank once a query")
+            if len(problems.problems) >= MAX_PROBLEMS:
+                break
+    for query_id, by_rank in ranked.items():
+        if by_rank and min(by_rank) > 1:
+            message = f"the ranks of query {shorten(query_id)} begin at {min(by_rank)}"
+            hint = "if the third column is a score, write a table whose first line names its columns"
+            line = by_rank[min(by_rank)][1]
+            problems.add(message, path=shown(path), line=line, expected="1, 2, …", hint=hint)
+            break
+    problems.raise_if_any()
+    answers = {
+        query_id: Answer(Outcome.ANSWERED, tuple(Hit(doc_id) for _, (doc_id, _) in sorted(by_rank.items())))
+        for query_id, by_rank in ranked.items()
+    }
+    return Run(stem(path), answers, says_empty=False)
 
 
 class _Reader:

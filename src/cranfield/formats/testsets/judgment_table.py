@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time, whole
-from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, STRATUM, Sheet, read_sheet, write_sheet, write_unicode
+from cranfield.formats.io.delimited import (
+    JUDGMENT_COLUMNS,
+    STRATUM,
+    TABLE_HELP,
+    Sheet,
+    read_sheet,
+    write_sheet,
+    write_unicode,
+)
 from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, suffix_of
 from cranfield.formats.io.json_text import json_objects, parse_json
 from cranfield.formats.io.tree import Unreadable, describe
-from cranfield.formats.testsets.builder import RatingMore, TestSetBuilder, check_graded
-from cranfield.model import Note, Query, TestSet
+from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
+from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, TestSet
 from cranfield.model.note import info, not_carried
+from cranfield.model.query import NEGATIVE
 from cranfield.words import n_of
 
 REQUIRED = ("query_id", "doc_id", "grade")
+OF_QUERIES = ("query_class", "class", "negative")
+"""Roles of columns that say more of a query."""
 OF_RATINGS = ("reason", "time", "final")
 """Roles of columns that say more of a rating."""
 FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -57,6 +69,83 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
     return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
 
 
+YES = {"yes", "true", "1"}
+NO = {"", "no", "false", "0"}
+
+
+class QueryColumns:
+    """Columns of judgments that are about the query: its class, whether nothing should be found, and strata.
+
+    A column whose value differs within a query is about the judgments, and not kept.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._roles = {names[role]: role for role in OF_QUERIES if role in names}
+        """Name of a column to its role."""
+        self._values: dict[str, dict[str, str]] = {}
+        self._varying: set[str] = set()
+        self.negative: set[str] = set()
+
+    def take(self, query_id: str, name: str, value: str) -> None:
+        """Take what a row says of its query."""
+        if value and self._values.setdefault(name, {}).setdefault(query_id, value) != value:
+            self._varying.add(name)
+        role = self._roles.get(name, "")
+        word = value.strip()
+        if (role == "negative" and word.lower() in YES) or (role and LETTERS.get(word, word) == NEGATIVE):
+            self.negative.add(query_id)
+
+    def describe(self, builder: TestSetBuilder, problem: Callable[[str, str, str], None]) -> Iterator[Note]:
+        """Give the queries of a builder their classes and strata; the notes say what became of each column.
+
+        Args:
+            builder: its queries are replaced.
+            problem: takes what is wrong: message, expected, got.
+        """
+        more = UnknownFields()
+        classes: dict[str, str] = {}
+        for name, by_query in self._values.items():
+            role = self._roles.get(name, "")
+            names = {query_id: LETTERS.get(word.strip(), word.strip()) for query_id, word in by_query.items()}
+            wrong = sorted(set(names.values()) - set(QUERY_CLASSES))
+            if name in self._varying:
+                yield from not_carried([f"column {name!r}: not the same in all rows of a query"])
+            elif role == "negative":
+                bad = sorted({word for word in by_query.values() if word.strip().lower() not in YES | NO})
+                if bad:
+                    problem(f"column {name!r} is neither yes nor no", "yes, no or nothing", bad[0])
+            elif role and not wrong:
+                classes |= names
+                yield from info(f"column {name!r} is read as the query class")
+            elif role == "query_class":
+                problem("unknown query class", ", ".join((*QUERY_CLASSES, *LETTERS)), wrong[0])
+            else:
+                if role:
+                    yield from info(f"column {name!r} is a stratum: {shorten(wrong[0])} is no query class")
+                for query_id, value in by_query.items():
+                    more.take(query_id, {name: value})
+        self._complete(builder, more, classes, problem)
+        yield from more.notes()
+
+    def _complete(
+        self,
+        builder: TestSetBuilder,
+        more: UnknownFields,
+        classes: Mapping[str, str],
+        problem: Callable[[str, str, str], None],
+    ) -> None:
+        """Replace the queries by those with classes and strata; negative ones may have no judgment."""
+        for query_id in self.negative:
+            builder.queries.setdefault(query_id, Query(query_id))
+        for key, query in builder.queries.items():
+            strata = {**more.strata(query.id), **query.strata}
+            negative = Negative() if query.id in self.negative and not builder.grades.values.get(key) else None
+            if query.id in self.negative and negative is None:
+                problem(f"negative query {shorten(query.id)} has a judgment", "none: nothing should be found", query.id)
+            word = classes.get(query.id, query.query_class)
+            builder.queries[key] = replace(query, strata=strata, query_class=word, negative=negative)
+
+
 class SheetSource:
     """Rows of a TSV or CSV file."""
 
@@ -67,6 +156,10 @@ class SheetSource:
         """Role to the place of its column."""
         self._strata = self.sheet.strata()
         self.strata = list(self._strata.values())
+        said = {place for role, place in self.place.items() if role not in OF_QUERIES}
+        self._others = list(self.sheet.others({*said, *self._strata}).items())
+        names = {role: self.sheet.names[place] for role, place in self.place.items()}
+        self.of_queries = QueryColumns(names)
         self.has_rater = "rater" in self.place
         for role in REQUIRED:
             if role not in self.place:
@@ -81,6 +174,8 @@ class SheetSource:
         strata = list(self._strata)
         more = [self.place.get(role) for role in OF_RATINGS] if self.place.keys() & OF_RATINGS else []
         for line, cells in self.sheet.rows():
+            for place, name in self._others:
+                self.of_queries.take(cells[query], name, cells[place])
             yield (
                 line,
                 cells[query],
@@ -108,11 +203,9 @@ class SheetSource:
         return number_of(value)
 
     def notes(self) -> Iterator[Note]:
-        """Columns that mean nothing here."""
+        """How the columns were read."""
         if self.place.get("query_id") == self.sheet.column("query"):
             yield from info(QUERY_IS_ID)
-        others = self.sheet.others({*self.place.values(), *self._strata}).values()
-        yield from not_carried(f"column {name!r}; a column of a stratum is called `{STRATUM}{name}`" for name in others)
 
 
 class _JsonSource:
@@ -130,7 +223,7 @@ class _JsonSource:
         self.strata: list[str] = []
         """Grows as lines come: a line may bring one that those before had not."""
         self.has_rater = "rater" in self._key
-        self._others: Counter[str] = Counter()
+        self.of_queries = QueryColumns(self._key)
         for role in REQUIRED:
             if role not in self._key and (role != "grade" or not self.has_rater):
                 got = "keys " + ", ".join(map(str, first))
@@ -145,14 +238,13 @@ class _JsonSource:
         grade = "" if grade is None else grade  # no key is empty: nothing is found under it
         rater, text = self._key.get("rater", ""), self._key.get("text", "")
         more = [(role, self._key.get(role, "")) for role in OF_RATINGS] if self._key.keys() & OF_RATINGS else []
-        known = {*self._key.values()}
+        known = {key for role, key in self._key.items() if role not in OF_QUERIES}
         if query is None or document is None:
             return
-        self._others.clear()
         for line, record in self._records():
             strata: tuple[str, ...] | list[str] = ()
             if len(record) > len(known) or not known.issuperset(record):
-                strata = self._more(line, record, known)
+                strata = self._more(line, record, known, str(record.get(query) or ""))
             query_id, doc_id = record.get(query), record.get(document)
             yield (
                 line,
@@ -173,8 +265,8 @@ class _JsonSource:
         self.fault(line, role, f"{role} is neither text nor a whole number", expected="text", got=value)
         return "?"
 
-    def _more(self, line: int, record: dict[str, Any], known: set[Any]) -> list[str]:
-        """Values of the strata, in their order; what else there is is counted."""
+    def _more(self, line: int, record: dict[str, Any], known: set[Any], query_id: str) -> list[str]:
+        """Values of the strata, in their order; what else there is goes to the columns of queries."""
         found = {}
         for key, value in record.items():
             if key in known or value is None:
@@ -187,7 +279,7 @@ class _JsonSource:
                 if name not in self.strata:
                     self.strata.append(name)
             else:
-                self._others[key] += 1
+                self.of_queries.take(query_id, key, value if isinstance(value, str) else json.dumps(value))
         return [found.get(name) or "" for name in self.strata]
 
     def fault(self, line: int, role: str, message: str, *, expected: str, got: Any = None) -> None:
@@ -213,13 +305,9 @@ class _JsonSource:
         return as_number(value)
 
     def notes(self) -> Iterator[Note]:
-        """Keys that mean nothing here."""
+        """How the keys were read."""
         if str(self._key.get("query_id")).lower() == "query":
             yield from info(QUERY_IS_ID)
-        yield from not_carried(
-            f"{n_of(n, 'values')} of {key!r}; the key of a stratum is called `{STRATUM}{key}`"
-            for key, n in self._others.items()
-        )
 
 
 def _plain(value: Any) -> str | None:
@@ -248,10 +336,16 @@ def read_judgment_table(path: Path | str) -> TestSet:
     for query_id, values in texts.items():
         strata = {name: value for name, value in values.items() if name}
         builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
+    of_queries = list(source.of_queries.describe(builder, partial(_table_problem, source)))
     n_final = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
-    notes = [*source.notes(), *builder.repeated()]
+    notes = [*source.notes(), *of_queries, *builder.repeated()]
     notes += info(f"{n_of(n_final, 'rows')} without a rater: taken as final") if n_final else ()
     return builder.testset(notes, expected="a row per judgment")
+
+
+def _table_problem(source: Source, message: str, expected: str, got: str) -> None:
+    path = source.path if isinstance(source, _JsonSource) else source.sheet.path
+    source.problems.add(message, path=shown(path), expected=expected, got=shorten(got))
 
 
 def _is_json(path: Path) -> bool:
@@ -267,8 +361,7 @@ def judgment_rows(
     """Grades by how they are written: a file holds few different ones."""
     for line, query_id, doc_id, written, rater, text, strata, more in source.rows():
         if not query_id or not doc_id:
-            role = "doc_id" if query_id else "query_id"
-            source.fault(line, role, f"no {role}", expected="an id in each row")
+            _without_id(source, builder, texts, (line, query_id, text, strata))
             continue
         grade = numbers.get(written) if type(written) in GRADE_TYPES else None
         if grade is None and not (rater and (written is None or written == "")):
@@ -283,6 +376,21 @@ def judgment_rows(
             builder.rate(query_id, doc_id, rater, grade, line, _rating_more(source, line, more) if more else None)
         elif grade is not None:
             yield query_id, doc_id, grade, line
+
+
+def _without_id(
+    source: Source, builder: TestSetBuilder, texts: dict[str, dict[str, str]], row: tuple[int, str, str, Sequence[str]]
+) -> None:
+    """Take a row without a document of a negative query; any other is a problem."""
+    line, query_id, text, strata = row
+    if not query_id:
+        source.fault(line, "query_id", "no query_id", expected="an id in each row")
+    elif query_id not in source.of_queries.negative:
+        source.fault(line, "doc_id", "no doc_id", expected=f"an id in each row; {TABLE_HELP}")
+    else:
+        builder.queries.setdefault(query_id, Query(query_id))
+        if text or strata:
+            _describe(source, texts.setdefault(query_id, {}), row)
 
 
 def _rating_more(source: Source, line: int, cells: Sequence[str]) -> RatingMore:
@@ -330,8 +438,10 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
     """
     path = Path(path)
     problems = ProblemList(TestSetError)
-    check_graded(testset, path, problems)
     for query in testset.queries:
+        if testset.targets.get(query.id):
+            message = f"not written: query {query.id!r} is judged by a rule"
+            problems.add(message, path=str(path), expected="graded document ids", hint=HINT_RULES)
         if not all(query.strata.values()):
             message = f"not written: query {query.id!r} has an empty stratum"
             problems.add(message, path=str(path), expected="a value")
@@ -341,7 +451,7 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
     strata = dict.fromkeys(key for query in testset.queries for key in query.strata)
     names: list[str] = [
         name
-        for name in ("query_id", "query_text", "doc_id", "grade", "rater", *OF_RATINGS)
+        for name in ("query_id", "query_text", "query_class", "negative", "doc_id", "grade", "rater", *OF_RATINGS)
         if name in {*REQUIRED, *used}
     ]
     names += [STRATUM + key for key in strata]
@@ -356,7 +466,10 @@ def write_judgment_table(testset: TestSet, path: Path | str) -> None:
 def _records(testset: TestSet) -> Iterator[dict[str, Any]]:
     for query in testset.queries:
         values: dict[str, Any] = {"query_id": query.id, "query_text": query.text or None}
+        values["query_class"] = query.query_class or None
         strata = {STRATUM + key: value for key, value in query.strata.items()}
+        if query.negative is not None:
+            yield {**values, "negative": "yes", **strata}
         for rating in testset.ratings.get(query.id, ()):
             grade = None if rating.grade is None else whole(rating.grade)
             more = {

@@ -16,8 +16,8 @@ from typing import Any
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
-from cranfield.model import Absence, OtherJudgments, Query, TestSet
-from cranfield.model.note import info
+from cranfield.model import Absence, Note, OtherJudgments, Query, TestSet
+from cranfield.model.note import NoteKind, info
 from cranfield.model.renaming import IdMatch, match_ids
 from cranfield.words import first_of, n_of
 
@@ -145,15 +145,21 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     shared = [query.id for query in testset.queries if query.id in texts]
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
+    set_of_shared = set(shared)
     notes = [f"texts of {queries.name}: for {n_of(len(shared), 'queries', _thousands)}"]
     without = [query.id for query in testset.queries if query.id not in texts and not query.text]
-    unused = len(texts.keys() - set(shared))
+    unused = [query_id for query_id in texts if query_id not in set_of_shared]
     if without:
         notes.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
+    left_out: tuple[Note, ...] = ()
     if unused:
-        notes.append(f"{n_of(unused, 'texts', _thousands)} of no query in the test set, not used")
+        text = (
+            f"{n_of(len(unused), 'texts', _thousands)} of no query in the test set, not used: {some_ids(unused)}; "
+            "a query with nothing to find is `negative: true` in a YAML test set, `yes` under `negative` in a table"
+        )
+        left_out = (Note(NoteKind.UNUSED, text, tuple(unused)),)
     named = tuple(_with_texts(query, texts.get(query.id)) for query in testset.queries)
-    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*notes)))
+    return replace(testset, queries=named, notes=(*testset.notes, *queries.notes, *info(*notes), *left_out))
 
 
 def _with_texts(query: Query, other: Query | None) -> Query:

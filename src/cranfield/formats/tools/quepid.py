@@ -22,7 +22,10 @@ BASIC_TOO = ("query", "doc_id", "rating")
 """The export of the browser's own making."""
 DETAILED = ("team name", "case name", "case id", "query text", "doc id", "doc position", "title", "rating")
 """Columns in lower case; fields of the documents may follow."""
-LTR_LINE = re.compile(r"(?P<rating>\S+)\s+qid:(?P<query_id>\S+)\s+#\s*(?P<doc_id>\S+)(?:\s+(?P<text>.*))?")
+LTR_LINE = re.compile(
+    r"(?P<rating>\S+)\s+qid:(?P<query_id>\S+)(?P<features>(?:\s+\d+:\S+)*)"
+    r"\s*#\s*(?:docid\s*=\s*)?(?P<doc_id>\S+)(?:\s+(?P<text>.*))?"
+)
 _BARE = re.compile(r'(?:^|(?<=[,\n]))(?:"(?:[^"]|"")*"(?=[,\r\n]|\Z)|(?P<bare>[^,\r\n]*""[^,\r\n]*))')
 """A cell between quotes; or one that holds doubled quotes and no quotes around it."""
 _FORMULA = ("-", "=", "+", "@")
@@ -101,18 +104,22 @@ def _rows(testset: TestSet) -> Iterator[tuple[str, ...]]:
 def read_quepid_ltr(path: Path | str) -> TestSet:
     """Read lines `rating qid:ID # document text`: here queries have ids.
 
+    Lines of RankLib and LETOR have features (`1:0.5`) before the `#`, which are left out and counted; what follows their
+    document is about it, and no text of the query.
+
     Raises:
         TestSetError: with every line that is none, and both lines of judgments that disagree.
     """
     path = Path(path)
     builder = TestSetBuilder(path)
     texts: dict[str, int] = {}
+    n_features = 0
     lines = decode(read_bytes(path, TestSetError), path, TestSetError).split("\n")
     for line, content in ((n, text.strip()) for n, text in enumerate(lines, 1) if text.strip()):
         parts = LTR_LINE.fullmatch(content)
         grade = number_of(parts["rating"]) if parts else None
         if parts is None or grade is None:
-            expected = "`rating qid:ID # document text`"
+            expected = "`rating qid:ID [features] # document`"
             builder.problem(
                 "not a rating" if parts is None else "the rating is not a number",
                 line,
@@ -120,14 +127,15 @@ def read_quepid_ltr(path: Path | str) -> TestSet:
                 got=shorten(content),
             )
             continue
-        query_id, text = parts["query_id"], parts["text"] or ""
+        n_features += len(parts["features"].split())
+        query_id, text = parts["query_id"], "" if parts["features"] else parts["text"] or ""
         builder.queries.setdefault(query_id, Query(query_id, text))
         first = texts.setdefault(query_id, line)
         if builder.queries[query_id].text != text:
             there = f"{shorten(builder.queries[query_id].text)}, as on line {first}"
             builder.problem(f"query {shorten(query_id)} has two texts", line, expected=there, got=shorten(text))
         builder.judge(query_id, parts["doc_id"], grade, line)
-    return builder.testset(builder.repeated())
+    return builder.testset((*builder.repeated(), *counted({"features": n_features})))
 
 
 def write_quepid_ltr(testset: TestSet, path: Path | str) -> None:

@@ -1,4 +1,4 @@
-"""A corpus in one file of JSON Lines. Where each record begins is remembered; the records stay in the file.
+"""A corpus in one file of JSON Lines, or in a dataset of LlamaIndex. Where each record begins is remembered; the records stay in the file.
 
 A compressed file is unpacked to a temporary file first, which has no name.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import tempfile
 import threading
@@ -17,13 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from cranfield.config.documents import CorpusSource
+from cranfield.config.documents import CorpusFile, CorpusSource
 from cranfield.judging.documents.records import as_text, record_content
 from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 
 MOST_UNPACKED = 20 * 1024**3
 """Bytes that a compressed corpus may unpack to."""
 _BLOCK = 1024 * 1024
+_BEGINNING = 1000
+_DATASET = re.compile(rb'\A\s*\{\s*"(queries|corpus)"\s*:\s*\{')
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,11 @@ class CorpusReader(Reader):
                 _unpack(self._path, stream)
             else:
                 stream = on_failure.enter_context(self._path.open("rb"))
+            if lines := _dataset_lines(stream):
+                stream.close()
+                stream = cast("BinaryIO", on_failure.enter_context(tempfile.TemporaryFile()))
+                stream.write(b"".join(_line_of(name, text, self._config.corpus) for name, text in lines))
+            stream.seek(0)
             starts: dict[str, tuple[int, int]] = {}
             for start, data in _lines(stream):
                 record = _record(data)
@@ -97,6 +105,21 @@ class CorpusReader(Reader):
                     starts.setdefault(name, (start, len(data)))
             on_failure.pop_all()
             return _Index(stamp, stream, starts)
+
+
+def _dataset_lines(stream: BinaryIO) -> list[tuple[str, str]]:
+    """Id and text of the documents of a dataset of LlamaIndex, which holds them under `corpus`; none of another file."""
+    beginning = stream.read(_BEGINNING)
+    stream.seek(0)
+    if not beginning.lstrip().startswith(b"{") or _DATASET.match(beginning) is None:
+        return []
+    record = _record(stream.read())
+    corpus = record.get("corpus") if record is not None else None
+    return [(name, text) for name, text in corpus.items() if isinstance(text, str)] if isinstance(corpus, dict) else []
+
+
+def _line_of(name: str, text: str, names: CorpusFile) -> bytes:
+    return json.dumps({names.id: name, names.text or "text": text}).encode() + b"\n"
 
 
 def _record(data: bytes) -> dict[str, object] | None:

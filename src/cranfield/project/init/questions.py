@@ -6,17 +6,24 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.formats.io.cells import pattern_error
-from cranfield.formats.io.delimited import separator_of
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem
 from cranfield.model import Pattern, Query, TestSet
+from cranfield.model.note import not_carried
 from cranfield.project.init.values import QUERY_NAMES
 
 ID_NAMES = ("id", "query_id", "qid", "q_id", "_id", "number")
 PATTERN_NAMES = ("pattern", "regex", "regexp", "expected", "right_answer", "uri_pattern", "answer_pattern")
+DOCUMENT_NAMES = (
+    *JUDGMENT_COLUMNS["doc_id"],
+    *("answer_doc", "answer_id", "answer_document", "expected_doc", "expected_id", "relevant_doc", "relevant_id"),
+)
+"""What the column of a right answer is called, whose grade is 1."""
 TABLES = (".csv", ".tsv", ".txt", "")
 """Endings of file names of such tables."""
 _LOOKS_LIKE_PATTERN = re.compile(r"[\\^$*+?|()\[\]]|://")
@@ -36,25 +43,42 @@ def read_questions(path: Path) -> TestSet:
         raise TestSetError("the file is empty", path=shown(path), expected="a question in each line")
     header = [cell.strip().lower() for cell in rows[0][1]]
     query = _column(header, QUERY_NAMES)
+    query_is_named = query is not None
+    unused: list[str] = []
     if query is None:
-        query, pattern, id_ = 0, _pattern_column(rows), None
+        query, pattern, id_, document = 0, _pattern_column(rows), None, None
         if max(len(cells) for _, cells in rows) > 2 and pattern is None:
             expected = f"a header with a column of queries: {', '.join(QUERY_NAMES[:6])}"
             raise TestSetError("no column of queries", path=shown(path), line=rows[0][0], expected=expected,
                                got=shorten(", ".join(rows[0][1])))  # fmt: skip
     else:
-        pattern, id_, rows = _column(header, PATTERN_NAMES), _column(header, ID_NAMES), rows[1:]
-    return _testset(path, rows, (query, pattern, id_))
+        pattern, id_ = _column(header, PATTERN_NAMES), _column(header, ID_NAMES)
+        document = _column(header, DOCUMENT_NAMES)
+        used = {query, pattern, id_, document}
+        unused = [name for place, name in enumerate(rows[0][1]) if place not in used and name.strip()]
+        rows = rows[1:]
+    testset = _testset(path, rows, (query, pattern, id_, document))
+    if query_is_named and unused:
+        names = ", ".join((*PATTERN_NAMES[:2], *DOCUMENT_NAMES))
+        notes = not_carried(f"column {name!r}; right answers stand under {names}" for name in unused)
+        testset = replace(testset, notes=notes)
+    return testset
 
 
-def _testset(path: Path, rows: Sequence[tuple[int, list[str]]], columns: tuple[int, int | None, int | None]) -> TestSet:
+def _testset(
+    path: Path, rows: Sequence[tuple[int, list[str]]], columns: tuple[int, int | None, int | None, int | None]
+) -> TestSet:
     queries: dict[str, Query] = {}
     targets: dict[str, list[Pattern]] = {}
+    grades: dict[str, dict[str, float]] = {}
     by_text: dict[str, str] = {}
     problems: list[Problem] = []
     for line, cells in rows:
-        text, pattern, given_id = (_cell(cells, column).strip() for column in columns)
-        if not text:
+        text, pattern, given_id, document = (_cell(cells, column).strip() for column in columns)
+        if not text and not given_id:
+            problems.append(
+                Problem("no query", path=shown(path), line=line, expected="the text of a query in each row")
+            )
             continue
         query_id = given_id or by_text.setdefault(text, f"q{len(by_text) + 1}")
         queries.setdefault(query_id, Query(query_id, text))
@@ -64,9 +88,13 @@ def _testset(path: Path, rows: Sequence[tuple[int, list[str]]], columns: tuple[i
             problems.append(Problem(message, path=shown(path), line=line, expected=expected, got=shorten(pattern)))
         elif pattern:
             targets.setdefault(query_id, []).append(Pattern(pattern))
+        elif document:
+            grades.setdefault(query_id, {})[document] = 1.0
     if problems:
         raise TestSetError(problems)
-    return TestSet(stem(path), tuple(queries.values()), targets={key: tuple(found) for key, found in targets.items()})
+    return TestSet(
+        stem(path), tuple(queries.values()), grades, targets={key: tuple(found) for key, found in targets.items()}
+    )
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -19,7 +19,7 @@ HEAD = """\
 # `patterns: [{regex: "^docs"}]` in place of `judgments` expects what matches; `negative: true` expects nothing.
 """
 PATTERN_HEAD = """\
-# The queries of a table; what matches the pattern of a query is its right answer.
+# The queries of a table; the right answers of a query are its judgments, or what matches its pattern.
 """
 
 
@@ -29,20 +29,24 @@ def starter_testset(queries: Sequence[Query], systems: Sequence[FoundSystem], ba
     Args:
         queries: each with its text.
         systems: what they answered when they were tried.
-        base: the table that the queries are from; its patterns are kept.
+        base: the table that the queries are from; its patterns and right answers are kept.
     """
     testset = base or TestSet("starter", tuple(queries))
-    grades = {
+    grades: dict[str, Mapping[str, float]] = {
         query.id: dict.fromkeys(_pooled(query, systems) or (PLACEHOLDER,), NOT_JUDGED)
         for query in queries
-        if not testset.targets.get(query.id)
+        if not testset.targets.get(query.id) and not testset.grades.get(query.id)
     }
-    return replace(testset, name="starter", queries=tuple(queries), grades=grades, version="0")
+    kept = {query.id for query in queries}
+    grades |= {query_id: judged for query_id, judged in testset.grades.items() if query_id in kept}
+    targets = {query_id: expected for query_id, expected in testset.targets.items() if query_id in kept}
+    return replace(testset, name="starter", queries=tuple(queries), grades=grades, targets=targets, version="0")
 
 
 def head_of(testset: TestSet) -> str:
     """The comment above the file."""
-    return HEAD if testset.grades else PATTERN_HEAD
+    is_pool = any(grade == NOT_JUDGED for judged in testset.grades.values() for grade in judged.values())
+    return HEAD if is_pool else PATTERN_HEAD
 
 
 def _pooled(query: Query, systems: Sequence[FoundSystem]) -> Mapping[str, None]:

@@ -11,6 +11,7 @@ from cranfield.config.models import SUMMARY_FILES
 from cranfield.errors import Problem, UsageError
 from cranfield.formats.sniff import read_queries
 from cranfield.model import Pattern, Query, Span, TestSet
+from cranfield.model.note import NoteKind
 from cranfield.patterns import compile_pattern
 from cranfield.project.init.files import FoundFile, written_path
 from cranfield.project.init.names import unique_names
@@ -76,6 +77,7 @@ def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> Chosen
         loaded = load(file.path, options=TestSetOptions(queries=queries.path))
         keys["options"] = {"queries": written_path(queries.path, folder)}
         about += f", with the texts of {queries.target.given}"
+        notes += [str(note) for note in loaded.notes if note.kind is NoteKind.UNUSED]
     elif texts:
         notes.append(f"{texts[0].target.given} is left out: the test set has the texts of its queries")
     about += f": {n_of(len(loaded.queries), 'queries')}"
@@ -106,8 +108,12 @@ def _several(sets: Sequence[FoundFile], texts: Sequence[FoundFile], folder: Path
 def _only_texts(file: FoundFile) -> ChosenTestSet:
     """Queries without judgments, from which a starter is made; with patterns it is whole."""
     testset = read_questions(file.path) if file.role == "questions" else read_queries(file.path)
-    is_whole = all(testset.targets.get(query.id) for query in testset.queries)
-    return ChosenTestSet({}, f"{file.what}: {n_of(len(testset.queries), 'queries')}", testset, has_judgments=is_whole)
+    is_whole = all(testset.targets.get(query.id) or testset.grades.get(query.id) for query in testset.queries)
+    about = f"{file.what}: {n_of(len(testset.queries), 'queries')}"
+    notes = [str(note) for note in testset.notes if note.kind is NoteKind.NOT_CARRIED]
+    if without := [query.id for query in testset.queries if not query.text.strip()]:
+        notes.append(f"{n_of(len(without), 'queries')} without a text, which no system can answer: {first_of(without)}")
+    return ChosenTestSet({}, about, testset, has_judgments=is_whole, notes=tuple(notes))
 
 
 def known_of(chosen: ChosenTestSet) -> Known:

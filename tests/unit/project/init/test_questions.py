@@ -89,3 +89,20 @@ def test_every_argument_that_is_nothing_is_named(tmp_path, monkeypatch):
         "no program 'no-such-program'",
         "the command cannot be split into words: no closing quotation",
     ]
+
+
+def test_a_column_of_right_answers_is_kept_and_other_columns_are_named(tmp_path):
+    path = tmp_path / "golden.csv"
+    path.write_text("question,answer_doc,owner\nwhat is x,d1,ann\nwhat is x,d2,ann\nhow to y,d3,bob\n")
+    testset = read_questions(path)
+    assert testset.grades == {"q1": {"d1": 1.0, "d2": 1.0}, "q2": {"d3": 1.0}}
+    assert [str(note).partition(";")[0] for note in testset.notes] == ["not carried over: column 'owner'"]
+
+
+def test_a_row_without_a_query_is_named_and_an_id_without_a_text_is_kept(tmp_path):
+    path = tmp_path / "golden.csv"
+    path.write_text("id,question\n7,\n8,what\n")
+    assert [(query.id, query.text) for query in read_questions(path).queries] == [("7", ""), ("8", "what")]
+    path.write_text("question,answer_doc\n,d1\nwhat,d2\n")
+    with pytest.raises(TestSetError, match=r"golden.csv:2: no query"):
+        read_questions(path)
