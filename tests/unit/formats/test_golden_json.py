@@ -11,7 +11,19 @@ from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_json import RULES, read_golden_json, write_golden_json
 from cranfield.matching.expectation import expect
-from cranfield.model import Entity, File, Hit, Lines, MatchingRules, Meta, Pattern, Query, Span, TestSet, convention_named
+from cranfield.model import (
+    Entity,
+    File,
+    Hit,
+    Lines,
+    MatchingRules,
+    Meta,
+    Pattern,
+    Query,
+    Span,
+    TestSet,
+    convention_named,
+)
 
 
 def record(query_id: str, **more: Any) -> dict[str, Any]:
