@@ -80,7 +80,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
 def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence[Validity]) -> str:
     """`knowcode raised the compile rate from 61.0 % to 78.0 % on 30 tasks, McNemar p = .041.`; a void comparison has none.
 
-    Rates are those of the one success a task that the test compares.
+    Rates are the means over tasks of the means over seeds, as in every table; the test compares one success a task.
     """
     void = [each.message for each in found if each.is_void]
     if void:
@@ -89,7 +89,8 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     if row is None or not row.mcnemar.n:
         return "No verdict: no task has a decided success in both arms."
     test = row.mcnemar
-    before, after = (100 * (test.both + only) / test.n for only in (test.only_control, test.only_treatment))
+    arms = (row.arms[role].success for role in (ArmRole.CONTROL, ArmRole.TREATMENT))
+    before, after = (round(100 * (share or 0.0), 1) for share in arms)
     change = after - before
     values = f"at {after:.1f} %" if not change else f"from {before:.1f} % to {after:.1f} %"
     verb = "left" if not change else "raised" if change > 0 else "lowered"

@@ -41,7 +41,17 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
         return ()
     where = f"{n_of(len(by_task), 'tasks')} that can be done without the tool"
     message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}"
-    return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)
+    if not _can_search(evidence):
+        message = (
+            f"{arm}, which has no tools by the plan, succeeds at {success:.0%} on {where}: a finding on the model alone"
+        )
+    return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=_can_search(evidence), message=message),)
+
+
+def _can_search(evidence: Evidence) -> bool:
+    """Whether the plan gives the control a tool. Without one, how little it can do is what the tool is compared with."""
+    control = evidence.plan.arms[ArmRole.CONTROL]
+    return bool(control.tools or (evidence.plan.repo and control.native))
 
 
 def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
@@ -50,8 +60,7 @@ def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validi
     Of a control with another index, its tool is how it searches.
     """
     plan, arm = evidence.plan, evidence.name(ArmRole.CONTROL)
-    control = plan.arms[ArmRole.CONTROL]
-    if not control.tools and not (plan.repo and control.native):
+    if not _can_search(evidence):
         return ()
     known, floor = [used for cell in cells if (used := cell.usage.has_result) is not None], plan.competence.search_use
     share = sum(known) / len(known) if known else floor

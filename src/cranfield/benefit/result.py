@@ -25,6 +25,26 @@ class Verdict(StrEnum):
     """The comparison is invalid, and `validity` says why: no stratum has another verdict."""
 
 
+class SuccessVerdict(StrEnum):
+    """What a stratum shows of success alone."""
+
+    HIGHER = "higher success"
+    LOWER = "lower success"
+    SAME = "same success"
+    """In every task; `success_lift` has the exact bound of what so few tasks exclude."""
+    NOT_SHOWN = "no difference in success shown"
+    INSUFFICIENT = "too few tasks for success"
+
+
+class CostVerdict(StrEnum):
+    """What a stratum shows of tokens alone, those that the rule counts."""
+
+    CHEAPER = "cheaper"
+    DEARER = "more expensive"
+    NOT_SHOWN = "no difference in tokens shown"
+    INSUFFICIENT = "tokens not known"
+
+
 class Estimate(Strict):
     """A paired difference or ratio over tasks, with its interval."""
 
@@ -127,8 +147,20 @@ class StratumResult(Strict):
     mcnemar: McNemar
     minimal_detectable_lift: float | None
     verdict: Verdict
+    success: SuccessVerdict
+    cost: CostVerdict
+    """Each of its own, by the p-values that the verdict rests on: a stratum may have the same success and be cheaper."""
     reason: Filled
     """One sentence: which part of the rule decides."""
+
+    @property
+    def claims(self) -> str:
+        """`same success, cheaper`; empty where the comparison is invalid."""
+        if self.verdict is Verdict.VOID:
+            return ""
+        if self.success is SuccessVerdict.NOT_SHOWN and self.cost is CostVerdict.NOT_SHOWN:
+            return "neither differs significantly"
+        return f"{self.success.value}, {self.cost.value}"
 
     @property
     def label(self) -> str:

@@ -2,7 +2,7 @@
 
 | kind | void |
 |---|---|
-| `control_incompetent` | yes: see `competence` |
+| `control_incompetent` | yes: see `competence`; no where the plan gives the control no tools |
 | `control_competence_unknown` | no: see `competence` |
 | `control_without_native_tools` | no: it was planned |
 | `native_tools_differ` | yes |

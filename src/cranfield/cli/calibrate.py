@@ -42,8 +42,8 @@ ScoreOption = Annotated[
     typer.Option(
         "--score",
         metavar="NAME",
-        help="Column, or field of the answers, with the confidence; default: of a table, score, confidence or "
-        "sufficiency_score; of a run, confidence.",
+        help="Column, or field of the answers, with the confidence; default: score, confidence or "
+        "sufficiency_score; of a run, confidence first.",
     ),
 ]
 CorrectOption = Annotated[
@@ -136,7 +136,7 @@ def _rule(correct: str | None, kind: str | None) -> Threshold:
 def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> ScoredAnswers:
     from cranfield.project.calibration import answers_of_run
 
-    return answers_of_run(evaluation, score or "confidence", rule)
+    return answers_of_run(evaluation, score, rule)
 
 
 def _of_table(

@@ -21,7 +21,15 @@ from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.gate import GateReport, gate
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
-from cranfield.golden.records import Confidence, Difficulty, EntityRoleName, Evidence, OracleAnswer, QueryCandidate
+from cranfield.golden.records import (
+    CitedLines,
+    Confidence,
+    Difficulty,
+    EntityRoleName,
+    Evidence,
+    OracleAnswer,
+    QueryCandidate,
+)
 from cranfield.golden.rules import Bounds
 from cranfield.golden.run import manifest_of, require_models
 from cranfield.golden.states import ENTERS_AT, EntryStep
@@ -83,10 +91,14 @@ def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | N
     candidates, answers = [], []
     for query in testset.queries:
         cell = {"query_id": query.id, TASK_TYPE: _task_type(query, given), DIFFICULTY: _difficulty(query, given)}
-        targets, label = testset.targets[query.id], testset.labels.get(query.id, Label())
+        targets, label = testset.targets.get(query.id, ()), testset.labels.get(query.id, Label())
         candidates.append(QueryCandidate.model_validate({**_candidate(query, targets, label, lost), **cell, **stamp}))
         answer = _answer(targets, testset.files.get(query.id, ()), label, lost)
-        answers.append(OracleAnswer.model_validate({**answer, **cell, **stamp}))
+        record = OracleAnswer.model_validate({**answer, **cell, **stamp})
+        # Lines that end before they start are no valid record: the gate names them.
+        wrong = [CitedLines.model_construct(**asdict(each)) for each in label.line_ranges if each.end < each.start]
+        ranges = [*record.expected_line_ranges, *wrong]
+        answers.append(record.model_copy(update={"expected_line_ranges": ranges}) if wrong else record)
     carried = {query_id: _carried(label) for query_id, label in testset.labels.items()}
     return Imported(
         tuple(candidates),
@@ -109,7 +121,8 @@ def _problems(testset: TestSet, query: Query, defaults: Defaults) -> list[Proble
     found = []
     targets = testset.targets.get(query.id, ())
     others = [target.label for target in targets if not isinstance(target, Entity | Span | File)]
-    if others or not targets:
+    ranges = testset.labels.get(query.id, Label()).line_ranges  # that end before they start are no targets
+    if others or not (targets or ranges):
         message, expected = f"query {query.id!r} expects something else", "entities, spans of lines, or files"
         found.append(Problem(message, expected=expected, got=shorten(others[0]) if others else "no place"))
     if not query.text.strip():
@@ -160,7 +173,7 @@ def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost:
         for target in targets
         if isinstance(target, Entity | Span | File)
     ]
-    ranges = [asdict(lines) for lines in label.line_ranges]
+    ranges = [asdict(lines) for lines in label.line_ranges if lines.start <= lines.end]
     confidence = label.more.get(_CONFIDENCE)
     lost["unknown values of confidence"] += confidence not in (None, *get_args(Confidence))
     return {
@@ -246,6 +259,17 @@ def enter(
         ConfigError: with what is wrong with the models of the plan.
     """
     require_models(given.plan)
+    reversed_lines = [
+        Problem(
+            f"query {query_id!r}: lines {lines} end before they start",
+            hint="`cranfield golden gate` checks every record",
+        )
+        for query_id, label in testset.labels.items()
+        for lines in label.line_ranges
+        if lines.end < lines.start
+    ]
+    if reversed_lines:
+        raise TestSetError(reversed_lines)
     imported = import_set(testset, commit=snapshot.commit, at=now(), defaults=defaults)
     manifest = manifest_of(given.plan, snapshot, source=testset.name)
     more = {ENTERS_AT: step.value, CARRIED: imported.carried}

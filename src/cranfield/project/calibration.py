@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers, score_problem
+from cranfield.calibration.table import SCORE_COLUMNS
 from cranfield.errors import InputError, Problem, UsageError, shorten
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.confidence import confidence_of
@@ -10,16 +11,20 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.measures.threshold import Threshold
 from cranfield.model import query_strata
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
+from cranfield.words import or_list
+
+SCORE_FIELDS = ("confidence", *(name for name in SCORE_COLUMNS if name != "confidence"))
+"""The usual names of a confidence, as of a table; `score` is also the name of other things."""
 
 
-def answers_of_run(evaluation: Evaluation, field: str, rule: Threshold) -> ScoredAnswers:
+def answers_of_run(evaluation: Evaluation, field: str | None, rule: Threshold) -> ScoredAnswers:
     """The confidence that each answer of a run states, and whether it is correct by a measure.
 
     A query for which the measure has no value, such as one without relevant documents, has no correctness.
 
     Args:
         evaluation: of a collected run.
-        field: of the answers, with dots where it is inside an object.
+        field: of the answers, with dots where it is inside an object; None: the first of `SCORE_FIELDS` that an answer has.
         rule: a measure with its bound: `Success@5 >= 1`.
 
     Raises:
@@ -27,13 +32,15 @@ def answers_of_run(evaluation: Evaluation, field: str, rule: Threshold) -> Score
         InputError: with every confidence that is no number from 0 to 1.
     """
     answers = {} if evaluation.run is None else dict(answers_with_fields(evaluation.run))
-    stated = {query: field_of(answer.fields, field) for query, answer in answers.items()}
-    if all(map(is_absent, stated.values())):
+    wanted = (field,) if field else SCORE_FIELDS
+    columns = {name: {query: field_of(answer.fields, name) for query, answer in answers.items()} for name in wanted}
+    field = next((name for name, values in columns.items() if not all(map(is_absent, values.values()))), None)
+    if field is None:
         names = dict.fromkeys(name for answer in answers.values() for name in answer.fields)
         got = f"fields {', '.join(names)}" if names else "answers without fields"
         hint = "`extract: {fields: {confidence: PATH}}` in the config keeps a field of the output."
-        raise UsageError(f"no answer has the field {field}", path=evaluation.name, got=got, hint=hint)
-    problems = []
+        raise UsageError(f"no answer has the field {or_list(wanted)}", path=evaluation.name, got=got, hint=hint)
+    stated, problems = columns[field], []
     outcomes = _outcomes(evaluation, rule)
     found = []
     for query in evaluation.testset.queries:

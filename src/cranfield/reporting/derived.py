@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from cranfield.evaluation.expected import ExpectedItems
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Outcome
@@ -30,6 +31,12 @@ def first_ranks(evaluation: Evaluation) -> dict[str, int | None]:
         query_id: int(rank) if math.isfinite(rank) else None
         for query_id, rank in zip(evaluation.query_ids, ranks.tolist(), strict=True)
     }
+
+
+def missed_items(evaluation: Evaluation) -> Callable[[str], list[str]]:
+    """From the id of a query to its expected items that are not in the list kept, best first."""
+    expected = ExpectedItems(evaluation)
+    return lambda query_id: [item.name for item in expected[query_id] if item.rank is None]
 
 
 def duplicates(evaluation: Evaluation) -> int:

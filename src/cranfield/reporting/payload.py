@@ -7,7 +7,7 @@ promise to scripts; a change that breaks one raises `SCHEMA_VERSION`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from cranfield.model import OtherJudgments, Query, TestSet
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit, State
 from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.derived import UNSEEN, duplicates, first_ranks, outcome_counts, versions
+from cranfield.reporting.derived import UNSEEN, duplicates, first_ranks, missed_items, outcome_counts, versions
 from cranfield.stats.result import TestResult
 from cranfield.words import UNPRINTABLE
 
@@ -121,8 +121,9 @@ def results_payload(
     evaluations = _evaluations_of(result)
     payload = payload_of(result if isinstance(result, Comparison) else evaluations, contrasts, sensitivity)
     ranks = [first_ranks(evaluation) for evaluation in evaluations]
+    missed = [missed_items(evaluation) for evaluation in evaluations]
     payload["queries"] = {
-        query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks)}
+        query.id: _query(query) | places.get(query.id, {}) | {"sides": _sides(query.id, evaluations, ranks, missed)}
         for query in evaluations[0].testset.queries
     }
     return payload if isinstance(result, Comparison) else payload | _many(result)
@@ -337,10 +338,13 @@ def _query(query: Query) -> dict[str, Any]:
 
 
 def _sides(
-    query_id: str, evaluations: Sequence[Evaluation], ranks: Sequence[Mapping[str, int | None]]
+    query_id: str,
+    evaluations: Sequence[Evaluation],
+    ranks: Sequence[Mapping[str, int | None]],
+    missed: Sequence[Callable[[str], list[str]]],
 ) -> list[dict[str, Any]]:
     sides: list[dict[str, Any]] = []
-    for evaluation, first in zip(evaluations, ranks, strict=True):
+    for evaluation, first, missed_by in zip(evaluations, ranks, missed, strict=True):
         index = evaluation.index.get(query_id)
         if index is None:  # left out of this system's means, because its run does not answer it
             sides.append({"system": evaluation.name, "outcome": None})
@@ -354,6 +358,7 @@ def _sides(
                 "n_returned": int(ranking.n_returned[index]),
                 "n_duplicates": int(ranking.n_duplicates[index]),
                 "first_relevant_rank": first[query_id],
+                "missed": missed_by(query_id),
                 **_fields(evaluation, query_id),
                 "hits": [_hit(hit) for hit in ranking.top.get(query_id, ())],
             }

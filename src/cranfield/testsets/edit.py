@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from cranfield.errors import Problem, UsageError
-from cranfield.model import Negative, Query, Target, TestSet, class_named, content_id
+from cranfield.model import Entity, File, Negative, Query, Target, TestSet, class_named, content_id
 from cranfield.model.label import lines_of_targets
 from cranfield.model.query import negative_of
 from cranfield.model.query_ids import question_of
@@ -97,12 +97,16 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
     if addition.grades:
         together = {**testset.grades.get(query.id, {}), **addition.grades}
         changed = replace(changed, grades={**testset.grades, query.id: together})
-    if addition.targets:
-        targets = (*testset.targets.get(query.id, ()), *addition.targets)
+    new = tuple(addition.targets)
+    if (files := _expected_files(testset, addition)) is not None:
+        new = tuple(target for target in new if not isinstance(target, File))
+        changed = replace(changed, files={**testset.files, query.id: files})
+    if new:
+        targets = (*testset.targets.get(query.id, ()), *new)
         changed = replace(changed, targets={**testset.targets, query.id: targets})
         if (label := testset.labels.get(query.id)) is not None:
-            new = (lines for lines in lines_of_targets(addition.targets) if lines not in label.line_ranges)
-            label = replace(label, line_ranges=(*label.line_ranges, *new))
+            lines = (lines for lines in lines_of_targets(new) if lines not in label.line_ranges)
+            label = replace(label, line_ranges=(*label.line_ranges, *lines))
             changed = replace(changed, labels={**testset.labels, query.id: label})
     wrong = [found for found in undeclared(changed) if found.query_id == query.id]
     if wrong:
@@ -114,6 +118,15 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
             f"nothing to add: query {query.id!r} is in the test set as given", expected="judgments, a text or a stratum"
         )
     return recorded(changed, sentence_of(old, query, addition), today)
+
+
+def _expected_files(testset: TestSet, addition: Addition) -> tuple[str, ...] | None:
+    """The files that results of the query should cover, where it expects entities: a file of an entity is no second target."""
+    entities = [*testset.targets.get(addition.query_id, ()), *addition.targets]
+    given = [target.path for target in addition.targets if isinstance(target, File)]
+    if not given or not any(isinstance(target, Entity) for target in entities):
+        return None
+    return tuple(dict.fromkeys((*testset.files.get(addition.query_id, ()), *given)))
 
 
 def sentence_of(old: Query | None, query: Query, addition: Addition) -> str:

@@ -502,6 +502,35 @@ def test_tasks_that_always_succeed_can_show_a_cost_and_few_of_them_no_saving(n):
     assert all_tasks(saves).verdict is (Verdict.PAYS_OFF if n == 100 else Verdict.NO_DIFFERENCE)
 
 
+def test_ties_in_every_task_and_tokens_saved_are_the_same_success_and_cheaper():
+    """27 of 27 cells in both arms: nine tasks of three seeds."""
+    cells = []
+    for place in range(9):
+        for seed in range(3):
+            cells.append(cell(f"t{place}", ArmRole.TREATMENT, seed, tokens=1000))
+            cells.append(cell(f"t{place}", ArmRole.CONTROL, seed, tokens=3130 + 10 * place))
+    found = all_tasks(cells)
+    assert found.net_tokens.value == 2170  # 2130 + 10 * (0 + ... + 8) / 9
+    assert found.claims == "same success, cheaper"
+    assert found.verdict is Verdict.NO_DIFFERENCE  # a loss of 5 points is not excluded by nine tasks
+    # 1 - .025^(1/9) = .336
+    assert "0.0 points (95 % CI −33.6 to +33.6)" in found.reason
+    assert "it is the same in both arms in all 9 tasks, and the interval is what 9 tasks exclude" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("treatment", "control", "claims"),
+    [
+        ((True, 1000), (False, 1000), "higher success, no difference in tokens shown"),
+        ((False, 1000), (True, 2000), "lower success, cheaper"),
+        ((True, 2000), (True, 1000), "same success, more expensive"),
+    ],
+)
+def test_success_and_cost_have_a_verdict_each(treatment, control, claims):
+    rows = [(treatment[0], treatment[1] + place % 3, control[0], control[1] + (place + 1) % 3) for place in range(30)]
+    assert all_tasks(pairs(*rows)).claims == claims
+
+
 def test_a_difference_that_is_the_same_in_every_task_has_the_p_value_of_the_sign_test():
     found = mean_estimate([7.0] * 9, 0, 0.05)
     assert (found.low, found.high, found.note) == (None, None, NO_SPREAD)

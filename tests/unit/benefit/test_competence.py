@@ -80,6 +80,15 @@ def test_only_tasks_that_can_be_done_without_the_tool_and_decided_cells_count() 
     assert found([[True, None, None]]) == []
 
 
+def test_a_weak_control_without_tools_by_the_plan_is_the_finding_and_not_invalid() -> None:
+    ((kind, is_void, message),) = found([[True], [False], [False]], repo="")  # 1 of 3 is under the floor of 50 %
+    assert (kind, is_void) == (INCOMPETENT, False)
+    assert message == (
+        "control (plain), which has no tools by the plan, succeeds at 33% on 3 tasks that can be done without the tool: "
+        "a finding on the model alone"
+    )
+
+
 @pytest.mark.parametrize(("successes", "answerable"), [([[False]], None), ([[True]], False), ([[None]], True)])
 def test_without_such_a_task_nothing_shows_competence_which_is_a_caveat(successes: Any, answerable: Any) -> None:
     ((kind, is_void, _),) = found(successes, answerable=answerable)

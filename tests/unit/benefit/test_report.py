@@ -21,7 +21,15 @@ from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import ReadLines
-from cranfield.benefit.result import BenefitResult, StratumKind, Validity, ValidityKind, Verdict
+from cranfield.benefit.result import (
+    BenefitResult,
+    CostVerdict,
+    StratumKind,
+    SuccessVerdict,
+    Validity,
+    ValidityKind,
+    Verdict,
+)
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.model import MatchingRules
@@ -36,6 +44,7 @@ from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
+from cranfield.reporting.renderers.text_table import table_lines
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -82,19 +91,45 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
         *(
             "task type",
             "difficulty",
+            "verdict",
+            "success, cost",
             "n",
             "Δ success",
             "95 % CI",
             "net tokens/task",
             "95 % CI",
             "Δ tool calls",
-            "verdict",
         ),
     ]
     # q1, q3 (right in both arms), q5, q7 (right in the treatment alone): deltas 0, 0, 1, 1.
     # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.
     row = next(row for row in table.rows if row[0] == "locate")
-    assert row[2:6] == (4, "+50.0", "−41.9 to +100.0", "−500")
+    assert row[3:8] == ("neither differs significantly", 4, "+50.0", "−41.9 to +100.0", "−500")
+
+
+def test_a_narrow_terminal_keeps_the_verdict_and_drops_other_columns(found: BenefitResult) -> None:
+    document = benefit_document(found)
+    table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
+    for line in (80, 60):
+        text = "\n".join(table_lines(table, line, compact=True))
+        assert "verdict" in text
+        assert "tool calls" not in text
+        assert text.count("insufficient") == 2
+        assert text.count("neither") == 2
+
+
+def test_the_same_success_for_fewer_tokens_is_a_finding(found: BenefitResult) -> None:
+    (row, *_) = found.first_strata
+    changed = {"verdict": Verdict.NO_DIFFERENCE, "success": SuccessVerdict.SAME, "cost": CostVerdict.CHEAPER}
+    document = benefit_document(
+        found.model_copy(update={"strata": (row.model_copy(update=changed), *found.strata[1:])})
+    )
+    assert document.verdict is not None
+    fact = document.verdict.facts[0]
+    assert (fact.text, fact.tone) == ("no difference shown", "even")
+    assert fact.note.startswith("Same success, cheaper. ")
+    table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
+    assert table.rows[0][3] == "same success, cheaper"
 
 
 def test_cells_that_were_not_run_are_not_counted_as_scored(tmp_path: Path) -> None:
@@ -113,7 +148,7 @@ def test_cells_that_were_not_run_are_not_counted_as_scored(tmp_path: Path) -> No
         for each in document.sections
         if each.name in {"cell", "delivery", "errors"}
     }
-    assert {row[0]: row[2] for row in tables["cell"].rows} == {"explain": 4, "locate": "3 of 4"}
+    assert {row[0]: row[4] for row in tables["cell"].rows} == {"explain": 4, "locate": "3 of 4"}
     assert [row[1] for row in tables["delivery"].rows] == [15, 14]
     assert [column.title for column in tables["errors"].columns][1:3] == ["planned cells", "scored"]
     assert [row[1:] for row in tables["errors"].rows] == [(16, 15, 0, 0, 1), (16, 14, 0, 0, 2)]
@@ -122,10 +157,12 @@ def test_cells_that_were_not_run_are_not_counted_as_scored(tmp_path: Path) -> No
 def test_tasks_without_strata_have_their_verdict_with_its_reason(found: BenefitResult) -> None:
     document = benefit_document(found.model_copy(update={"strata": found.strata[-1:]}))
     assert document.verdict is not None
-    assert document.verdict.sentence.startswith("Net cost, over all tasks: none has a stratum. More tokens are used")
+    assert document.verdict.sentence.startswith(
+        "Net cost (no difference in success shown, more expensive), over all tasks: none has a stratum. More tokens are used"
+    )
     (table, *_) = document.sections[0].blocks
     assert isinstance(table, Table)
-    assert [(row[0], row[-1]) for row in table.rows] == [("all tasks", TonedCell("net cost", "bad"))]
+    assert [row[:2] for row in table.rows] == [("all tasks", TonedCell("net cost", "bad"))]
 
 
 def test_regions_of_the_page_have_names_of_their_own(found: BenefitResult) -> None:

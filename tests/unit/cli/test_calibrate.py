@@ -99,10 +99,18 @@ def test_a_run_is_judged_by_a_measure_and_nothing_is_lost(files: tuple[Path, Pat
     assert "1 of 1 answer lack facts: 1 with the right structure, 0 without" in short
 
 
+@pytest.mark.parametrize("name", ["confidence", "sufficiency_score", "score"])
+def test_the_usual_names_of_a_confidence_are_found_in_the_fields_of_a_run(files: tuple[Path, Path], name: str) -> None:
+    testset, run = files
+    run.write_text(run.read_text().replace('"sure"', f'"{name}"'))
+    (found,) = json.loads(called(testset, run, "--format", "json").stdout)["calibrations"]
+    assert (found["group"]["n"], found["group"]["right"]) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "no answer has the field confidence; got fields sure"),
+        ((), "no answer has the field confidence, score or sufficiency_score; got fields sure"),
         (("--score", "sure", "--correct", "Sucess@5"), "unknown measure 'Sucess'"),
         (("--score", "sure", "--correctness", "facts"), "--correctness is for a table"),
         (("--score", "sure", "--threshold", "80"), "--threshold is 80; expected a number from 0 to 1"),

@@ -297,6 +297,17 @@ def test_refresh_says_which_step_is_which(folder, arguments, message):
     assert message in refresh(*arguments, code=2).stderr
 
 
+def test_the_file_of_an_added_entity_fills_expected_files(folder):
+    golden = folder / "golden.json"
+    golden.write_text(
+        '[{"query_id": "q1", "query_text": "one", "expected_entities": ["a.py::f"], "expected_files": ["a.py"]}]'
+    )
+    looked_after("add", golden, "--id", "q2", "--text", "two", "--entity", "b.py::g", "--file", "b.py")
+    new = json.loads(golden.read_text())[1]
+    assert (new["expected_entities"], new["expected_files"]) == (["b.py::g"], ["b.py"])
+    assert "expected_targets" not in new  # the entity alone is what a search has to find
+
+
 def test_add_keeps_the_line_ends_of_a_file(folder):
     (folder / "set.yaml").write_bytes(SET.replace("\n", "\r\n").encode())
     looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z")

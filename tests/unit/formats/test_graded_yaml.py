@@ -56,6 +56,49 @@ def test_types_are_strata_and_what_has_no_place_is_said(tmp_path):
     )
 
 
+def test_the_scale_and_the_metadata_of_the_file_are_read(tmp_path):
+    text = """\
+scale: [0, 1, 2, 3, 4]
+meta: {review: reviewed, made: 2026-11-01, commit: abc}
+queries:
+- {query_id: q1, query_text: a, relevant_docs: [{doc_id: d1, grade: 4}]}
+"""
+    testset = read_testset(put(tmp_path, text))
+    assert testset.grades == {"q1": {"d1": 4.0}}
+    assert testset.meta.scale == (0.0, 1.0, 2.0, 3.0, 4.0)
+    assert (testset.meta.review, testset.meta.made, testset.meta.commit) == ("reviewed", "2026-11-01", "abc")
+    assert testset.notes == ()
+    with pytest.raises(TestSetError, match="reviw"):
+        read_testset(put(tmp_path, text.replace("review:", "reviw:")))
+    with pytest.raises(TestSetError, match="two scales"):
+        read_testset(put(tmp_path, text.replace("meta: {", "meta: {scale: [0, 1], ")))
+
+
+@pytest.mark.parametrize("grade", [-1, 4, 3.5, 100])
+def test_a_grade_outside_0_to_3_is_an_error_where_no_scale_declares_it(tmp_path, grade):
+    text = f"- {{query_id: q1, query_text: a, relevant_docs: [{{doc_id: d0, grade: 3}}, {{doc_id: d1, grade: {grade}}}]}}\n"
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, text))
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.message) == (1, "the grade of 'd1' is not on the scale")
+    assert (problem.expected, problem.got) == ("0 to 3", f"{grade:g}")
+    assert problem.hint is not None
+    assert "`scale:" in problem.hint
+
+
+def test_a_grade_that_the_declared_scale_does_not_have_is_an_error(tmp_path):
+    text = "scale: [0, 2]\nqueries:\n- {query_id: q1, query_text: a, relevant_docs: [{doc_id: d1, grade: 1}]}\n"
+    with pytest.raises(TestSetError, match="expected 0, 2, got 1"):
+        read_testset(put(tmp_path, text))
+
+
+def test_other_grades_are_written_with_their_scale(tmp_path):
+    testset = TestSet("t", (Query("q", "a"),), {"q": {"d": 7.0, "e": 0.0}})
+    write_graded_yaml(testset, tmp_path / "x.yaml")
+    assert read_graded_yaml(tmp_path / "x.yaml").grades == testset.grades
+    assert read_graded_yaml(tmp_path / "x.yaml").meta.scale == (0.0, 7.0)
+
+
 @pytest.mark.parametrize("name", ["list.json", "list.yaml", "list"])
 def test_a_list_at_the_top_will_do(tmp_path, name):
     records = [{"query_id": "q1", "query_text": "a/b", "relevant_docs": [{"doc_id": "d", "grade": 2}]}]

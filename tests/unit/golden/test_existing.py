@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,15 @@ def test_the_gate_says_on_how_many_records_each_check_could_run(old: tuple[TestS
     assert counts.pop(Check.ENTITIES) == {"passed": 2, "failed": 1}
     assert all(found == {"missing": 3} for found in counts.values())
     assert [query_id for query_id, report in reports.items() if not report.passed] == ["q3"]
+
+
+def test_a_record_whose_lines_end_before_they_start_fails_the_gate_alone(old: tuple[TestSet, Snapshot]) -> None:
+    testset, snapshot = old
+    path = testset.targets["q1"][0].label.partition("::")[0]
+    label = replace(testset.labels.get("q1", Label()), line_ranges=(Lines(path, 4, 1),))
+    reports = gate_reports(imported(replace(testset, labels={**testset.labels, "q1": label})), snapshot)
+    assert [query_id for query_id, report in reports.items() if not report.passed] == ["q1", "q3"]
+    assert f"{path}:4-1: ends before it starts" in str(reports["q1"].outcomes)
 
 
 def test_what_a_run_has_no_place_for_is_in_its_manifest(old: tuple[TestSet, Snapshot], tmp_path: Path) -> None:

@@ -91,11 +91,25 @@ def assert_safe(html: str) -> None:
     assert found.tags & {"script", "iframe", "link", "img", "object", "embed", "form", "base", "meta"} == set()
     names = {name for name, _ in found.attributes}
     assert not {name for name in names if name.startswith("on")}
-    assert not names & {"src", "href", "id", "style", "srcdoc"}
+    assert not names & {"src", "href", "id", "srcdoc"}
+    assert {value for name, value in found.attributes if name == "style"} <= {"display: none"}
     style = re.search("<style>(.*?)</style>", html, re.DOTALL)[1]
     assert not re.search(r"@import|url\(|expression|javascript", style)
     assert not UNPRINTABLE.search(html.replace("\n", ""))
     assert len(html.encode()) <= MOST_BYTES
+
+
+def test_a_card_has_no_list_of_pairs_and_hides_what_is_nothing_without_its_style(comparison: Comparison) -> None:
+    """JupyterLab floats `dt` over a fifth of the width, and removes the pictures of an untrusted notebook but not their words."""
+    card = comparison._repr_html_()
+    assert not Parsed(card).tags & {"dl", "dt", "dd"}
+    assert re.search(
+        r'<tr><th>p</th><td class="figure">[^<]+</td><td class="note">permutation, two-sided</td></tr>', card
+    )
+    hidden = re.findall(r'<\w+ class="([\w-]+)" style="display: none">', card)
+    assert hidden == ["legend", "page-size", "phone-size"]
+    style = re.search("<style>(.*?)</style>", card, re.DOTALL)[1].partition(".report.card {")[2]
+    assert all(f".{name} {{ display: " in style for name in hidden)  # with its style they are shown
 
 
 def assert_one_line(text: str) -> None:
@@ -160,7 +174,7 @@ def test_a_card_says_that_scores_do_not_count(invalid: Comparison, pilot: Compar
 def test_the_card_of_an_evaluation_has_means_with_intervals_and_counts(pair: tuple[Evaluation, Evaluation]) -> None:
     card = pair[1]._repr_html_()
     summary = pair[1].summaries["nDCG@10"]
-    for part in (f"{summary.mean:.4f}", f"{summary.ci_low:.4f}", "<dt>failed</dt><dd>1</dd>", "of the first 10"):
+    for part in (f"{summary.mean:.4f}", f"{summary.ci_low:.4f}", "<th>failed</th><td>1</td>", "of the first 10"):
         assert part in card
 
 

@@ -131,7 +131,9 @@ def test_results_hold_every_query_with_both_answers(comparison: Comparison) -> N
         {"rank": 2, "id": "q1-a", "title": "About q1-a", "grade": 2, "item": "q1-a", "credited": True},
         {"rank": 3, "id": "q1-b", "title": "About q1-b", "grade": 1, "item": "q1-b", "credited": True},
     ]
+    assert [side["missed"] for side in first["sides"]] == [[], []]
     failed = queries["q8"]["sides"][1]
+    assert failed["missed"] == ["q8-a", "q8-b"]  # best first: grades 2 and 1
     assert (failed["outcome"], failed["reason"], failed["hits"]) == ("timeout", "no answer in 30 s", [])
     assert queries["q5"]["sides"][1]["outcome"] == "empty"
     assert queries["q6"]["sides"][0]["n_duplicates"] == 1

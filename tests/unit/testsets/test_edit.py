@@ -9,7 +9,7 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.formats.sniff import read_testset
-from cranfield.model import Entity, Fact, Label, Lines, Meta, Negative, Pattern, Query, Span, TestSet
+from cranfield.model import Entity, Fact, File, Label, Lines, Meta, Negative, Pattern, Query, Span, TestSet
 from cranfield.testsets.edit import Addition, added, counts_of, id_for, next_version
 
 TODAY = date(2026, 11, 21)
@@ -37,6 +37,16 @@ def test_judgments_are_added_to_a_query_that_is_there():
     assert (new.by_id["q1"], new.grades["q1"]) == (SET.by_id["q1"], {"a": 1, "b": 0})
     new = added(SET, Addition("q2", targets=(Entity("x.py::G"),)), TODAY)
     assert new.targets["q2"] == (Entity("x.py::F"), Entity("x.py::G"))
+
+
+def test_the_file_of_an_entity_is_one_to_cover_and_no_second_target():
+    both = (Entity("x.py::G"), File("x.py"))
+    new = added(SET, Addition("q9", "nine", targets=both), TODAY)
+    assert (new.targets["q9"], new.files) == ((Entity("x.py::G"),), {"q9": ("x.py",)})
+    new = added(SET, Addition("q2", targets=(File("x.py"), File("y.py"))), TODAY)  # q2 expects an entity already
+    assert (new.targets["q2"], new.files) == ((Entity("x.py::F"),), {"q2": ("x.py", "y.py")})
+    new = added(SET, Addition("q9", "nine", targets=(File("x.py"),)), TODAY)
+    assert (new.targets["q9"], new.files) == ((File("x.py"),), {})  # where nothing else is expected, it is a target
 
 
 def test_a_question_with_other_white_space_keeps_its_text(tmp_path):

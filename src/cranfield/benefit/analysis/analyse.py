@@ -121,6 +121,8 @@ def _family_results(family: Sequence[Stratum], plan: BenefitPlan) -> list[Stratu
             mcnemar=test.model_copy(update={"p_adjusted": p}),
             minimal_detectable_lift=decision.detectable,
             verdict=decision.verdict,
+            success=decision.success,
+            cost=decision.cost,
             reason=reason,
         )
         for stratum, of, row, test, p, decision, reason in zip(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cranfield.benefit.plan import VerdictRule
-from cranfield.benefit.result import Estimate, Verdict
+from cranfield.benefit.result import CostVerdict, Estimate, SuccessVerdict, Verdict
 from cranfield.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
@@ -53,6 +53,8 @@ class Decision:
 
     verdict: Verdict
     reason: str
+    success: SuccessVerdict
+    cost: CostVerdict
     p_lift: float | None = None
     p_saved: float | None = None
     """Adjusted."""
@@ -80,7 +82,7 @@ def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
         family, adjusted[: len(family)], adjusted[len(family) :], losses, strict=True
     ):
         claims = _Claims(each, rule, p_lift, p_saved, p_loss, n_tests)
-        found.append(Decision(*claims.verdict(), p_lift, p_saved, claims.detectable))
+        found.append(Decision(*claims.verdict(), claims.success(), claims.cost(), p_lift, p_saved, claims.detectable))
     return found
 
 
@@ -124,6 +126,23 @@ class _Claims:
         if saved_sign < 0:
             return self._costs(may_lift=self._sign(lift, lift.p) > 0)
         return self._undecided(saves=saved_sign > 0)
+
+    def success(self) -> SuccessVerdict:
+        """The verdict on success alone."""
+        lift = self.evidence.lift
+        if not _is_enough(lift, self.rule):
+            return SuccessVerdict.INSUFFICIENT
+        if lift.value == 0 and not self.evidence.std:
+            return SuccessVerdict.SAME
+        verdicts = (SuccessVerdict.NOT_SHOWN, SuccessVerdict.HIGHER, SuccessVerdict.LOWER)
+        return verdicts[self._sign(lift, self.p_lift)]
+
+    def cost(self) -> CostVerdict:
+        """The verdict on tokens alone."""
+        if self.p_saved is None:
+            return CostVerdict.INSUFFICIENT
+        verdicts = (CostVerdict.NOT_SHOWN, CostVerdict.CHEAPER, CostVerdict.DEARER)
+        return verdicts[self._sign(self.evidence.saved, self.p_saved)]
 
     def _costs(self, *, may_lift: bool) -> tuple[Verdict, str]:
         """More tokens, and no lift that counts."""
@@ -182,7 +201,11 @@ class _Claims:
 
     def _lift(self) -> str:
         lift = self.evidence.lift
-        return f"{format_points(lift.value)} points{self._interval(lift, format_points)}, adjusted p {format_p(self.p_lift)}"
+        text = f"{format_points(lift.value)} points{self._interval(lift, format_points)}, adjusted p {format_p(self.p_lift)}"
+        if self.evidence.std or lift.low is None:
+            return text
+        same = "is the same in both arms" if not lift.value else "differs by the same amount"
+        return f"{text}; it {same} in all {lift.n} tasks, and the interval is what {lift.n} tasks exclude, not a spread that was seen"
 
     def _tokens(self) -> str:
         saved = self.evidence.saved

@@ -28,7 +28,7 @@ def result_command(run: ExperimentArgument, *, out: OutOption = Path("benefit-re
     path, not_remembered = publish(result, out)
     for row in () if result.is_void else result.first_strata:
         name = ", ".join(row.stratum.values()) or "all tasks"
-        typer.echo(printable(f"{name}: {row.verdict.value}. {row.reason}"))
+        typer.echo(printable(f"{name}: {row.verdict.value}{f' ({row.claims})' if row.claims else ''}. {row.reason}"))
     typer.echo(printable(result.sentence if result.is_void else f"Over all tasks: {result.sentence}"))
     for each in result.validity:
         if not each.is_void:

@@ -24,6 +24,7 @@ from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
 from cranfield.formats.testsets.golden_record import (
+    ANY_ORDER,
     FACTS,
     OF_QUERY,
     ExpectedTarget,
@@ -68,7 +69,7 @@ def read_golden_json(path: Path | str) -> TestSet:
 def _testset(located: Located) -> tuple[TestSet, int | None]:
     """The test set, and how many of its records a person has reviewed; None where no record says."""
     builder = TestSetBuilder(located.path, located.mark)
-    model = validate(located, _File, builder.problems)
+    model = validate(located, _File, builder.problems, context={ANY_ORDER: True})
     for index, raw in indexed_objects(located.sourced.get(RECORDS)):
         query_id = source_text(raw.get("query_id"))
         if isinstance(query_id, str):
@@ -92,6 +93,14 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         *(note for note in more.notes() if note.kind is not NoteKind.NOT_CARRIED),
         *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
     ]
+    notes += info(
+        *(
+            f"query {record.query_id!r}: lines {each.start}-{each.end} of {each.file} end before they start, and are not expected"
+            for record in model.queries
+            for each in record.expected_line_ranges
+            if _is_reversed(each)
+        )
+    )
     if n := sum(record.correct is False for record in model.queries):
         notes += info(f"kept as queries: {n_of(n, 'records')} marked as not correct")
     files = {r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files}
@@ -116,12 +125,20 @@ def _targets(record: GoldenLabel) -> tuple[Target, ...]:
     if record.expected_targets is not None:
         return tuple(map(_as_written, record.expected_targets))
     names = _names(record)
-    lines = _lines_of(names, record.expected_line_ranges)
+    ranges = [lines for lines in record.expected_line_ranges if not _is_reversed(lines)]
+    lines = _lines_of(names, ranges)
     targets: dict[str, Target] = {name: Entity(name, lines=lines.get(name, ())) for name in names}
     if not targets:
-        spans = (Span(lines.file, int(lines.start), int(lines.end)) for lines in record.expected_line_ranges)
+        spans = (Span(lines.file, int(lines.start), int(lines.end)) for lines in ranges)
         targets = {span.label: span for span in spans}
+    if not targets and record.expected_line_ranges:
+        return ()  # all of them are wrong: its files are not what it expects
     return tuple((targets or {file: File(file) for file in record.expected_files}).values())
+
+
+def _is_reversed(lines: LinesModel) -> bool:
+    """Whether lines end before they start: they are kept in the label, where the gate of golden sets names them, and expect nothing."""
+    return int(lines.end) < int(lines.start)
 
 
 def _file_of(name: str) -> str:

@@ -1,31 +1,36 @@
 """Queries with graded documents, in YAML or JSON: `query_id`, `query_text`, `query_type`, `relevant_docs`.
 
-A list of them, or a mapping with `name`, `version`, `description` and the list under `queries`. As a retrieval service
-for medical literature specifies its test sets.
+A list of them, or a mapping with `name`, `version`, `description`, `scale`, `meta` and the list under `queries`. As a retrieval
+service for medical literature specifies its test sets, whose grades are 0 to 3 where `scale` declares no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from cranfield.errors import ProblemList, TestSetError
+from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number, whole
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
+from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
+from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.formats.testsets.vocabulary import version_problems
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried
 
 TYPE = "query_type"
 """The stratum, and its key."""
+LOWEST, HIGHEST = 0, 3
+"""Grades of the format, where no scale is declared."""
 
 
 class _Judged(OpenModel):
@@ -45,6 +50,8 @@ class _File(OpenModel):
     name: Text = ""
     version: Text = ""
     description: Text = ""
+    scale: list[Grade] = Field(default_factory=list)
+    meta: MetaModel = Field(default_factory=MetaModel)
     queries: Annotated[list[_Record], Field(min_length=1)]
 
 
@@ -63,8 +70,9 @@ def read_graded_yaml(path: Path | str) -> TestSet:
 def _testset(located: Located) -> TestSet:
     builder = TestSetBuilder(located.path, located.mark)
     model = validate(located, _File, builder.problems)
+    scale = _scale(located, builder, model)
     for index, raw in indexed_objects(located.sourced.get(RECORDS)):
-        _judge(builder, raw, (RECORDS, index))
+        _judge(builder, raw, (RECORDS, index), scale)
     builder.problems.problems += version_problems(located)
     builder.problems.raise_if_any()
     if model is None:
@@ -84,10 +92,20 @@ def _testset(located: Located) -> TestSet:
         *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
         *builder.repeated(),
     ]
-    return builder.testset(notes, name=model.name, version=model.version, description=model.description)
+    meta = replace(meta_of(model.meta), scale=scale)
+    return builder.testset(notes, name=model.name, version=model.version, description=model.description, meta=meta)
 
 
-def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc) -> None:
+def _scale(located: Located, builder: TestSetBuilder, model: _File | None) -> tuple[float, ...]:
+    """The declared grades, under `scale` or in `meta`; none: those of the format."""
+    if model is None:
+        return ()
+    if model.scale and model.meta.scale and model.scale != model.meta.scale:
+        builder.problems.problems.append(located.problem("two scales", ("scale",), expected="that of `meta`, or none"))
+    return tuple(grade + 0.0 for grade in model.scale or model.meta.scale)
+
+
+def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc, scale: Sequence[float]) -> None:
     """Add a query and its judgments; values that are none are left to the model."""
     query_id = source_text(record.get("query_id"))
     if not isinstance(query_id, str):
@@ -96,6 +114,14 @@ def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc) -> None
     for place, judged in indexed_objects(record.get("relevant_docs")) if is_new else ():
         doc_id, grade = source_text(judged.get("doc_id")), as_number(judged.get("grade"))
         if isinstance(doc_id, str) and grade is not None:
+            if grade not in scale if scale else not LOWEST <= grade <= HIGHEST:
+                builder.problem(
+                    f"the grade of {shorten(doc_id)} is not on the scale",
+                    (*loc, "relevant_docs", place, "grade"),
+                    expected=", ".join(f"{each:g}" for each in scale) or f"{LOWEST} to {HIGHEST}",
+                    got=f"{grade:g}",
+                    hint=None if scale else "`scale: [0, 1, 2, 3, 4]` at the top of the file declares other grades",
+                )
             builder.judge(query_id, doc_id, grade, (*loc, "relevant_docs", place))
 
 
@@ -114,6 +140,9 @@ def write_graded_yaml(testset: TestSet, path: Path | str) -> None:
         document["version"] = testset.version
     if testset.description:
         document["description"] = testset.description
+    grades = {grade for judged in testset.grades.values() for grade in judged.values()}
+    if scale := testset.meta.scale or (() if all(LOWEST <= each <= HIGHEST for each in grades) else sorted(grades)):
+        document["scale"] = [whole(grade) for grade in scale]
     document[RECORDS] = [_entry(query, testset.grades.get(query.id, {})) for query in testset.queries]
     write_records(path, document, _testset)
 

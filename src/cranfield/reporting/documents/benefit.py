@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from cranfield.benefit.plan import ArmRole
-from cranfield.benefit.result import BenefitResult, Estimate, Loss, StratumKind, StratumResult, Verdict
+from cranfield.benefit.result import (
+    BenefitResult,
+    CostVerdict,
+    Estimate,
+    Loss,
+    StratumKind,
+    StratumResult,
+    SuccessVerdict,
+    Verdict,
+)
 from cranfield.numbers import (
     UNKNOWN,
     format_change,
@@ -113,14 +122,23 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
     sentence = f"Of {n_of(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
-        sentence = f"{capitalised(cells[0].verdict.value)}, over all tasks: none has a stratum. {cells[0].reason}"
-    facts = [Fact(stratum_name(row), row.verdict.value, row.reason, TONES[row.verdict]) for row in _telling(cells)]
+        sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
+    facts = [
+        Fact(stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict])
+        for row in _telling(cells)
+    ]
     return VerdictBlock("by stratum", sentence, "", tuple(facts), (), (), caveats)
 
 
 def _telling(cells: Sequence[StratumResult]) -> list[StratumResult]:
     """Those with a finding, in the order of the result: what pays off and what costs alike."""
-    return [row for row in cells if row.verdict in (Verdict.PAYS_OFF, Verdict.NET_COST)]
+    same_and_cheaper = (SuccessVerdict.SAME, CostVerdict.CHEAPER)
+    return [
+        row
+        for row in cells
+        if row.verdict in (Verdict.PAYS_OFF, Verdict.NET_COST)
+        or (row.claims and (row.success, row.cost) == same_and_cheaper)
+    ]
 
 
 def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
@@ -148,7 +166,8 @@ def _legend(rows: Sequence[StratumResult]) -> str:
     return (
         f"n: tasks whose success is decided in both arms, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
         "Net tokens: saved by the treatment, all tokens of the tool included. "
-        "Intervals are those of each stratum alone; verdicts are adjusted for their number."
+        "Intervals are those of each stratum alone; verdicts are adjusted for their number. "
+        "(ties): both arms have the same success in every task; the interval is what so few tasks exclude."
     )
 
 
@@ -158,20 +177,20 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
     level = format_level(float(result.rule["alpha"]))
     columns = (
         *(Column(name.replace("_", " ")) for name in names),
+        *(Column("verdict"), Column("success, cost")),
         *(Column("n", "count"), Column("Δ success", "statistic"), Column(f"{level} CI")),
         *(Column("net tokens/task", "statistic"), Column(f"{level} CI"), Column("Δ tool calls", "effect")),
-        Column("verdict"),
     )
     cells: list[tuple[Cell, ...]] = [
         (
             *(row.stratum.values() if by_name else [stratum_name(row)]),
+            *(TonedCell(row.verdict.value, TONES[row.verdict]), row.claims),
             n_text(row),
             format_points(row.success_lift.value),
             _ends(row.success_lift, format_points),
             format_change(row.net_tokens.value),
             _ends(row.net_tokens, format_change),
             row.tool_calls.value,
-            TonedCell(row.verdict.value, TONES[row.verdict]),
         )
         for row in rows
     ]
@@ -183,11 +202,14 @@ def _reason(row: StratumResult) -> str:
     least = "" if lift is None else f" A true lift is found with a probability of .8 from {_detectable(lift)} on."
     if lift is not None and lift > 1:
         least = " No true lift is found with a probability of .8 by so few tasks."
-    return f"{stratum_name(row)}: {row.verdict.value}. {row.reason}{least}"
+    claims = f" ({row.claims})" if row.claims else ""
+    return f"{stratum_name(row)}: {row.verdict.value}{claims}. {row.reason}{least}"
 
 
 def _ends(estimate: Estimate, text: Callable[[float | None], str]) -> str:
-    return UNKNOWN if estimate.low is None else range_text(estimate, text)
+    if estimate.low is None:
+        return UNKNOWN
+    return f"{range_text(estimate, text)}{' (ties)' if estimate.value == 0 and estimate.note else ''}"
 
 
 def _p_text(p: float | None) -> str:

@@ -11,7 +11,7 @@ from cranfield.model import Absence, Outcome, TestSet
 from cranfield.model.query import NEGATIVE, class_of
 from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
-from cranfield.reporting.derived import first_ranks
+from cranfield.reporting.derived import first_ranks, missed_items
 from cranfield.reporting.document import (
     Block,
     Cell,
@@ -30,7 +30,7 @@ from cranfield.reporting.sections.subject import Subject
 from cranfield.words import first_of, n_of, shorten_to
 
 SHOWN_QUERIES = 5
-EXPECTED_ITEMS = 6
+EXPECTED_ITEMS, MISSED_ITEMS = 6, 3
 LABEL = 40
 """Columns of a query in the line of the section while it is closed."""
 MATCHED = 72
@@ -109,7 +109,7 @@ def _lowest(evaluation: Evaluation) -> Section | None:
 
 def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[str]) -> Table:
     texts = (Column("text", "code"),) if has_texts(evaluation) else ()
-    ranks = rank_cells(evaluation)
+    ranks, missed = rank_cells(evaluation), missed_items(evaluation)
     rows: list[tuple[Cell, ...]] = [
         (
             query_id,
@@ -117,6 +117,7 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
             evaluation.value(measure, query_id),
             ranks[query_id],
             evaluation.ranking.outcomes[evaluation.index[query_id]].value,
+            first_of(missed(query_id), MISSED_ITEMS),
         )
         for query_id in query_ids
     ]
@@ -126,6 +127,7 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
         Column(str(measure), "value"),
         Column("rank", "count"),
         Column("outcome"),
+        Column("expected and missed", "code"),
     )
     return Table(
         columns,
@@ -143,6 +145,7 @@ def by_query(subject: Subject) -> Section | None:
     several, texts = len(evaluations) > 1, has_texts(evaluations[0])
     rows: list[tuple[Cell, ...]] = []
     for evaluation in evaluations:
+        missed = missed_items(evaluation)
         for query_id, outcome in zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True):
             about = [
                 query_id,
@@ -150,11 +153,12 @@ def by_query(subject: Subject) -> Section | None:
                 *([text_of(evaluation, query_id)] if texts else []),
             ]
             values = [evaluation.value(m, query_id) if m in evaluation.values else None for m in measures]
-            rows.append((*about, outcome.value, *values))
+            rows.append((*about, outcome.value, *values, first_of(missed(query_id), MISSED_ITEMS)))
     columns = [Column("query", "code")]
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
+    columns += [Column("expected and missed", "code")]
     table = Table(tuple(columns), rows, "Every query", shown=None)
     return Section("queries", "Per-query results", (table,), n_of(len(rows), "rows", format_count))
 
