@@ -108,7 +108,8 @@ def _computed(measure: Measure, ranking: Ranking, testset: TestSet, kept: int | 
 
     Of lists that were cut at `kept` results, a measure with a deeper cutoff has no value: what it would count is not known.
     """
-    if kept is not None and measure.depth is not None and measure.depth > kept:
+    is_deeper = kept is not None and measure.depth is not None and measure.depth > kept
+    if is_deeper and not CATALOGUE[measure.name].is_own:
         n = ranking.n_queries
         return np.zeros(n), np.zeros(n, dtype=np.bool_), dict.fromkeys(ranking.query_ids, Reason.CUT_SHORT)
     values, scored, reasons = compute(measure, ranking)

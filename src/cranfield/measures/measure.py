@@ -171,6 +171,8 @@ class MeasureSpec:
     """How the queries' values are summed up where one number stands for all."""
     trec_name: str = ""
     """What trec_eval calls it without a cutoff; empty where it has none."""
+    is_own: bool = False
+    """Made by `define`: its cutoff may be anything, and says nothing of how many results are needed."""
     trec_cut_name: str = ""
     """What trec_eval calls it at a cutoff, before the number (`ndcg_cut` of `ndcg_cut_10`)."""
     question: str = ""

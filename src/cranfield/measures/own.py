@@ -122,6 +122,7 @@ def define(  # noqa: PLR0913 - each argument is a column of the catalogue
         range=range,
         higher_is_better=higher_is_better,
         why_unscored=why_unscored,
+        is_own=True,
     )
     register(spec)
     _OWN[name] = spec

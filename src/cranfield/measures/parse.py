@@ -62,8 +62,11 @@ def deepest_cutoff(measures: Iterable[str | Measure], ranks: Iterable[int] = ())
         >>> deepest_cutoff(["R@20", "AP"])
         20
     """
-    depths = [(each if isinstance(each, Measure) else parse(each)).depth for each in measures]
-    return max([USUAL_K, *(depth for depth in depths if depth is not None), *ranks])
+    listed = list(measures)
+    given = [each for each in listed if isinstance(each, Measure)]
+    given += parse_all([each for each in listed if isinstance(each, str)])
+    depths = [each.depth for each in given if each.depth is not None and not CATALOGUE[each.name].is_own]
+    return max([USUAL_K, *depths, *ranks])
 
 
 def parse_typed(texts: Sequence[str]) -> tuple[tuple[Measure, ...], list[str]]:

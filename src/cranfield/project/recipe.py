@@ -95,9 +95,9 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         kinds = "functions" if is_function(testset) else "test sets"
         raise UsageError(f"evaluate got two {kinds}", expected="a test set, and a run or a function")
     testset = testset if isinstance(testset, TestSet) else load(cast("Judgments", testset))
-    asked = [measures] if isinstance(measures, str | Measure) else measures or ()
-    k = k or deepest_cutoff(asked)
-    given = run_of_function(testset, run, k=k, name=name) if is_function(run) else cast("RunLike", run)
+    if is_function(run) and k is None:
+        k = deepest_cutoff([measures] if isinstance(measures, str | Measure) else measures or ())
+    given = run_of_function(testset, run, k=k or 0, name=name) if is_function(run) else cast("RunLike", run)
     if given is not run:  # what a function does not answer counts
         missing, failed = missing or "zero", failed or "zero"
     options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
