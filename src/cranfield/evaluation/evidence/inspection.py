@@ -29,7 +29,7 @@ def inspect_systems(
         if consequence is Consequence.OFF or threshold is None:
             continue
         for system, found in _apply(check, views, primary, threshold):
-            if any(other.check in check.unless and other.system == system for other in findings):
+            if any(other.check in check.unless and system in {"", other.system} for other in findings):
                 continue
             findings.append(
                 Finding(check.name, consequence, system, found.sentence, found.query_ids, found.count, found.total)

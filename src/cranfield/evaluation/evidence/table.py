@@ -133,6 +133,7 @@ _ROWS = (
         0.5,
         Consequence.CAVEAT,
         systems=mostly_unjudged,
+        unless=("nothing-judged",),
         cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
     ),
     Check(

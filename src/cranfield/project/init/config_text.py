@@ -33,7 +33,7 @@ def config_text(
     about: Mapping[str, str],
     notes: Mapping[str, Sequence[str]],
     k: int,
-    primary: str,
+    measures: Sequence[str],
 ) -> str:
     """The whole file.
 
@@ -43,7 +43,7 @@ def config_text(
         about: name of a system, or "" for the test set, to what it is.
         notes: name of a system to what stays open.
         k: results asked of a system.
-        primary: the primary measure.
+        measures: the primary measure, and those beside it; where it is alone the default list is beside it.
     """
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
@@ -51,7 +51,9 @@ def config_text(
         (comment("Results that are asked of each system for a query.") + yaml_text({"k": k}))
         if k != USUAL_K
         else USUAL,
-        VERDICT + yaml_text({"primary": primary}) + "# margin: 0.01\n",
+        VERDICT
+        + yaml_text({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}))
+        + "# margin: 0.01\n",
         SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes)),
     ]
     return "\n".join(parts)

@@ -22,6 +22,11 @@ ID_NAMES = (
     *("_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path"),
     *("file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title"),
 )
+LINE_NAMES = (
+    *(("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"), ("lineStart", "lineEnd")),
+    *(("start", "end"), ("from_line", "to_line"), ("begin", "end"), ("line", "end_line"), ("line", "line")),
+)
+"""What the first and the last line of a result are called."""
 WEAK_IDS = frozenset({"number", "name", "title"})
 """Names that are an id where nothing else is."""
 SCORE_NAMES = ("_score", "score", "relevance", "relevance_score", "similarity", "rank_score", "_rankingScore", "weight")
@@ -33,6 +38,8 @@ INSIDE = ("_source", "document", "doc", "payload", "metadata", "fields", "attrib
 """Objects in a result that are the document; others may be its author or its collection."""
 MAX_DEPTH = 5
 """Of objects around the list of results."""
+_LIKE_A_PATH = re.compile(r"/|\\|\.[A-Za-z]\w{0,9}$")
+"""A file, by its separators or its ending."""
 _PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -133,6 +140,8 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
         return None
     (path, (n_known, *_)), others = ids[0], ids[1:]
     extract: dict[str, Any] = {"id": json_path(path)}
+    if span := _span_path(results, path):
+        extract["span"] = span
     for key, names, fits in (("score", SCORE_NAMES, _is_score), ("title", TITLE_NAMES, _is_text)):
         inner = _field(results, names, fits)
         if inner is not None and inner != path:
@@ -154,12 +163,32 @@ def _id_paths(lists: Sequence[Sequence[Mapping[str, Any]]], known: Known) -> Ite
         if not all(_is_id(value) for value in values):
             continue
         n_known = known.count(map(str, values))
-        is_unique = all(len(set(column)) == len(column) for column in columns)
+        is_unique = bool(_span_path(results, path)) or all(len(set(column)) == len(column) for column in columns)
         is_named = path[-1] in ID_NAMES
         if n_known or (is_unique and is_named):
             place = len(ID_NAMES) - ID_NAMES.index(path[-1]) if is_named else 0
             is_near = len(path) == 1 or path[0] in INSIDE
             yield path, (n_known, is_unique, path[-1] not in WEAK_IDS, is_near, place, -len(path))
+
+
+def _span_path(results: Sequence[Mapping[str, Any]], id_path: Steps) -> str:
+    """The JMESPath of the lines of a result: `join('-', [to_string(start_line), to_string(end_line)])`; empty without."""
+    if not any(_LIKE_A_PATH.search(str(_at(result, id_path))) for result in results):
+        return ""
+    paths = {path[-1]: path for path in reversed(list(_paths(results)))}
+    for first, last in LINE_NAMES:
+        if all(
+            name in paths and all(_is_line(_at(result, paths[name])) for result in results) for name in (first, last)
+        ):
+            ends = [json_path(paths[name]) for name in (first, last)]
+            return (
+                f"join('-', [to_string({ends[0]}), to_string({ends[1]})])" if first != last else f"to_string({ends[0]})"
+            )
+    return ""
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _paths(results: Sequence[Mapping[str, Any]]) -> Iterator[Steps]:

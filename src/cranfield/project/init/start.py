@@ -21,7 +21,7 @@ from cranfield.project.init.http_target import SAMPLE_WORD, http_system
 from cranfield.project.init.names import unique_names
 from cranfield.project.init.starter import head_of, starter_testset
 from cranfield.project.init.targets import EXPECTED, targets_of
-from cranfield.project.init.testset_choice import ChosenTestSet, choose_testset, known_of
+from cranfield.project.init.testset_choice import ChosenTestSet, choose_testset, known_of, measures_for
 from cranfield.project.init.values import Ask, FoundSystem, Target, Trial, take_default
 from cranfield.project.schemas import DEFAULT_SCHEMA, schema_named
 from cranfield.ranking.stored import read_run_file
@@ -34,7 +34,6 @@ LARGE_BYTES = 64 * 1024 * 1024
 K = 10
 LARGE_K = 1000
 """Results a query of run files that are not read here: as many as TREC takes."""
-PRIMARY = "nDCG@10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
         about={"": _sentence(chosen.about), **{name: _sentence(system.what) for name, system in systems.items()}},
         notes={name: system.notes for name, system in systems.items()},
         k=_depth(systems.values()),
-        primary=PRIMARY,
+        measures=measures_for(chosen.testset),
     )
 
 

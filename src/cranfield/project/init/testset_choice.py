@@ -10,7 +10,7 @@ from typing import Any
 from cranfield.config.models import SUMMARY_FILES
 from cranfield.errors import Problem, UsageError
 from cranfield.formats.sniff import read_queries
-from cranfield.model import Pattern, Query, Span, TestSet
+from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind
 from cranfield.patterns import compile_pattern
 from cranfield.project.init.files import FoundFile, written_path
@@ -19,6 +19,9 @@ from cranfield.project.init.questions import read_questions
 from cranfield.project.init.values import FIRST_QUERIES, Known
 from cranfield.project.loading import TestSetOptions, load
 from cranfield.words import first_of, n_of
+
+GRADED = "nDCG@10"
+"""The measure of graded judgments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,21 @@ def _only_texts(file: FoundFile) -> ChosenTestSet:
     if without := [query.id for query in testset.queries if not query.text.strip()]:
         notes.append(f"{n_of(len(without), 'queries')} without a text, which no system can answer: {first_of(without)}")
     return ChosenTestSet({}, about, testset, has_judgments=is_whole, notes=tuple(notes))
+
+
+def measures_for(testset: TestSet | None) -> tuple[str, ...]:
+    """The primary measure and those beside it, by what the truth is: one right answer, files and symbols, or grades."""
+    if testset is None:
+        return (GRADED,)
+    targets = [target for query in testset.queries for target in testset.targets.get(query.id, ())]
+    positive = [[grade for grade in grades.values() if grade > 0] for grades in testset.grades.values()]
+    has_grades = any(positive)
+    if targets and not has_grades and all(isinstance(target, File | Entity) for target in targets):
+        return ("RR@10", "P@1", "P@5", "R@10", *(("FileCoverage@5",) if testset.files else ()))
+    has_patterns = bool(targets) and not has_grades and all(isinstance(target, Pattern) for target in targets)
+    if has_patterns or (not targets and has_grades and all(grades in ([], [1]) for grades in positive)):
+        return ("RR@10", "P@1", "P@5", GRADED)
+    return (GRADED,)
 
 
 def known_of(chosen: ChosenTestSet) -> Known:

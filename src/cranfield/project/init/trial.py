@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,12 +125,13 @@ def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[
     return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
 
 
-def with_empty(settings: Settings, output: str, *, k: int) -> Settings:
+def with_empty(settings: Settings, output: str, answered: Iterable[str], *, k: int) -> Settings:
     """The settings with what the system writes where it finds nothing.
 
     Args:
         settings: with `extract`.
         output: its answer to a query that finds nothing, it is hoped.
+        answered: its answers with results, none of which the pattern may match: a header stands in every answer.
         k: results that were asked for.
     """
     if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
@@ -139,12 +140,16 @@ def with_empty(settings: Settings, output: str, *, k: int) -> Settings:
     answer = Extractor(expand_preset(system_config(TRIAL, settings))).read(output, k)
     if answer.outcome is Outcome.EMPTY or "regex" not in extract:
         return settings
-    return {**settings, "empty": _empty_pattern(output)}
+    full = list(answered)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    patterns = map(_empty_pattern, lines)
+    empty = next((pattern for pattern in patterns if not any(re.search(pattern, text) for text in full)), None)
+    return settings if empty is None else {**settings, "empty": empty}
 
 
-def _empty_pattern(output: str) -> str:
-    """A pattern of the first line, as far as it does not repeat the query."""
-    line = next(line.strip() for line in output.splitlines() if line.strip())
-    words = line.split(UNLIKELY)[0].rstrip(" '\"`:") or line
-    escaped = re.escape(words).replace("\\ ", " ")
-    return rf"(?m)^[ \t]*{escaped}"
+def _empty_pattern(line: str) -> str:
+    """A pattern of a line, as far as it does not repeat the query; of a line that begins with the query what follows it."""
+    before, _, after = line.partition(UNLIKELY)
+    words = before.rstrip(" '\"`:")
+    escaped = re.escape(words or after.strip(" '\"`:") or line).replace("\\ ", " ")
+    return rf"(?m)^[ \t]*{escaped}" if words or not after.strip(" '\"`:") else escaped

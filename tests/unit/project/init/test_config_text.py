@@ -36,7 +36,7 @@ def config_of(systems, about=""):
         about={"": about, **dict.fromkeys(systems, about)},
         notes=dict.fromkeys(systems, (about,)),
         k=10,
-        primary="nDCG@10",
+        measures=("nDCG@10",),
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "cranfield.yaml")
