@@ -126,17 +126,6 @@ _ROWS = (
         cause="Judge the results of every system to the depth of the primary measure.",
     ),
     Check(
-        "unjudged-results",
-        "Most of the results are unjudged.",
-        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
-        "effect of judgments on the verdict has no bound",
-        0.5,
-        Consequence.CAVEAT,
-        systems=mostly_unjudged,
-        unless=("nothing-judged",),
-        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
-    ),
-    Check(
         "unpaired-queries",
         "Too many queries have a value for some systems only, and are in no pair.",
         "queries with a value for some systems and not for all / queries > t",
@@ -163,6 +152,17 @@ _ROWS = (
         Consequence.VOID,
         systems=nothing_judged,
         cause="Judge results of the test set, or give judgments with --qrels.",
+    ),
+    Check(
+        "unjudged-results",
+        "Most of the results are unjudged.",
+        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
+        "effect of judgments on the verdict has no bound",
+        0.5,
+        Consequence.CAVEAT,
+        systems=mostly_unjudged,
+        unless=("nothing-judged",),
+        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
     ),
     Check(
         "answer-rules",
@@ -322,7 +322,7 @@ _ROWS = (
         "empty-on-one-side",
         "One system has no result for many queries that another answers.",
         "queries without a result that another system has results for / queries that expect one >= t, 2 or more",
-        0.2,
+        0.3,
         Consequence.CAVEAT,
         systems=empty_on_one_side,
         cause="A part of the index is missing, a filter or a strict parser of queries removes everything, or the pattern `empty` "

@@ -519,6 +519,17 @@ def misplaced(n: int, step: int) -> list[Evaluation]:
 APPLE = "apple-docs"
 
 
+def cut_at(depth: int, primary: str) -> Callable[[], list[Evaluation]]:
+    """Two runs with 30 results a query, of which `depth` are kept."""
+
+    def made() -> list[Evaluation]:
+        testset = TestSet("deep", tuple(Query(f"q{n}") for n in range(12)), {f"q{n}": {"d3": 1} for n in range(12)})
+        runs = ({f"q{n}": [f"d{r + shift}" for r in range(30)] for n in range(12)} for shift in (0, 1))
+        return [evaluate(testset, run, measures=[primary], depth=depth, name=f"s{i}") for i, run in enumerate(runs)]
+
+    return made
+
+
 def sparsely_judged(n_systems: int) -> Callable[[], list[Evaluation]]:
     """Systems with at most 3 judged results of 10; of two, the comparison says what judgments can change."""
 
@@ -642,6 +653,7 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         relisted(lambda number, hits: hits if number < 25 else [], "urls"),
         relisted(lambda number, hits: hits if number % 3 else [], "numbers"),
     ],
+    "cut-short": [cut_at(10, "R@20"), cut_at(5, "nDCG@10"), cut_at(29, "P@30")],
     "short-lists": [
         relisted(lambda _, hits: hits[:3]),
         relisted(lambda _, hits: hits[:1], "urls"),
