@@ -25,7 +25,8 @@
     │   ├── JobFailedError         3   the job failed or was cancelled
     │   └── ApiUnavailableError    3   the server does not answer
     ├── SystemUnderTestError       3   the program being measured
-    │   └── PreflightError             a check before the first query failed
+    │   ├── PreflightError             a check before the first query failed
+    │   └── AllFailAlikeError          the first queries of a system all failed alike
     └── InternalError              70  a bug in Cranfield; please report it
 
 An error carries one or more `Problem` values, so that a command line prints lines, a server returns fields and a test

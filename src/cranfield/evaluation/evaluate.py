@@ -65,12 +65,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
         MeasureError: a measure requested by name is undefined for every query; gives the reason.
     """
     requested = as_printed(parse_all(DEFAULT_MEASURES) if measures is None else measures, ranking.convention)
-    kept = min(
-        (k for k in (run.depth if run else None, (reading or {}).get("depth")) if isinstance(k, int)), default=None
-    )
-    if kept is not None and not (ranking.n_returned >= kept).any():
-        kept = None  # every list ended before
-    results = {measure: _computed(measure, ranking, testset, kept) for measure in requested}
+    results = {measure: _computed(measure, ranking, testset) for measure in requested}
     impossible = {measure: reasons for measure, (_, scored, reasons) in results.items() if not scored.any()}
     notes = list(warnings)
     weights = np.array([testset.by_id[query_id].weight for query_id in ranking.query_ids], dtype=np.float64)
@@ -80,7 +75,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
         _refuse({m: r for m, r in impossible.items() if not _is_of_the_run(m, r.values(), ranking)})
     else:
         for measure, reasons in impossible.items():
-            at = f" at {kept}" if Reason.CUT_SHORT in reasons.values() else ""
+            at = f" at {ranking.cut_at}" if Reason.CUT_SHORT in reasons.values() else ""
             notes.append(f"{measure} is left out: {'; '.join(dict.fromkeys(reasons.values()))}{at}")
         requested = tuple(measure for measure in requested if measure not in impossible)
         if not requested and ranking.n_queries and ranking.is_negative.all():
@@ -103,15 +98,8 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
     )
 
 
-def _computed(measure: Measure, ranking: Ranking, testset: TestSet, kept: int | None) -> Scored:
-    """The values of a measure; queries that raters could not agree on are not called never judged.
-
-    Of lists that were cut at `kept` results, a measure with a deeper cutoff has no value: what it would count is not known.
-    """
-    is_deeper = kept is not None and measure.depth is not None and measure.depth > kept
-    if is_deeper and not CATALOGUE[measure.name].is_own:
-        n = ranking.n_queries
-        return np.zeros(n), np.zeros(n, dtype=np.bool_), dict.fromkeys(ranking.query_ids, Reason.CUT_SHORT)
+def _computed(measure: Measure, ranking: Ranking, testset: TestSet) -> Scored:
+    """The values of a measure; queries that raters could not agree on are not called never judged."""
     values, scored, reasons = compute(measure, ranking)
     if testset.ratings and Absence.NEVER_JUDGED in reasons.values():
         absent = without_judgment(testset)

@@ -177,6 +177,8 @@ def _kernel(spec: MeasureSpec, measure: Measure, ranking: Ranking) -> Callable[.
     """The kernel of a measure under the convention of a ranking, or why no query has a value."""
     if spec.needs is not None and not _carries(ranking, spec.needs):
         return WHY_NEEDED[spec.needs]
+    if ranking.cut_at is not None and measure.depth is not None and measure.depth > ranking.cut_at and not spec.is_own:
+        return Reason.CUT_SHORT
     if ranking.convention.ties != "expected":
         return spec.kernel
     return (spec.over_ties if rules.order_is_random(measure, ranking) else None) or Reason.NO_FORMULA_FOR_TIES

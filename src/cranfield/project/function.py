@@ -31,6 +31,7 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
     """
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.collect.collector import require_texts
+    from cranfield.systems.collect.options import CollectOptions
     from cranfield.systems.collect.preflight import preflight
     from cranfield.systems.kinds.python import PythonSystem
 
@@ -39,7 +40,7 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
     system = PythonSystem.calling(called if called.isidentifier() else "function", _with_k(function))
     try:
         preflight([system], k=k)
-        return collect(testset, system, k=k)
+        return collect(testset, system, k=k, options=CollectOptions(keep_going=True))
     finally:
         system.close()
 

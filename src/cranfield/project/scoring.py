@@ -19,6 +19,7 @@ from cranfield.model import Convention, Run, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.matched_ids import RunMatch, by_own_ids, ranked_by_own_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
+from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.value import Ranking
 from cranfield.words import first_of
@@ -67,6 +68,7 @@ def score(
         ranked, match = ranked_by_own_ids(
             testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
         )
+    ranked = replace(ranked, ranking=cut_at(ranked.ranking, given.depth))
     warnings = [*match.warnings, *_reader_caveats(ranked, rules)]
     evaluation = evaluate_ranking(
         testset,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
@@ -54,7 +55,13 @@ def rank_run(
             ties=NO_TIES if run.order == "given" else ranked.ties,
             fields=answer.fields,
         )
-    return builder.build(missing)
+    return cut_at(builder.build(missing), deepest)
+
+
+def cut_at(ranking: Ranking, depth: int | None) -> Ranking:
+    """The ranking of lists that were cut at a depth, which it notes where one reaches it."""
+    is_cut = depth is not None and bool((ranking.n_returned >= depth).any())
+    return replace(ranking, cut_at=depth) if is_cut else ranking
 
 
 def rank_as_shown(

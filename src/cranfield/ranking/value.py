@@ -146,6 +146,8 @@ class Ranking(OneLine):
     """[Q] results left out because their id is that of the query; None where they are not left out."""
     unplaced: NDArray[np.int32] | None = None
     """[Q] results that do not say which lines they are, where lines are expected; None where there is none."""
+    cut_at: int | None = None
+    """Results kept of each list, where a list has as many: what follows is not known. None: every list is whole."""
     classes: tuple[str, ...] = ()
     """Q names of `QUERY_CLASSES`, empty for none, which say what is not measured; no name at all where no query has one."""
 

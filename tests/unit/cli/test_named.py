@@ -31,8 +31,8 @@ def system(*ids):
 CONFIG = {
     "testset": "cf.yaml",
     "k": 5,
-    "measures": ["nDCG@10", "R@5"],
-    "primary": "R@5",
+    "measures": ["nDCG@2", "R@2"],
+    "primary": "R@2",
     "margin": 0.3,
     "draws": 500,
     "options": {"depth": 2},
@@ -72,20 +72,20 @@ RUNS = "cranfield-out/runs"
 def test_two_names_give_what_the_paths_and_the_settings_of_the_config_give(project):
     call("run")
     named = call("compare", "old", "new", "--format", "json")
-    settings = ("-m", "nDCG@10", "-m", "R@5", "--primary", "R@5", "--margin", "0.3", "--draws", "500", "--depth", "2")
+    settings = ("-m", "nDCG@2", "-m", "R@2", "--primary", "R@2", "--margin", "0.3", "--draws", "500", "--depth", "2")
     paths = call("compare", "cf.yaml", f"{RUNS}/old.jsonl", f"{RUNS}/new.jsonl", *settings, "--format", "json")
     assert named.stdout == paths.stdout
     ours, results = json.loads(named.stdout), json.loads(Path("cranfield-out/results.json").read_text())
     assert ours["verdict"] == results["verdict"]
-    assert "note: from cranfield.yaml: cf.yaml -m nDCG@10" in named.stderr
+    assert "note: from cranfield.yaml: cf.yaml -m nDCG@2" in named.stderr
     assert f"old is {RUNS}/old.jsonl" in named.stderr
 
 
 def test_what_a_call_gives_itself_takes_the_place_of_the_config(project):
     call("run")
-    found = json.loads(call("compare", "old", "new", "-m", "P@5", "--primary", "P@5", "--format", "json").stdout)
-    assert found["primary"] == "P@5"
-    assert "R@5" not in json.dumps(found)
+    found = json.loads(call("compare", "old", "new", "-m", "P@1", "--primary", "P@1", "--format", "json").stdout)
+    assert found["primary"] == "P@1"
+    assert "R@2" not in json.dumps(found)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_function_that_takes_no_query_is_refused() -> None:
 
 def test_queries_without_a_text_cannot_be_asked(tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text("q1 0 a 1\n")
-    with pytest.raises(CranfieldError, match="1 of 1 queries have no text to call a function with: q1"):
+    with pytest.raises(CranfieldError, match="1 of 1 query has no text to send"):
         cranfield.evaluate(tmp_path / "q.txt", search)
 
 

@@ -225,7 +225,7 @@ def test_options_of_the_call_that_change_what_counts_are_refused(config: Path, n
 
 def test_every_option_of_a_test_set_is_in_the_table() -> None:
     assert {row.name for row in fields(TestSetOptions)} == set(TESTSET_OPTIONS)
-    assert {row.name for row in fields(SetOverrides)} == {"options", "depth"}
+    assert {row.name for row in fields(SetOverrides)} == {"options", "depth", "measures", "keep_going"}
     assert [name for name, row in TESTSET_OPTIONS.items() if row.with_ref] == ["databases"]
 
 

@@ -30,6 +30,9 @@ gate:
     - floor: {measure: RR, at_least: 0.80}
 systems:
 """
+AT_TEN = CONFIG.replace("RR, at_least: 0.80", "RR, at_least: 0.05").replace(
+    "measures: [RR, R@1000]", "k: 10\nmeasures: [RR]"
+)
 LIVE = "  new: {command: [sh, answer.sh, '{query}'], extract: {regex: 'doc-\\S+'}}\n"
 
 
@@ -244,8 +247,8 @@ def write_trec(path: Path, rank: int) -> Path:
 
 @pytest.mark.parametrize("form", ["trec", "jsonl", "run"])
 def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
-    """R@1000 is 1 at any depth, and k is 10."""
-    config.write_text(CONFIG.replace("RR, at_least: 0.80", "R@1000, at_least: 0.80") + LIVE)
+    """RR is 1/12 where all results count, and k is 10."""
+    config.write_text(AT_TEN + LIVE)
     deep = write_trec(config.parent / "deep.run", 12)
     if form == "jsonl":
         from cranfield.formats.runs.jsonl import write_run
@@ -254,7 +257,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
         write_run(read_run_file(deep), config.parent / "deep.jsonl")
         deep = config.parent / "deep.jsonl"
     if form == "run":
-        config.write_text(CONFIG.replace("RR, at_least: 0.80", "R@1000, at_least: 0.80") + "  new: {run: deep.run}\n")
+        config.write_text(AT_TEN + "  new: {run: deep.run}\n")
     job = gated(config, None if form == "run" else Source(run=deep))
     result = job.results[""]
     assert (result.rules[0].status, result.rules[0].got) == ("failed", "0.0000")

@@ -71,8 +71,7 @@ def cut_short(sides: Sides, _: float) -> Iterator[Found]:
     """A primary measure without a value, because the lists were cut before its cutoff."""
     primary = sides.primary
     for system in sides.systems:
-        depths = (system.run.depth if system.run else None, system.reading.get("depth"))
-        kept = min((depth for depth in depths if isinstance(depth, int)), default=None)
+        kept = system.ranking.cut_at
         is_deeper = kept is not None and primary.depth is not None and primary.depth > kept
         if is_deeper and primary in system.scored and not system.scored[primary].any():
             yield Found(
