@@ -154,7 +154,8 @@ def test_measures_of_the_page_follow_the_grades(pages):
 def test_before_the_first_grade_there_is_no_value_and_the_words_are_those_of_the_convention(pages):
     number = pages.evaluated()
     page = pages.get(f"/evaluations/{number}")
-    assert "No query has a value of P@4 yet." in page
+    assert "No query had a value of P@4 when the results were collected." in page
+    assert "Nothing graded yet." in page
     assert "No check found a reason" not in page
     assert [pages.row(number, name)[-1] for name in ("P@4", "nDCG@4")] == ["binary", "graded"]
     assert "a result without a grade is not counted" in page
@@ -286,6 +287,10 @@ def test_the_evaluation_of_a_book_is_found_behind_many_later_ones(pages):
         session.execute(insert(StoredEvaluation), [values | {"book_id": None, "job_id": None}] * 501)
     found = pages.team.browser("lee").get("/v1/books/shoes/measures")
     assert (found.status_code, found.json()["evaluation"]) == (200, second)
+    assert "Compare by these grades" not in pages.get(
+        f"/evaluations/{second}"
+    )  # there are none yet: it would be refused
+    pages.shop.grade("shoes", "red shoes", a=(1, 1, 0))
     assert f'<option value="{first}">' in pages.get(f"/evaluations/{second}")
 
 
