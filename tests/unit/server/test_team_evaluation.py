@@ -109,7 +109,16 @@ def test_pasted_keywords_are_scored_as_searchtweak_does_and_judged_in_a_new_book
 def test_a_test_set_without_judgments_gets_a_book_and_the_convention_of_the_config(pages):
     pages.shop.service.testsets.keep("bare", keyword_testset("bare", ("boots",)))
     request = sent(pages, testset="bare")
-    assert (request.k, request.convention, request.book) == (pages.shop.service.config().k, "trec", "bare")
+    # The config names neither a depth nor measures with a deeper cutoff: 10 results.
+    assert (request.k, request.convention, request.book) == (10, "trec", "bare")
+    assert 'max="10000" value="" placeholder="10"' in pages.get("/evaluations/new?testset=bare")
+
+
+@pytest.mark.parametrize(("testset", "book"), [("own", "//"), ("own", "/new")])
+def test_where_no_depth_is_named_a_measure_gets_the_results_that_it_looks_at(pages, testset, book):
+    request = sent(pages, testset=testset, measures="R@20", book=book, name="deep")
+    assert request.k == (None if book == "//" else 20)  # None: the job takes the depth of the measures
+    assert request.measures == ("R@20",)
 
 
 def test_the_form_keeps_what_was_written(pages):
