@@ -77,7 +77,7 @@ def _usual_settings(service: Service, testset: str) -> dict[str, str]:
         return {"k": str(USUAL_K), "measures": "the usual ones", "convention": "trec"}
     chosen = config.settings_of(service.testsets.config_key(testset))
     measures = ", ".join(measures_of(chosen)) or "the usual ones"
-    return {"k": str(chosen.k), "measures": measures, "convention": config.convention}
+    return {"k": str(config.results_requested(chosen)), "measures": measures, "convention": config.convention}
 
 
 def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from cranfield.errors import CranfieldError, Problem, UsageError
+from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
@@ -123,7 +123,7 @@ def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -
     elif book != NO_BOOK:  # a book names what it is scored by from the start
         config = service.config()
         chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
-        usual["k"] = wanted.k or _config_k(service, wanted.testset)
+        usual["k"] = wanted.k or _config_k(service, wanted)
         usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
         usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
     return wanted.model_copy(update=usual)
@@ -177,7 +177,7 @@ def _problems(
     for system in wanted.systems:
         if config is None or system not in config.systems:
             yield Problem(f"there is no system {system}", path="systems")
-    depth = wanted.k or _config_k(service, wanted.testset)
+    depth = wanted.k or _config_k(service, wanted)
     for measure in measures:
         if measure.depth is not None and measure.depth > depth:
             hint = "raise the depth, or lower the cutoff"
@@ -186,10 +186,16 @@ def _problems(
             )
 
 
-def _config_k(service: Service, testset: str) -> int:
+def _config_k(service: Service, wanted: TeamRequest) -> int:
+    """Results that the config requests for the test set and these measures: the job asks for as many."""
     config = service.config()
-    chosen = None if config is None else config.settings_of(service.testsets.config_key(testset))
-    return (None if chosen is None else chosen.k) or USUAL_K
+    if config is None:
+        return USUAL_K
+    chosen = config.settings_of(service.testsets.config_key(wanted.testset))
+    try:
+        return config.results_requested(chosen, wanted.spellings)
+    except MeasureError:  # it is among the problems already
+        return chosen.k or USUAL_K
 
 
 def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) -> BookSettings:

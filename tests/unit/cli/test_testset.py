@@ -185,9 +185,11 @@ def test_add_takes_targets_of_every_kind(folder):
         *("add", "set.yaml", "--id", "q4", "--text", "new", "--span", "a.py:1-9=2", "--entity", "a.py::F"),
         *("--pattern", "^x=", "--file", "b.py"),
     )
-    assert sorted(target.label for target in read_testset("set.yaml").targets["q4"]) == [
-        *("^x=", "a.py:1-9", "a.py::F", "b.py")
-    ]
+    changed = read_testset("set.yaml")
+    assert sorted(target.label for target in changed.targets["q4"]) == ["^x=", "a.py:1-9", "a.py::F"]
+    assert changed.files["q4"] == ("b.py",)  # beside an entity a file is one to cover, and no second target
+    looked_after("add", "set.yaml", "--id", "q5", "--text", "newer", "--pattern", "^x=", "--file", "b.py")
+    assert sorted(target.label for target in read_testset("set.yaml").targets["q5"]) == ["^x=", "b.py"]
 
 
 @pytest.mark.parametrize(

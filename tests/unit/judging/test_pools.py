@@ -322,7 +322,7 @@ def test_a_pool_file_is_read_back_the_same(tmp_path: Path) -> None:
     write_pool(pool, tmp_path / "pool.json")
     assert read_pool(tmp_path / "pool.json") == pool
     text = (tmp_path / "pool.json").read_text()
-    assert text.count("\n") == len(pool.items) + len(pool.queries) + 17
+    assert text.count("\n") == len(pool.items) + len(pool.queries) + 20
     with pytest.raises(UsageError, match="cannot be written"):
         write_pool(pool, tmp_path / "none" / "pool.json")
 

@@ -62,7 +62,8 @@ def test_class_is_a_key_of_every_breakdown_contrast_filter_and_draw():
     assert contrast_strata(evaluation, "class", "G", "B").groups.b.n == 3  # by letter, `own` is one too
     scores = Scores.of(LazyEvaluation(evaluation))
     assert len(scores.where(**{"class": "B"})) == 3
-    assert sorted(scores.by("class")) == ["mine", "negative", "prose", "root"]
+    assert sorted(scores.by("class")) == ["mine", "prose", "root"]  # negatives alone are left to `where`
+    assert len(scores.where(**{"class": "negative"})) == 1
     assert cells(SET, ["class"])["prose"] == ["p1", "p2"]
 
 

@@ -109,7 +109,16 @@ def test_pasted_keywords_are_scored_as_searchtweak_does_and_judged_in_a_new_book
 def test_a_test_set_without_judgments_gets_a_book_and_the_convention_of_the_config(pages):
     pages.shop.service.testsets.keep("bare", keyword_testset("bare", ("boots",)))
     request = sent(pages, testset="bare")
-    assert (request.k, request.convention, request.book) == (pages.shop.service.config().k, "trec", "bare")
+    # The config names neither a depth nor measures with a deeper cutoff: 10 results.
+    assert (request.k, request.convention, request.book) == (10, "trec", "bare")
+    assert 'max="10000" value="" placeholder="10"' in pages.get("/evaluations/new?testset=bare")
+
+
+@pytest.mark.parametrize(("testset", "book"), [("own", "//"), ("own", "/new")])
+def test_where_no_depth_is_named_a_measure_gets_the_results_that_it_looks_at(pages, testset, book):
+    request = sent(pages, testset=testset, measures="R@20", book=book, name="deep")
+    assert request.k == (None if book == "//" else 20)  # None: the job takes the depth of the measures
+    assert request.measures == ("R@20",)
 
 
 def test_the_form_keeps_what_was_written(pages):
@@ -154,7 +163,8 @@ def test_measures_of_the_page_follow_the_grades(pages):
 def test_before_the_first_grade_there_is_no_value_and_the_words_are_those_of_the_convention(pages):
     number = pages.evaluated()
     page = pages.get(f"/evaluations/{number}")
-    assert "No query has a value of P@4 yet." in page
+    assert "No query had a value of P@4 when the results were collected." in page
+    assert "Nothing graded yet." in page
     assert "No check found a reason" not in page
     assert [pages.row(number, name)[-1] for name in ("P@4", "nDCG@4")] == ["binary", "graded"]
     assert "a result without a grade is not counted" in page
@@ -286,6 +296,10 @@ def test_the_evaluation_of_a_book_is_found_behind_many_later_ones(pages):
         session.execute(insert(StoredEvaluation), [values | {"book_id": None, "job_id": None}] * 501)
     found = pages.team.browser("lee").get("/v1/books/shoes/measures")
     assert (found.status_code, found.json()["evaluation"]) == (200, second)
+    assert "Compare by these grades" not in pages.get(
+        f"/evaluations/{second}"
+    )  # there are none yet: it would be refused
+    pages.shop.grade("shoes", "red shoes", a=(1, 1, 0))
     assert f'<option value="{first}">' in pages.get(f"/evaluations/{second}")
 
 
