@@ -316,10 +316,9 @@ def test_all_problems_of_a_run_are_reported_at_once(files):
 def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal):
     line = "q1 Q0 a 1 high t"
     assert refusal("q1 0 a 1\n", line + "\n") == (
-        'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`) or a TREC run (lines `query Q0 '
-        "document rank score tag`) or a TSV or CSV table of results (columns `query_id`, `doc_id` or `path`, `rank` or "
-        f"`score`), got '{line}'.\n"
-        "Hint: name the format: run_format=run-table|jsonl|trec|parquet."
+        'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`), a TREC run (lines `query Q0 '
+        f"document rank score tag`), or another format that its content tells, got '{line}'.\n"
+        "Hint: name the format: run_format=NAME."
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == (
         "a.run:1: the score is not a finite number; expected a number in column 5, got 'high'."
@@ -444,7 +443,7 @@ def test_rr_takes_a_cutoff(score):
 def test_recall_at_k_divides_by_all_that_is_relevant_and_capped_recall_by_what_fits(score):
     found = score(FIVE, FOUND, "R@3", "RCap@3")
     # a and b of five; of the three that could be there
-    assert values(found) == {"R@3": {"q1": 2 / 5}, "RelP@3": {"q1": 2 / 3}}
+    assert values(found) == {"R@3": {"q1": 2 / 5}, "RCap@3": {"q1": 2 / 3}}
 
 
 def test_bpref_without_judged_nonrelevant_documents_counts_each_relevant_result(score):

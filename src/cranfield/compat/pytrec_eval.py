@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from cranfield.compat.lines import QrelsLines, RunLines
-from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.errors import Problem, TestSetError, UsageError, unknown_name
 from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
 from cranfield.measures.parse import MAX_CUTOFF
@@ -69,6 +69,10 @@ class RelevanceEvaluator:
             raise UsageError(f"relevance_level is {relevance_level!r}", expected="a whole number of 1 or more")
         self._columns = _columns([measures] if isinstance(measures, str) else measures, int(relevance_level))
         self._judged_only = bool(judged_docs_only_flag)
+        bare = [query_id for query_id, documents in query_relevance.items() if not isinstance(documents, Mapping)]
+        if bare:
+            got = f"{type(query_relevance[bare[0]]).__name__} for query {bare[0]!r}"
+            raise TestSetError("judgments without grades", expected="document ids with their grades", got=got)
         judged = {query_id: documents for query_id, documents in query_relevance.items() if len(documents)}
         convention = convention_named("trec9")
         self._judged = PreparedJudgments(qrels_from_mapping(judged), convention) if judged else None

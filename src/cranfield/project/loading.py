@@ -5,7 +5,6 @@ Imports no numpy: a run file can be read while that is imported.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -71,7 +70,6 @@ class TestSetOptions:
 
 
 NO_OPTIONS = TestSetOptions()
-_LOG = logging.getLogger("cranfield")
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,9 @@ def log_unused(testset: TestSet, name: str) -> TestSet:
     """Name what the sources of a test set hold and the set does not: on stderr, unless the program logs elsewhere."""
     for note in testset.notes:
         if note.kind in {NoteKind.NOT_CARRIED, NoteKind.UNUSED}:
-            _LOG.warning("note: %s: %s", name, note)
+            import logging
+
+            logging.getLogger("cranfield").warning("note: %s: %s", name, note)
     return testset
 
 

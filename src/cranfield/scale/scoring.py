@@ -60,6 +60,14 @@ class Scoring:
         _check_measures(chosen)
         if depth is not None and depth < 1:
             raise UsageError(f"depth is {depth}", expected="a whole number of 1 or more")
+        deeper = [each for each in chosen if depth is not None and each.depth is not None and each.depth > depth]
+        if measures is None:
+            chosen = tuple(each for each in chosen if each not in deeper)
+        elif deeper:
+            raise UsageError(
+                f"depth is {depth}, and the cutoff of {', '.join(map(str, deeper))} is deeper",
+                expected="a larger depth",
+            )
         names, rest = tuple(systems), (missing or rules.missing, duplicates or rules.duplicates, depth)
         return cls(chosen, rules, names, *rest, _primary_depth(chosen, primary))
 

@@ -177,7 +177,7 @@ def test_too_many_failures_make_it_invalid_whatever_the_numbers():
     verdict = compare(good, flaky).verdict
     assert verdict.name == "invalid"
     assert verdict.reasons == (
-        "flaky: 3 of 20 queries failed or have no answer (15.0 %); the limit is 10.0 % (limits.max_failed_share)",
+        "flaky: 3 of 20 queries failed or have no answer (15.0 %): no answer in 1 s; the limit is 10.0 % (limits.max_failed_share)",
     )
     assert compare(good, flaky, limits=Limits(max_failed_share=0.15)).verdict.name != "invalid"
     assert compare(good, flaky, limits=Limits(max_failed_share=None)).verdict.name != "invalid"

@@ -88,7 +88,8 @@ def test_queries_that_return_themselves_are_a_caveat_and_left_out_are_counted():
     found = evaluate(judged(grades), run, measures=["RR", "nDCG@10"])
     # the expected document is at rank 2 of each list: 1/2, and 1/log2(3)
     assert [found.mean("RR"), found.mean("nDCG@10")] == [0.5, pytest.approx(1 / np.log2(3))]
-    assert [(finding.check, finding.count, finding.total) for finding in found.evidence] == [("self-retrieval", 3, 3)]
+    checks = [finding for finding in found.evidence if finding.check == "self-retrieval"]
+    assert [(finding.count, finding.total) for finding in checks] == [(3, 3)]
     other = evaluate(judged(grades, ignore_identical_ids=True), run, measures=["RR", "nDCG@10"])
     assert [other.mean("RR"), other.mean("nDCG@10")] == [1.0, 1.0]
     assert other.evidence == ()

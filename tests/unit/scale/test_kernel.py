@@ -58,12 +58,13 @@ def test_as_runs_in_memory(qrels, run, convention, depth, shuffled):
         return
     testset = cranfield.load(qrels)
     options = {"convention": convention, "depth": depth, "missing": "zero"}
-    expected = cranfield.evaluate(testset, run, measures=MEASURES, **options)
+    measures = [each for each in MEASURES if depth is None or int(each.partition("@")[2] or 0) <= depth]
+    expected = cranfield.evaluate(testset, run, measures=measures, **options)
     rows = [(query, doc, score) for query, answer in run.items() for doc, score in answer.items()]
     if expected.ranking.convention.ties != "given":
         shuffled.shuffle(rows)
     table = pa.table(dict(zip(("query_id", "doc_id", "score"), map(list, zip(*rows, strict=True)), strict=True)))
-    scoring = Scoring.of(["s"], MEASURES, **options)
+    scoring = Scoring.of(["s"], measures, **options)
     results = score(table, JudgmentTable.of_testset(testset), scoring, 3).to_pylist()
     assert sum(row["n_rows"] for row in results) == len(rows)
     found = {row["query_id"]: row for row in results if row["query_id"] is not None}

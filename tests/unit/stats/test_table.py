@@ -57,7 +57,7 @@ def test_every_number_can_be_written_as_json(rows):
         fields = dataclasses.asdict(result)
         for value in (*fields.values(), *result.extra.values()):
             assert not isinstance(value, float) or math.isfinite(value)
-            assert type(value) in (float, int, str, dict, type(None))
+            assert type(value) in (float, int, bool, str, dict, type(None))
         for p in (result.p_two_sided, result.p_one_sided):
             assert p is None or 0 <= p <= 1
 
