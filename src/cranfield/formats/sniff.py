@@ -40,7 +40,7 @@ def _is_yaml(head: Head) -> bool:
 _OUR_KEYS = tuple(re.compile(rb"""[{,\s]["']?%s["']?[ \t]*:""" % key) for key in (b"id", b"text"))
 
 
-def _is_ours(head: Head) -> bool:
+def _is_native(head: Head) -> bool:
     """Whether a file with `queries` has the version of our test sets, or the keys of their queries."""
     return b"cranfield_testset" in head.data or all(key.search(head.data) for key in _OUR_KEYS)
 
@@ -306,7 +306,7 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
-    if entry is not None and entry.fits is _is_yaml and not _is_ours(head):
+    if entry is not None and entry.fits is _is_yaml and not _is_native(head):
         raise error(_other_queries(path, kind, head))
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         same_content = [other for other in FORMATS.values() if other.kind == kind and other.fits is entry.fits]
@@ -373,7 +373,7 @@ MAX_SENTENCES = 4
 
 
 def _other_queries(path: Path, kind: Kind, head: Head) -> Problem:
-    """The problem of a file with a key `queries` that is of another tool, or lacks the version of ours."""
+    """The problem of a file with a key `queries` that is of another tool, or lacks the version of a native one."""
     keys = ", ".join(sorted(top_keys(head.data))) or shorten(head.first_line.decode("utf-8", "replace"))
     hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `cranfield init` maps the fields of other files"
     problem = _unknown(path, kind, head, None)

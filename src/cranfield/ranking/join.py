@@ -177,6 +177,7 @@ class RankingBuilder:
             silence=silence_column([matched.silence for matched in lists]),
             n_identical=self._n_identical if judgments.ignores_identical_ids else None,
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
+            cut_at=None,
             classes=judgments.classes,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.

@@ -156,8 +156,8 @@ class SheetSource:
         """Role to the place of its column."""
         self._strata = self.sheet.strata()
         self.strata = list(self._strata.values())
-        said = {place for role, place in self.place.items() if role not in OF_QUERIES}
-        self._others = list(self.sheet.others({*said, *self._strata}).items())
+        taken = {place for role, place in self.place.items() if role not in OF_QUERIES}
+        self._others = list(self.sheet.others({*taken, *self._strata}).items())
         names = {role: self.sheet.names[place] for role, place in self.place.items()}
         self.of_queries = QueryColumns(names)
         self.has_rater = "rater" in self.place

@@ -46,7 +46,7 @@ def onto_earlier(
     Args:
         contents: the book.
         made: what `freeze` made of it.
-        earlier: that test set; None: there is none, or it is not at hand.
+        earlier: that test set; None: there is none, or it cannot be read.
         today: the date of the version.
         without_earlier: leave out the judgments that only the test set has.
 
