@@ -41,6 +41,7 @@ def requested(folder: Path, more: str, measures: tuple[str, ...] = ()) -> int:
 
 def test_a_function_is_asked_for_as_many_results_as_the_deepest_measure_looks_at() -> None:
     assert deepest_cutoff(["P@5", "AP"]) == 10
+    assert deepest_cutoff(["R@2147483647"]) == 1000  # more has to be declared
     # d3 and d12 are both within 20 results, one of them within 10
     assert evaluate(SET, thirty, measures=["R@20"]).mean("R@20") == 1
     assert evaluate(SET, thirty, measures=["R@10"]).mean("R@10") == 0.5
