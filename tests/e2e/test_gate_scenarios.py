@@ -929,9 +929,9 @@ EARLIER_ROWS = [
     ),
     Row(
         "relevant documents behind rank k",
-        lambda p: p.rules("floor: {measure: AP, at_least: 0.01}").write("x.run", deep_run()).gate("--run", "x.run"),
+        lambda p: p.rules("floor: {measure: AP, at_least: 0.401}").write("x.run", deep_run()).gate("--run", "x.run"),
         1,
-        "a gate looks at k results",
+        "a gate looks at k results: AP is 8 / 20 = .4, and .403 with those at rank 201",
     ),
     Row("a run file of binary data", lambda p: p.write("x.run", os.urandom(4096)).gate("--run", "x.run"), 2, "no run"),
     Row("a run file that is a folder", lambda p: p.gate("--run", "."), 2, "no file"),
