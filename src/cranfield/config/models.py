@@ -192,7 +192,7 @@ class Config(Strict):
     options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """What is done to the test set before it is used: other judgments, strata, the line base, the depth."""
     k: OfRef[Annotated[int, Field(ge=1)] | None] = None
-    """Number of results requested from each system; default: the deepest cutoff of the measures and rules, 10 or more. A measure
+    """Number of results requested from each system; default: the deepest cutoff of the measures and rules, from 10 to 1000. A measure
     with a deeper cutoff has no value."""
     measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: the default measures."""
