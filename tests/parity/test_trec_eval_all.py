@@ -3,6 +3,7 @@
 Scores are eighths, so that no two of them are told apart by 64 bits and not by 32.
 """
 
+import dataclasses
 import math
 import random
 from dataclasses import replace
@@ -191,6 +192,7 @@ def printed(path):
 def test_the_outputs_trec_eval_10_ships(shared_data, output, qrels, results, rel, depth):
     folder = shared_data / "trec_eval"
     ranking = ranked(read_qrels(folder / qrels), read_run(folder / results), TEN, depth)
+    ranking = dataclasses.replace(ranking, cut_at=None)  # -M: what is cut off counts as not retrieved
     rows = printed(folder / output)
     assert {name for name, *_ in rows} - NOT_A_MEASURE - UNDEFINED == set(TENS)
     for name, query_id, text in rows:

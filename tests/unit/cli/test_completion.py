@@ -17,7 +17,7 @@ from cranfield.model import CONVENTIONS
 
 CRANFIELD = Path(sys.executable).parent / "cranfield"
 BASH = shutil.which("bash")
-TIMES = 3
+TIMES = 5
 PROJECT = """\
 testsets:
   docs: {path: docs.yaml}
