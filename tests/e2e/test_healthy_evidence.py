@@ -21,6 +21,8 @@ import numpy as np
 import pytest
 
 from cranfield import Answer, Comparison, Evaluation, Hit, Outcome, Query, Run, TestSet, compare, evaluate, load
+from cranfield.evaluation.judged import judged_share
+from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.model import Pattern
 
 Lists = Mapping[str, Sequence[Hit | str]]
@@ -190,7 +192,11 @@ def test_no_check_finds_anything_in_healthy_comparisons(
         print(f"\nfalse alarms of the evidence checks: {len(alarms)} of {len(healthy)} healthy comparisons")
     assert len(healthy) >= fewest
     assert not alarms
-    assert not [side.evidence for comparison in healthy.values() for side in comparison.evaluations if side.evidence]
+    sides = {id(side): side for comparison in healthy.values() for side in comparison.evaluations}
+    for side in sides.values():  # of published judgments too, most of the results can be unjudged: that is no false alarm
+        share = judged_share(side.ranking, 10).mean
+        is_low = share is not None and share < 0.5
+        assert [finding.check for finding in side.evidence] == ([MOSTLY_UNJUDGED] if is_low else []), side.name
     assert {comparison.verdict.code for comparison in healthy.values()} >= {"better", "worse", "not_significant"}
 
 

@@ -49,13 +49,13 @@ def clinic():
     queries = [
         {"id": f"q{number}", "text": text, "judgments": {document_of(text): 3}} for number, text in enumerate(TEXTS)
     ]
-    meta = {"scale": [0, 1, 2, 3], "made": "2026-06-01", "refresh_days": 90}
+    meta = {"scale": [0, 1, 2, 3], "made": "2096-06-01", "refresh_days": 90}
     return json.dumps({"cranfield_testset": 1, "name": "clinic", "version": "v1", "meta": meta, "queries": queries})
 
 
 @pytest.fixture
 def now():
-    return [int(datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp() * 1000)]
+    return [int(datetime(2096, 11, 23, 12, tzinfo=UTC).timestamp() * 1000)]
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
     assert compared["verdict"] == "better"
 
     ok(client.patch(f"/v1/evaluations/{ids['new']}", json={"pinned": True}))
-    state = night(service, scheduler, now, "2026-11-24")
+    state = night(service, scheduler, now, "2096-11-24")
     assert [each.verdict for each in state.last.comparisons] == ["worse"]  # the schedule watches the old system
     assert "overdue by 86 days" in state.overdue  # 1 June and 90 days are 30 August
     assert state.last.evaluations[0].note == state.overdue
@@ -142,12 +142,12 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
         for doc, grade in ((document_of("dose of statins"), 3), ("other", 0))
     ]
     (tmp_path / "sheet.csv").write_text("\n".join([sheet[0], *rows]) + "\n")
-    cranfield(tmp_path, *plan, "--labels", "sheet.csv", "--out", "clinic-2.yaml", "--today", "2026-11-24")
+    cranfield(tmp_path, *plan, "--labels", "sheet.csv", "--out", "clinic-2.yaml", "--today", "2096-11-24")
     content = (tmp_path / "clinic-2.yaml").read_bytes()
     ok(client.post("/v1/testsets", files={"file": ("clinic-2.yaml", content)}, data={"name": "clinic"}))
     assert len(ok(client.get("/v1/testsets/clinic/versions"))["items"]) == 2
 
-    state = night(service, scheduler, now, "2026-11-25")
+    state = night(service, scheduler, now, "2096-11-25")
     (evaluation,) = state.last.evaluations
     assert (evaluation.testset_version, evaluation.figures.n_queries) == ("v2", len(TEXTS))
     assert (state.overdue, evaluation.note) == ("", "")

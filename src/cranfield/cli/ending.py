@@ -81,9 +81,17 @@ def report_error(error: BaseException, command: Callable[..., object] | None = N
             typer.echo(line, err=True)
     if isinstance(error, CranfieldError):
         return error.exit_code
-    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+    if _is_interruption(error):
         return EXIT_INTERRUPTED
     return EXIT_USAGE if isinstance(error, OSError) or _is_of_database(error) else EXIT_INTERNAL
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Whether a signal ended the command, also where a library made another error of it."""
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
+        return True
+    loop = sys.modules.get("cranfield.concurrency.loop")
+    return loop is not None and loop.INTERRUPTED.is_set() and not isinstance(error, CranfieldError)
 
 
 def _is_of_database(error: BaseException) -> bool:
@@ -94,8 +102,8 @@ def _is_of_database(error: BaseException) -> bool:
 
 def _error_lines(error: BaseException, command: Callable[..., object] | None) -> Iterator[str]:
     """An error on stderr: a paragraph for each problem, and the number of those that are not shown."""
-    if isinstance(error, (KeyboardInterrupt, typer.Abort)):
-        yield str(error) or "interrupted"
+    if _is_interruption(error):
+        yield (str(error) if isinstance(error, KeyboardInterrupt) else "") or "interrupted"
         return
     problems = error.problems if isinstance(error, CranfieldError) else (_problem(error),)
     spell = _option_spelling(command) if command is not None else spell_parameter

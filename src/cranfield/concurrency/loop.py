@@ -286,21 +286,30 @@ class _Waited(Generic[Result]):
             self.ended.set_exception(error)
 
 
+INTERRUPTED = threading.Event()
+"""A signal has interrupted this process: a library that wraps every error, as pydantic does, may have hidden it."""
+
+
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C. Does nothing outside the main thread, where Python sets no signal handlers."""
+    """Treat SIGTERM like Ctrl-C, and remember either. Does nothing outside the main thread, where Python sets no handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(*_: object) -> None:
+        INTERRUPTED.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 async def run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -142,8 +142,10 @@ class GateResult(Displayed):
     """Every measure."""
     worse: tuple[QueryChange, ...] = ()
     """Queries that got worse or broke a rule, the worst first."""
+    overruled: tuple[str, ...] = ()
+    """What the config changes of the settings that a ref decides: the values of the ref count."""
     notes: tuple[str, ...] = field(default=())
-    """Notes: rules that differ from those of a ref, cached answers, queries without a value."""
+    """Notes: cached answers, queries without a value."""
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the result invalid first."""
     alpha: float = 0.05

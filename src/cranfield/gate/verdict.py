@@ -40,6 +40,8 @@ class GateTerms:
     limits: LimitsConfig
     primary: Measure
     facts: BaselineFacts | None = None
+    overruled: tuple[str, ...] = ()
+    """What the config changes of the settings that a ref decides."""
     notes: tuple[str, ...] = ()
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, except failed queries: a rule can replace that limit."""
@@ -67,6 +69,7 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
         strata=tuple(_stratum_changes(given, terms.primary.canonical)),
         worse=tuple(failing_queries(given, terms.primary.canonical, terms.rules, results)),
         by_stratum=tuple(change for measure in _measures(given, terms) for change in _stratum_changes(given, measure)),
+        overruled=terms.overruled,
         notes=(*broken, *terms.notes, *_noticed(given, terms)),
         evidence=terms.evidence,
         alpha=given.alpha,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import pytest
 import typer
 
 from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
+from cranfield.concurrency import loop
 from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -117,6 +119,25 @@ def test_an_interrupt_in_a_destructor_ends_the_command(
     assert run_program(lambda: program_of(UsageError("the command went on"), lambda _: handled(command)), []) == 130
     assert capsys.readouterr().err == "interrupted\n"
     assert shown == [ValueError]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_that_a_library_made_another_error_of(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "INTERRUPTED", threading.Event())
+
+    def command() -> None:
+        with loop.sigterm_interrupts():
+            try:
+                os.kill(os.getpid(), number)
+                time.sleep(5)
+            except KeyboardInterrupt:
+                raise ValueError("a validator could not be built") from None
+
+    assert run_program(lambda: program_of(UsageError("the command went on"), lambda _: handled(command)), []) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}
 
 
 HOSTILE = {"300 characters": "a" * 300, "no UTF-8": "b\udcff"}

@@ -154,13 +154,14 @@ def test_queries_without_the_stratum_are_counted_and_not_lost(answered: Found) -
 
 def test_the_short_form_has_the_notes_behind_the_broken_rules_and_no_sentence_twice(answered: Found) -> None:
     now = answered({"q1": "R", "q2": "N"})
-    terms = GateTerms([rule_of(BROKEN)], Limits(), parse("RR"), notes=("rules differ from main", "one more"))
+    terms = GateTerms([rule_of(BROKEN)], Limits(), parse("RR"), overruled=("rules differ from main",), notes=("one more",))
     result = judge_all(GateInput(now, None), terms)
     lines = render_brief(gate_document([("", result)])).splitlines()
     doubts = [line[2:] for line in lines if line.startswith("! ")]
     assert doubts[:3] == [result.rules[0].sentence, "rules differ from main", "one more"]
     named = render_brief(gate_document([("code", result)]))
-    assert "! code: rules differ from main\n" in named
+    assert "! rules differ from main\n" in named
+    assert "! code: one more\n" in named
     void = gate([KEPT], answered({"q1": "R", "q2": "!", "q3": "R", "q4": "?"}))
     text = " ".join(render_brief(gate_document([("", void)])).split())
     assert text.count(void.explanation) == 1

@@ -323,8 +323,7 @@ def test_a_change_that_loosens_its_own_rules_is_held_to_those_of_the_ref(reposit
     assert gated(repository).status == "passed"
     job = gated(repository, "main")
     assert job.status == "failed"
-    notes = job.results[""].notes
-    assert notes[:4] == (
+    assert job.results[""].overruled == (
         "rules differ from main, and those of main count",
         f"rules of main that are not here: {'; '.join(WORDS)}",
         "rules that are only here, and not looked at: P@1 is at least 0.10",
@@ -356,7 +355,7 @@ def test_no_key_of_the_config_opens_the_gate(repository: Path, change: str) -> N
     job = gated(repository, "main")
     assert job.status == "failed"
     assert job.results[""].evaluation.name == "new"
-    assert any("main" in note for note in job.results[""].notes)
+    assert any("main" in note for note in job.results[""].overruled)
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -423,16 +422,16 @@ def test_a_system_that_is_renamed_is_named_with_the_ref(repository: Path) -> Non
 def test_another_kind_of_system_is_reported_first(repository: Path) -> None:
     lines = 'lines: [sh, -c, "while read -r q; do echo {}; done"]'
     repository.write_text(repository.read_text().partition("  new:")[0] + f"  new: {{{lines}}}\n")
-    notes = gated(repository, "main").results[""].notes
-    assert "the system new is of the kind lines here, and of the kind command in main" in notes
+    overruled = gated(repository, "main").results[""].overruled
+    assert "the system new is of the kind lines here, and of the kind command in main" in overruled
 
 
 def test_a_change_does_not_warm_its_system_up_to_seem_fast(repository: Path) -> None:
     """A first call that the ref does not make would fill whatever the system keeps, before the times are taken."""
     (repository.parent / "asked.txt").unlink()
     repository.write_text("collect: {warm_up: 10}\n" + repository.read_text())
-    notes = gated(repository, "main").results[""].notes
-    assert "other than in main, and taken from there: collect" in notes
+    overruled = gated(repository, "main").results[""].overruled
+    assert "other than in main, and taken from there: collect" in overruled
     assert sorted((repository.parent / "asked.txt").read_text().split()) == list(QUERIES)
 
 

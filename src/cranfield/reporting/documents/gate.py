@@ -111,11 +111,14 @@ def _verdict(results: Named) -> VerdictBlock:
         for rule in result.rules
         if rule.status != "passed"
     ]
-    caveats = tuple(
+    # The settings of a ref are those of all test sets.
+    overruled = dict.fromkeys(sentence for _, result in results for sentence in result.overruled)
+    limits = (
         f"{name}: {sentence}" if name else sentence
         for name, result in results
         for sentence in caveat_sentences(result.evidence)
     )
+    caveats = (*overruled, *limits)
     sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
     lines = [*earlier_lines(results), "; ".join(sentences)]
     sentence = " ".join(f"{line}." for line in (reversed(lines) if is_of_run_files(results) else lines))
@@ -308,7 +311,7 @@ def _tidy(results: Named) -> Table:
 FIELDS: Fields = {
     GateResult: (
         "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
-        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test notes "
+        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test overruled notes "
         "n_earlier earlier"
     ),
     OtherJudgments: OTHER_JUDGMENTS,
