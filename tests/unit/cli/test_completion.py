@@ -17,7 +17,6 @@ from cranfield.model import CONVENTIONS
 
 CRANFIELD = Path(sys.executable).parent / "cranfield"
 BASH = shutil.which("bash")
-TIMES = 5
 PROJECT = """\
 testsets:
   docs: {path: docs.yaml}
@@ -120,35 +119,23 @@ def test_completion_is_installed_for_the_shell_that_asks(folder):
     assert any("_cranfield_completion" in path.read_text() for path in folder.glob(".bash_completions/*"))
 
 
-def test_a_completion_takes_little_more_than_the_start_of_the_command_line_library(folder):
-    """As a multiple of that start, in processor time: the speed of a machine changes both."""
-
-    def best(call):
-        times = []
-        for _ in range(3):
-            before = sum(os.times()[2:4])
-            call()
-            times.append(sum(os.times()[2:4]) - before)
-        return min(times)
-
-    start = best(lambda: subprocess.run([sys.executable, "-c", "import typer"], check=True))
-    lines = ("cranfield com", "cranfield compare docs ol", "cranfield testset ", "cranfield compare -m nD")
-    found = {line: best(lambda line=line: completed(line)) for line in lines}
-    assert max(found.values()) < TIMES * start, (found, start)
+LINES = ("cranfield com", "cranfield compare docs ol", "cranfield testset ", "cranfield compare -m nD")
 
 
-def test_completion_imports_nothing_heavy(folder):
+@pytest.mark.parametrize("line", LINES)
+def test_completion_imports_nothing_heavy(folder, line):
     program = (
         "import sys\nfrom cranfield.cli.completion import complete\n"
         "from cranfield.cli.main import COMMANDS, command_line, requested_command\n"
         "complete(command_line, requested_command, COMMANDS)\n"
         "print([name for name in ('numpy', 'pydantic', 'scipy', 'rich') if name in sys.modules])"
     )
-    asked = {VARIABLE: "complete_bash", "COMP_WORDS": "cranfield compare docs ol", "COMP_CWORD": "3"}
+    asked = {VARIABLE: "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     done = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["old", "[]"]
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert len(done.stdout.splitlines()) > 1
 
 
 def test_the_measures_that_are_offered_are_those_of_the_catalogue():

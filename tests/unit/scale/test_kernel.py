@@ -73,6 +73,13 @@ def test_as_runs_in_memory(qrels, run, convention, depth, shuffled):
             assert found[query_id][str(ours)] == expected.value(theirs, query_id)
 
 
+def test_a_cutoff_deeper_than_the_depth_is_refused_and_no_default_measure_is_asked_for_it():
+    """In memory such a measure has no value; here nothing would say why in each of a million rows."""
+    with pytest.raises(UsageError, match=r"depth is 3, and the cutoff of nDCG@10, R@5 is deeper"):
+        Scoring.of(["s"], ["nDCG@10", "R@5", "P@3", "AP"], depth=3)
+    assert all((measure.depth or 0) <= 3 for measure in Scoring.of(["s"], depth=3).measures)
+
+
 def qrels_table(qrels):
     return JudgmentTable.of_testset(cranfield.load(qrels))
 
