@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.evidence.inspection import threshold_of
+from cranfield.evaluation.evidence.limits import mostly_unjudged_sentence
+from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import CATALOGUE, Measure
@@ -171,6 +174,10 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
             f"there are only {n_of(units.n, 'clusters')}: intervals and p-values of so few are not reliable, however many "
             "queries there are"
         )
+    limit = threshold_of(MOSTLY_UNJUDGED, summary.options.limits.evidence)
+    for system in summary.systems if limit is not None else ():
+        of = f"{system.name}: {about.scoring.judged}"
+        yield from filter(None, [mostly_unjudged_sentence(of, system.judged_share, limit)])
     if units.kind in {UnitKind.GROUP, UnitKind.CLUSTER_GROUP} and summary.pairs:
         yield f"sign flips and resamples are of {units.text} (seed {summary.options.seed}), not of single queries"
     if units.n_without:

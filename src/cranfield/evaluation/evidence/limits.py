@@ -43,23 +43,25 @@ def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
 
 def low_judged_share(system: Inspected, limit: float) -> Iterator[Found]:
     """A smaller judged share than the limit."""
-    if sentence := _low_share(system, limit):
-        yield Found(f"{sentence}; the limit is {format_percent(limit)} (limits.min_judged_share)")
+    share = judged_share(system.ranking, system.depth)
+    if share.mean is not None and round(share.mean, DECIMALS) < limit:
+        of = f"{system.name}: {share.measure} is {format_percent(share.mean)}"
+        yield Found(f"{of}; the limit is {format_percent(limit)} (limits.min_judged_share)")
 
 
 def mostly_unjudged(sides: Sides, limit: float) -> Iterator[Found]:
     """A judged share with which what is unjudged can matter more than what is judged; of two systems see `Comparison.unjudged`."""
     for system in sides.systems if len(sides.systems) != 2 else ():
-        if sentence := _low_share(system, limit):
-            yield Found(f"{sentence}, under {format_percent(limit)}: judgments of the others can change the figures")
+        share = judged_share(system.ranking, system.depth)
+        if sentence := mostly_unjudged_sentence(f"{system.name}: {share.measure}", share.mean, limit):
+            yield Found(sentence)
 
 
-def _low_share(system: Inspected, limit: float) -> str:
-    """`base: Judged@10 is 14.0 %`, where that is below the limit; else empty."""
-    found = judged_share(system.ranking, system.depth)
-    if found.mean is None or (share := round(found.mean, DECIMALS)) >= limit:
+def mostly_unjudged_sentence(of: str, share: float | None, limit: float) -> str:
+    """Of a judged share, `base: Judged@10`, and the limit that it is under; empty where it is not."""
+    if share is None or round(share, DECIMALS) >= limit:
         return ""
-    return f"{system.name}: {found.measure} is {format_percent(share)}"
+    return f"{of} is {format_percent(share)}, under {format_percent(limit)}: judgments of the others can change the figures"
 
 
 def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
