@@ -100,6 +100,27 @@ def test_kinds_whose_queries_are_all_negative_are_left_to_where(suite: pytest.Py
     run(suite).assert_outcomes(passed=1)
 
 
+def test_a_cutoff_deeper_than_the_lists_has_no_value(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.cranfield(testset="golden.yaml", system="search:find", k=1)
+        def test_cut(evaluation):
+            assert evaluation.mean("R@1") == (1 + 0 + 1 / 2 + 0) / 4
+            evaluation.mean("R@2")
+
+        @pytest.mark.cranfield(testset="golden.yaml", system="search:find")
+        def test_whole(evaluation):
+            assert evaluation.mean("R@2") == (1 + 1 + 1 + 0) / 4
+        """
+    )
+    done = run(suite)
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["*R@2 has no value*its cutoff is deeper than the lists, which were cut.*"])
+    done.stdout.fnmatch_lines(["*Hint: ask for 2 results: k=2.*"])
+
+
 def test_a_suite_of_a_dozen_lines(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """

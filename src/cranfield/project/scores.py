@@ -18,6 +18,7 @@ from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.kernels import first_relevant_rank
+from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Outcome, is_in_stratum, query_strata
 from cranfield.model.query import negative_of
 from cranfield.project.recipe import compare, with_measure
@@ -186,7 +187,8 @@ class Scores:
         places = places[scored[places]]
         if not len(places):
             why = next(iter(self.evaluation.unscored[measure].values()), "no query")
-            raise UsageError(f"{measure} has no value on any of {self!r}", got=why)
+            hint = f"ask for {measure.depth} results: k={measure.depth}" if why is Reason.CUT_SHORT else None
+            raise UsageError(f"{measure} has no value on any of {self!r}", got=why, hint=hint)
         return measure, places
 
     def _weight(self, place: int) -> float:

@@ -74,6 +74,15 @@ def test_a_measure_deeper_than_lists_that_were_cut_has_no_value_and_voids_a_verd
     assert compare(found, found).verdict.code is VerdictCode.INVALID
 
 
+def test_a_stored_run_knows_how_many_results_were_requested(tmp_path: Path) -> None:
+    systems = [PythonSystem.calling(name, thirty) for name in "ab"]
+    collect_all(SET, systems, out_dir=tmp_path, k=10)
+    first, second = (evaluate(SET, tmp_path / "runs" / f"{name}.jsonl", measures=["R@20", "R@10"]) for name in "ab")
+    assert (first.mean("R@20"), first.mean("R@10")) == (None, 0.5)
+    assert compare(first, second, primary="R@20").verdict.code is VerdictCode.INVALID
+    assert compare(first, second, primary="R@10").verdict.code is VerdictCode.NOT_SIGNIFICANT
+
+
 def test_lists_that_end_before_their_depth_are_whole() -> None:
     assert evaluate(SET, lambda query: ["d3"], measures=["R@20"], k=10).mean("R@20") == 0.5
 
