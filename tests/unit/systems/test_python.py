@@ -65,6 +65,13 @@ def test_what_a_plain_function_hands_back_to_be_awaited_is_awaited(module):
     assert ask(module(source))[0].hits == (Hit("grid"),)
 
 
+class Document:
+    """As LangChain's: a text and its metadata."""
+
+    def __init__(self, page_content, metadata):
+        self.page_content, self.metadata = page_content, metadata
+
+
 RETURNED = {
     "ids": (["d1", "d2"], (Hit("d1"), Hit("d2"))),
     "whole numbers": ([7, np.int64(8)], (Hit("7"), Hit("8"))),
@@ -78,6 +85,14 @@ RETURNED = {
     "an array": (np.array(["d1", "d2"]), (Hit("d1"), Hit("d2"))),
     "an answer": (Answer(Outcome.ANSWERED, (Hit("d1"),)), (Hit("d1"),)),
     "an object with hits": ({"hits": ["d1"]}, (Hit("d1"),)),
+    "documents of LangChain": (
+        [Document("a text", {"source": "a.md", "start_index": 7}), (Document("b", {"source": "b.md"}), 0.5)],
+        (Hit("a.md", fields={"start_index": 7, "source": "a.md"}), Hit("b.md", 0.5, fields={"source": "b.md"})),
+    ),
+    "documents of Haystack": (
+        [{"content": "a text", "meta": {"file_path": "a.md"}, "score": 0.5}],
+        (Hit("a.md", 0.5, fields={"file_path": "a.md"}),),
+    ),
     "a generator": ((f"d{number}" for number in (1, 2)), (Hit("d1"), Hit("d2"))),
 }
 
@@ -107,6 +122,7 @@ NOT_READ = {
     "fields that JSON cannot say": ({"hits": [], "fields": {"x": object()}}, "fields cannot be written as JSON"),
     "fields that are not finite": ({"hits": [], "fields": {"x": float("inf")}}, "fields cannot be written as JSON"),
     "fields that are no object": ({"hits": [], "fields": ["x"]}, "fields are a list, not an object"),
+    "a document without a source": ([Document("a text", {"page": 3})], "result 1 is a document without an id; expected id"),
     "an object of its own": ([object()], "result 1 has an object for an id"),
 }
 

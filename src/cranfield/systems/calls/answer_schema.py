@@ -1,6 +1,7 @@
 """The default schema of an answer, used where the config has no `extract`.
 
-A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`. An
+A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`; or a
+document of LangChain or Haystack, alone or with its score, which goes by the `source` of its metadata, else by its id. An
 answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any
 
+from cranfield.errors import Problem
 from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.words import last_lines
@@ -260,17 +262,34 @@ def _as_list(results: object) -> Iterable[object]:
 
 
 def _hit(result: object, position: int, order: Order) -> Hit:
-    if isinstance(result, Hit):
-        values: Mapping[str, object] = {name: getattr(result, name) for name in HIT_FIELDS}
-    elif isinstance(result, Mapping):
-        values = result
-    elif isinstance(result, tuple | list):
+    score: object = None
+    if isinstance(result, tuple | list):
         if len(result) != 2:
             raise UnparsableError(f"result {position} is a list of {len(result)}, not an id and its score")
-        values = {"id": result[0], "score": result[1]}
-    else:
-        values = {"id": result}
-    return parse_hit(values, position, order)
+        result, score = result
+    values: Mapping[str, object] = result if isinstance(result, Mapping) else {"id": result}
+    if isinstance(result, Hit):
+        values = {name: getattr(result, name) for name in HIT_FIELDS}
+    elif not isinstance(result, str) and (values.get("id") is None or values is not result):
+        values = _document(result, position) or values
+    return parse_hit(values if score is None else {**values, "score": score}, position, order)
+
+
+def _document(result: object, position: int) -> dict[str, object] | None:
+    """The values of a document as LangChain and Haystack have them, with `metadata` or `meta`; None where it is none.
+
+    Raises:
+        UnparsableError: it is one, and has neither a source nor an id.
+    """
+    from cranfield.formats.runs.mapping import document_values, hit_of
+
+    values = document_values(result)
+    if values is None or not any(isinstance(values.get(name), Mapping) for name in ("metadata", "meta")):
+        return None
+    hit = hit_of(values)
+    if isinstance(hit, Problem):
+        raise UnparsableError(f"result {position} is {hit.message}; expected {hit.expected}")
+    return {name: getattr(hit, name) for name in HIT_FIELDS}
 
 
 def _plain_value(value: object) -> object:
