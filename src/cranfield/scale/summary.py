@@ -175,9 +175,9 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
             "queries there are"
         )
     limit = threshold_of(MOSTLY_UNJUDGED, summary.options.limits.evidence)
-    for system in summary.systems if limit is not None else ():
-        of = f"{system.name}: {about.scoring.judged}"
-        yield from filter(None, [mostly_unjudged_sentence(of, system.judged_share, limit)])
+    if limit is not None:
+        shares = {system.name: system.judged_share for system in summary.systems}
+        yield from filter(None, [mostly_unjudged_sentence(about.scoring.judged, shares, limit)])
     if units.kind in {UnitKind.GROUP, UnitKind.CLUSTER_GROUP} and summary.pairs:
         yield f"sign flips and resamples are of {units.text} (seed {summary.options.seed}), not of single queries"
     if units.n_without:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,17 +51,23 @@ def low_judged_share(system: Inspected, limit: float) -> Iterator[Found]:
 
 def mostly_unjudged(sides: Sides, limit: float) -> Iterator[Found]:
     """A judged share with which what is unjudged can matter more than what is judged; of two systems see `Comparison.unjudged`."""
-    for system in sides.systems if len(sides.systems) != 2 else ():
-        share = judged_share(system.ranking, system.depth)
-        if sentence := mostly_unjudged_sentence(f"{system.name}: {share.measure}", share.mean, limit):
-            yield Found(sentence)
+    found = [(system, judged_share(system.ranking, system.depth)) for system in sides.systems]
+    shares = {system.name: share.mean for system, share in found}
+    if len(found) != 2 and (sentence := mostly_unjudged_sentence(found[0][1].measure, shares, limit)):
+        yield Found(sentence)
 
 
-def mostly_unjudged_sentence(of: str, share: float | None, limit: float) -> str:
-    """Of a judged share, `base: Judged@10`, and the limit that it is under; empty where it is not."""
-    if share is None or round(share, DECIMALS) >= limit:
+def mostly_unjudged_sentence(measure: object, shares: Mapping[str, float | None], limit: float) -> str:
+    """Of the judged shares of systems those that are under the limit; empty where none is."""
+    low = {name: share for name, share in shares.items() if share is not None and round(share, DECIMALS) < limit}
+    if not low:
         return ""
-    return f"{of} is {format_percent(share)}, under {format_percent(limit)}: judgments of the others can change the figures"
+    named = ", ".join(f"{name} {format_percent(share)}" for name, share in low.items())
+    what = f"{measure} is under {format_percent(limit)} ({named})"
+    if len(low) == 1:
+        ((name, share),) = low.items()
+        what = f"{name}: {measure} is {format_percent(share)}, under {format_percent(limit)}"
+    return f"{what}: judgments of the other results can change the figures"
 
 
 def unpaired_queries(sides: Sides, limit: float) -> Iterator[Found]:
