@@ -94,8 +94,8 @@ def test_interchangeable_raters_are_seldom_named(n, most):
 @pytest.mark.slow
 @pytest.mark.parametrize("by_query", [False, True])
 def test_the_family_wise_error_is_at_most_the_level(by_query):
-    # binomial(400, .05): more than 34 has probability .001
-    assert rejections(400, (0.2,) * 4, by_query=by_query) <= 34
+    # binomial(200, .05): more than 20 has probability .001
+    assert rejections(200, (0.2,) * 4, by_query=by_query) <= 20
 
 
 @pytest.mark.slow
