@@ -27,11 +27,11 @@ class Provider:
 class MeasureTest(unittest.TestCase):
     """`tests/base.py` of the peer, which its package lacks: values are equal to 1e-5."""
 
-    def assertMetrics(self, found, expected, not_equal=False):  # noqa: FBT002, N802 - the peer's name and call
+    def assertMetrics(self, found, expected, not_equal=False):
         found, expected = list(found), list(expected)
-        self.assertEqual([each[:2] for each in found], [each[:2] for each in expected])
+        assert [each[:2] for each in found] == [each[:2] for each in expected]
         values = [(ours.value, theirs.value) for ours, theirs in zip(found, expected, strict=True)]
-        self.assertEqual(all(abs(ours - theirs) <= 1e-5 for ours, theirs in values), not not_equal, values)
+        assert all(abs(ours - theirs) <= 1e-05 for ours, theirs in values) == (not not_equal), values
 
 
 def cwl_metric(query_id, measure, value, *_):

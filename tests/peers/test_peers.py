@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 NO_FILE = "the published package lacks the file that this test reads"
-NO_DEFINE = "`define` and `define_byquery` are not offered: a measure of one's own goes by `cranfield.measures.define`"
+NO_DEFINE = (
+    "`define` and `define_byquery` are not offered: a measure of one's own goes by `cranfield.measures.own.define`"
+)
 INSIDES = "it reaches for `ir_measures.util`, which is not offered"
 DIFFERENCES = {
     "test_compat.test_measures": NO_FILE,
