@@ -91,7 +91,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "book guideline": ("book guideline first", "book guideline first guideline.md"),
     "book calibrate": ("book calibrate first known.qrels",),
     "book reopen": ("book reopen first --query q57 --dry-run",),
-    "book text": ("book text d12 --workbench workbench.yaml",),
+    "book text": ("book text d12", "book text d12 --workbench workbench.yaml"),
     "book rate": ("book rate first --model gpt-5 --dry-run",),
     "book models": ("book models first old.run new.run",),
     "book close": ("book close first",),

@@ -17,6 +17,7 @@ from cranfield.cli.named import ProjectOption, runs_of_systems
 from cranfield.errors import CranfieldError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
+    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo
     from cranfield.model import TestSet
@@ -76,6 +77,7 @@ def judge_command(
     """
     try:
         from cranfield.judging.documents.texts import open_texts
+        from cranfield.project.named_testset import project_config
         from cranfield.server.options import ServerOptions, server_secret
         from cranfield.server.run import run_server
     except ModuleNotFoundError:
@@ -95,10 +97,13 @@ def judge_command(
             name = book_of_runs(store, book, judged, depth, testset)
         else:
             name = book[0]
-        _show_book(store, name, workbench)
         options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
-        with suppress(KeyboardInterrupt), closing(open_texts(workbench)) as texts:  # Ctrl-C is the ordinary end
+        with (
+            suppress(KeyboardInterrupt),  # the ordinary end
+            closing(open_texts(workbench, project_config(config))) as texts,
+        ):
+            _show_book(store, name, texts)
             run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()
@@ -116,7 +121,7 @@ def _is_book_or_run(targets: list[str], db: str) -> bool:
     return False
 
 
-def _show_book(store: Store, name: str, workbench: Path | None) -> None:
+def _show_book(store: Store, name: str, texts: DocumentTexts) -> None:
     """Name the book and what is left of it on stderr.
 
     Raises:
@@ -126,20 +131,19 @@ def _show_book(store: Store, name: str, workbench: Path | None) -> None:
     typer.echo(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}", err=True)
     if book.state != "open":
         typer.echo(f"note: the book is {book.state}: it takes no judgments", err=True)
-    if workbench is None and _is_without_text(store, book):
-        typer.echo("note: the runs give no text of the documents; `--workbench FILE` names a source of texts", err=True)
+    if _is_without_text(store, book, texts):
+        hint = "`documents:` of cranfield.yaml, or of the file of `--workbench`, names a source of texts"
+        typer.echo(f"note: there are no texts of the documents; {hint}", err=True)
 
 
-def _is_without_text(store: Store, book: BookInfo) -> bool:
+def _is_without_text(store: Store, book: BookInfo, texts: DocumentTexts) -> bool:
     """Whether no document of the first query has a text or an image."""
-    from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.settings import Mode
     from cranfield.judging.store.values import ItemFilter
 
     queries = store.reading.queries(book.id)
     if book.settings.mode is Mode.PREFERENCE or not queries:
         return False
-    texts = DocumentTexts()
     found = [
         texts.get(item.doc, item.fields) for item in store.reading.items(book.id, ItemFilter(query=queries[0].name))
     ]

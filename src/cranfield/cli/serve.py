@@ -138,8 +138,8 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the server", "web") from None
     config_file = ConfigFile(config)
-    server = server_options(settings)
-    with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(operator)) as texts:
+    server, documents = server_options(settings), operator.with_documents_of(config_file.current())
+    with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(documents)) as texts:
         for sentence in upgrade_sentences(store):
             typer.echo(sentence, err=True)
         warn(store, server)

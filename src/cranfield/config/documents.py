@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -284,3 +285,19 @@ class Images(Strict):
     """Largest image, in bytes."""
     timeout_s: Seconds = 10.0
     """Seconds that an image may take."""
+
+
+def missing_files(sources: Sequence[Source], folder: Path) -> Iterator[Finding]:
+    """Files and folders of sources that are not there; the sources are those of the key `documents`."""
+    for index, source in enumerate(sources):
+        match source:
+            case CommandSource() if not (folder / source.cwd).is_dir():
+                yield ("documents", index, "cwd"), Problem("no such folder", got=shorten(source.cwd))
+            case FileSource() if not (folder / source.file.root).is_dir():
+                yield ("documents", index, "file", "root"), Problem("no such folder", got=shorten(source.file.root))
+            case CorpusSource() if not (folder / source.corpus.path).is_file():
+                yield ("documents", index, "corpus", "path"), Problem("no such file", got=shorten(source.corpus.path))
+            case SqlSource():
+                kind, _, name = source.sql.database.partition(":")
+                if kind != "env" and not (folder / name).is_file():
+                    yield ("documents", index, "sql", "database"), Problem("no such file", got=shorten(name))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cranfield.config.documents import missing_files
 from cranfield.config.grid import check_grid
 from cranfield.config.models import Config
 from cranfield.config.strict import Finding
@@ -40,6 +41,8 @@ def load_config(path: Path | str, folder: Path | None = None) -> Config:
     if config is not None:
         problems.problems += [placed(located, finding) for finding in null_characters(located.sourced)]
         problems.problems += [placed(located, finding) for finding in check_grid(config)]
+        found = missing_files(config.documents, folder or path.absolute().parent)
+        problems.problems += [placed(located, finding) for finding in found]
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a config", path=str(path))

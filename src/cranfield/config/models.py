@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
+from cranfield.config.documents import Source
 from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
 from cranfield.config.names import DEFAULT_TEST, AdjustmentName, ConventionName, MeasureName, TestName
@@ -225,6 +226,8 @@ class Config(Strict):
     confusion: OfNone[dict[Text, Text]] = Field(default_factory=dict, json_schema_extra=CLOSED)
     """Field of the answers to the stratum, or `class`, that it predicts: `{routed: task_type}`. The report has a table of
     predicted against expected values; a field with the name of a stratum has one without this."""
+    documents: OfNone[list[Source]] = Field(default_factory=list)
+    """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
     gate: OfRef[GateConfig | None] = None
     """Rules that `cranfield gate` checks."""
     grid: OfNone[GridConfig | None] = None

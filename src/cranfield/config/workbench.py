@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field, PrivateAttr
 
-from cranfield.config.documents import CommandSource, CorpusSource, FileSource, Images, Source, SqlSource
+from cranfield.config.documents import Images, Source, missing_files
 from cranfield.config.intake import Intake
 from cranfield.config.jobs import JobsConfig, LimitsConfig
 from cranfield.config.load import null_characters, placed
 from cranfield.config.metrics import MetricsConfig, Webhook
+from cranfield.config.models import Config
 from cranfield.config.server import ServerConfig
 from cranfield.config.strict import Finding, Strict
 from cranfield.config.tunable import Tunable
@@ -20,7 +21,6 @@ from cranfield.config.watch import BenefitWatch, Watches
 from cranfield.errors import ConfigError, Problem, ProblemList, shorten
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import load_located
-from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 
 
@@ -61,6 +61,14 @@ class Workbench(Strict):
         """Set the folder of the file."""
         self._folder = folder
 
+    def with_documents_of(self, config: Config | None) -> Workbench:
+        """For reading texts: with the sources of a config, and its folder, where this has none."""
+        if self.documents or config is None or not config.documents:
+            return self
+        found = self.model_copy(update={"documents": config.documents})
+        found.lie_in(config.folder)
+        return found
+
 
 def load_workbench(path: Path | str) -> Workbench:
     """Read the operator's file.
@@ -87,24 +95,7 @@ def load_workbench(path: Path | str) -> Workbench:
 
 def _missing(config: Workbench, folder: Path) -> Iterator[Finding]:
     """Files and folders that are not there: of sources, and plans of experiments."""
-    for index, source in enumerate(config.documents):
-        place: Loc = ("documents", index)
-        match source:
-            case CommandSource():
-                yield from _missing_folder(folder, source.cwd, (*place, "cwd"))
-            case FileSource():
-                yield from _missing_folder(folder, source.file.root, (*place, "file", "root"))
-            case CorpusSource() if not (folder / source.corpus.path).is_file():
-                yield (*place, "corpus", "path"), Problem("no such file", got=shorten(source.corpus.path))
-            case SqlSource():
-                kind, _, name = source.sql.database.partition(":")
-                if kind != "env" and not (folder / name).is_file():
-                    yield (*place, "sql", "database"), Problem("no such file", got=shorten(name))
+    yield from missing_files(config.documents, folder)
     for schedule, watch in config.watch.items():
         if isinstance(watch, BenefitWatch) and not (folder / watch.benefit).is_file():
             yield ("watch", schedule, "benefit"), Problem("no such file", got=shorten(watch.benefit))
-
-
-def _missing_folder(folder: Path, name: str, place: Loc) -> Iterator[Finding]:
-    if not (folder / name).is_dir():
-        yield place, Problem("no such folder", got=shorten(name))

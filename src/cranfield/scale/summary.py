@@ -174,10 +174,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
             f"there are only {n_of(units.n, 'clusters')}: intervals and p-values of so few are not reliable, however many "
             "queries there are"
         )
-    limit = threshold_of(MOSTLY_UNJUDGED, summary.options.limits.evidence)
-    if limit is not None:
-        shares = {system.name: system.judged_share for system in summary.systems}
-        yield from filter(None, [mostly_unjudged_sentence(about.scoring.judged, shares, limit)])
+    yield from _mostly_unjudged(summary)
     if units.kind in {UnitKind.GROUP, UnitKind.CLUSTER_GROUP} and summary.pairs:
         yield f"sign flips and resamples are of {units.text} (seed {summary.options.seed}), not of single queries"
     if units.n_without:
@@ -201,6 +198,13 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
         yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+
+
+def _mostly_unjudged(summary: ScaleSummary) -> Iterator[str]:
+    limit = threshold_of(MOSTLY_UNJUDGED, summary.options.limits.evidence)
+    shares = {system.name: system.judged_share for system in summary.systems}
+    if limit is not None and (found := mostly_unjudged_sentence(summary.about.scoring.judged, shares, limit)):
+        yield found
 
 
 def _identical(systems: Sequence[SystemSummary]) -> Iterator[str]:

@@ -254,7 +254,8 @@ def _in_book(service: Service, subject: Subject, settings: Json, path: Path, run
     from cranfield.service.snapshot import take_snapshot
 
     run = replace(read_stored_run(path, run_format), name=settings["name"])
-    with closing(DocumentTexts(service.workbench)) as texts:  # what raters see decides whether a document has changed
+    documents = service.workbench.with_documents_of(service.config())
+    with closing(DocumentTexts(documents)) as texts:  # what raters see decides whether a document has changed
         runs, name = {run.name: run}, subject.request.book
         book = take_snapshot(service.store, name, subject.testset, runs, settings["k"], texts=texts)
     return book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)

@@ -1,15 +1,18 @@
 """Texts of documents: which source has one, limits, what is kept, and that no document raises."""
 
+import json
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.config.workbench import Workbench, load_workbench
+from cranfield.errors import ConfigError
 from cranfield.judging.documents.limits import Cache, Slots
-from cranfield.judging.documents.texts import DocumentTexts
+from cranfield.judging.documents.texts import DocumentTexts, open_texts
 from cranfield.judging.documents.values import DocumentError, FailureKind
 from cranfield.reporting.documents.texts import texts_document
 from cranfield.reporting.renderers.text import render_text
@@ -226,3 +229,24 @@ def test_texts_as_a_report():
     assert len(rows[0]["text"]) == 3_000
     assert len(list(made.tidy().rows)) == 2
     assert "a" * 2_000 + "…" in render_text(made)
+
+
+def test_the_sources_of_the_config_count_where_the_operators_file_has_none(tmp_path):
+    corpora = {"config": {"d1": "Of the config"}, "operator": {"d1": "Of the operator"}}
+    (tmp_path / "sub").mkdir()
+    for name, texts in corpora.items():
+        lines = [json.dumps({"id": doc_id, "text": text}) for doc_id, text in texts.items()]
+        (tmp_path / "sub" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    config, workbench = tmp_path / "sub" / "cranfield.yaml", tmp_path / "workbench.yaml"
+    systems = "testset: set.yaml\nsystems: {a: {run: a.run}}\n"
+    config.write_text(systems + "documents: [{corpus: {path: config.jsonl}}]\n")  # relative to the config
+    workbench.write_text("images: {timeout_s: 3}\n")
+    for operator in (None, workbench):
+        with closing(open_texts(operator, config)) as texts:
+            assert texts.get("d1").text == "Of the config"
+    workbench.write_text("documents: [{corpus: {path: sub/operator.jsonl}}]\n")
+    with closing(open_texts(workbench, config)) as texts:
+        assert texts.get("d1").text == "Of the operator"
+    config.write_text(systems + "documents: [{corpus: {path: none.jsonl}}]\n")
+    with pytest.raises(ConfigError, match=r"cranfield\.yaml:3:29: documents\[0\]\.corpus\.path: no such file"):
+        open_texts(None, config)

@@ -142,6 +142,7 @@ def rate_command(
     from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
+    from cranfield.project.named_testset import project_config
 
     connection = Connection(model, base_url, api_key_env, record=record, replay=replay)
     sampling, template = Sampling(temperature, seed=seed, max_tokens=max_tokens), load_prompt(prompt)
@@ -154,7 +155,7 @@ def rate_command(
     }
     options = RateOptions(connection, template, sampling, output_mode.value, timeout, name=name, **limits)
     budget = read_budget(model, budget_tokens, budget_money, prices)
-    with closing(open_books(db)) as store, closing(open_texts(workbench)) as texts:
+    with closing(open_books(db)) as store, closing(open_texts(workbench, project_config())) as texts:
         rate(store, store.books.get(book), options, texts, budget, is_dry_run=is_dry_run)
 
 

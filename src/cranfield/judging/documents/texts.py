@@ -24,6 +24,7 @@ from cranfield.config.documents import (
     UrlSource,
     compile_match,
 )
+from cranfield.config.load import load_config
 from cranfield.config.workbench import Workbench, load_workbench
 from cranfield.errors import CranfieldError, shorten
 from cranfield.judging.documents.corpus import CorpusReader
@@ -198,13 +199,20 @@ class DocumentTexts:
         return content
 
 
-def open_texts(path: Path | None) -> DocumentTexts:
-    """The texts of documents by the operator's file; by the fields of the runs without one.
+def open_texts(workbench: Path | None, config: Path | None = None) -> DocumentTexts:
+    """The texts of documents by the operator's file, else by the config; by the fields of the runs without sources.
+
+    Args:
+        workbench: the operator's file.
+        config: the config, whose sources count where the operator's file has none.
 
     Raises:
-        ConfigError: with everything that is wrong with the file.
+        ConfigError: with everything that is wrong with one of the files.
     """
-    return DocumentTexts(None if path is None else load_workbench(path))
+    operator = Workbench() if workbench is None else load_workbench(workbench)
+    if operator.documents or config is None:
+        return DocumentTexts(operator)
+    return DocumentTexts(operator.with_documents_of(load_config(config)))
 
 
 def id_problem(doc_id: str) -> str | None:
