@@ -74,7 +74,9 @@ def _add_suite(root: ET.Element, name: str, result: GateResult) -> None:
     suite.extend(cases)
     nearest = [(rule.rule, rule.nearest_unseen) for rule in result.rules]
     unseen = [f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None]
-    ET.SubElement(suite, "system-out").text = _text("\n".join([result.sentence, *unseen, *result.overruled, *result.notes]))
+    ET.SubElement(suite, "system-out").text = _text(
+        "\n".join([result.sentence, *unseen, *result.overruled, *result.notes])
+    )
 
 
 def _properties(result: GateResult) -> Iterator[tuple[str, str]]:

@@ -249,7 +249,17 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     rules = [in_classes(rule, classes) for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
     earlier = (*answers.earlier, *accepted.sources)
-    terms = (rules, plan.config.limits, experiment.primary, facts, plan.notes, notes, findings, earlier, answers.n_earlier)
+    terms = (
+        rules,
+        plan.config.limits,
+        experiment.primary,
+        facts,
+        plan.notes,
+        notes,
+        findings,
+        earlier,
+        answers.n_earlier,
+    )
     result = judge_all(given, GateTerms(*terms))
     written = [words(rule) for _, rule in rules_of(plan.gate, experiment.name)]
     named = (replace(each, as_written=text) for each, text in zip(result.rules, written, strict=True))
