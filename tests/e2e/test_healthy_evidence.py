@@ -193,7 +193,9 @@ def test_no_check_finds_anything_in_healthy_comparisons(
     assert len(healthy) >= fewest
     assert not alarms
     sides = {id(side): side for comparison in healthy.values() for side in comparison.evaluations}
-    for side in sides.values():  # of published judgments too, most of the results can be unjudged: that is no false alarm
+    for (
+        side
+    ) in sides.values():  # of published judgments too, most of the results can be unjudged: that is no false alarm
         share = judged_share(side.ranking, 10).mean
         is_low = share is not None and share < 0.5
         assert [finding.check for finding in side.evidence] == ([MOSTLY_UNJUDGED] if is_low else []), side.name

@@ -154,7 +154,9 @@ def test_queries_without_the_stratum_are_counted_and_not_lost(answered: Found) -
 
 def test_the_short_form_has_the_notes_behind_the_broken_rules_and_no_sentence_twice(answered: Found) -> None:
     now = answered({"q1": "R", "q2": "N"})
-    terms = GateTerms([rule_of(BROKEN)], Limits(), parse("RR"), overruled=("rules differ from main",), notes=("one more",))
+    terms = GateTerms(
+        [rule_of(BROKEN)], Limits(), parse("RR"), overruled=("rules differ from main",), notes=("one more",)
+    )
     result = judge_all(GateInput(now, None), terms)
     lines = render_brief(gate_document([("", result)])).splitlines()
     doubts = [line[2:] for line in lines if line.startswith("! ")]

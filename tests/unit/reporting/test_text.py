@@ -182,6 +182,14 @@ def test_evaluations_show_every_query_where_asked(pair: tuple[Evaluation, Evalua
     assert row.search(asked)
 
 
+def test_what_was_missed_has_a_column_where_something_was() -> None:
+    qrels = {"q1": {"d1": 1}, "q2": {"d2": 1, "d3": 1}}
+    whole = {"q1": {"d1": 1.0}, "q2": {"d2": 2.0, "d3": 1.0}}
+    for run, shown in ((whole, 0), ({**whole, "q2": {"d2": 1.0}}, 2)):  # of the worst queries, and of all
+        text = render_text(evaluation_document([evaluate(qrels, run, measures=["R@5"])], by_query=True))
+        assert text.count("expected and missed") == shown
+
+
 @pytest.mark.parametrize("stamp", ["PILOT: not for the record"])
 def test_a_stamp_stands_at_both_ends(stamp: str) -> None:
     lines = render_text(document(Paragraph("x"), stamp=stamp)).splitlines()

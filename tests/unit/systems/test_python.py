@@ -122,7 +122,10 @@ NOT_READ = {
     "fields that JSON cannot say": ({"hits": [], "fields": {"x": object()}}, "fields cannot be written as JSON"),
     "fields that are not finite": ({"hits": [], "fields": {"x": float("inf")}}, "fields cannot be written as JSON"),
     "fields that are no object": ({"hits": [], "fields": ["x"]}, "fields are a list, not an object"),
-    "a document without a source": ([Document("a text", {"page": 3})], "result 1 is a document without an id; expected id"),
+    "a document without a source": (
+        [Document("a text", {"page": 3})],
+        "result 1 is a document without an id; expected id",
+    ),
     "an object of its own": ([object()], "result 1 has an object for an id"),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
@@ -31,6 +32,7 @@ from cranfield.words import first_of, n_of, shorten_to
 
 SHOWN_QUERIES = 5
 EXPECTED_ITEMS, MISSED_ITEMS = 6, 3
+MISSED = Column("expected and missed", "code")
 LABEL = 40
 """Columns of a query in the line of the section while it is closed."""
 MATCHED = 72
@@ -127,9 +129,9 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
         Column(str(measure), "value"),
         Column("rank", "count"),
         Column("outcome"),
-        Column("expected and missed", "code"),
+        MISSED,
     )
-    return Table(
+    return _without_empty_missed(
         columns,
         rows,
         f"{'Lowest' if CATALOGUE[measure.name].higher_is_better else 'Highest'} on {measure}, and the rank of the first relevant result",
@@ -158,9 +160,14 @@ def by_query(subject: Subject) -> Section | None:
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
-    columns += [Column("expected and missed", "code")]
-    table = Table(tuple(columns), rows, "Every query", shown=None)
+    table = replace(_without_empty_missed((*columns, MISSED), rows, "Every query"), shown=None)
     return Section("queries", "Per-query results", (table,), n_of(len(rows), "rows", format_count))
+
+
+def _without_empty_missed(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], caption: str) -> Table:
+    """The table, without its last column where nothing that is expected was missed."""
+    last = None if any(row[-1] for row in rows) else -1
+    return Table(tuple(columns[:last]), [row[:last] for row in rows], caption)
 
 
 def query_label(evaluation: Evaluation, query_id: str) -> str:
