@@ -81,12 +81,7 @@ def _search(argv: list[str], target: Target, trial: Trial) -> FoundSystem:
     if reading is None:
         raise UsageError(Problem("no results in what the command wrote", path=target.given, expected=_EXPECTED,
                                  got=_beginning(outputs), hint=query_hint(trial), parameters=("query",)))  # fmt: skip
-    whole = with_empty(
-        reading.settings,
-        answers.outputs.get(UNLIKELY, ""),
-        [text for query, text in outputs.items() if reading.ids.get(query)],
-        k=trial.k,
-    )
+    whole = with_empty(reading, answers.outputs, k=trial.k)
     name = target.name or _name_of(argv)
     found = FoundSystem(target.given, name, whole, f"a command: {reading.shape.what}", reading.ids)
     return replace(found, notes=open_notes(found, reading.shape.other_ids))
