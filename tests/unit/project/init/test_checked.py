@@ -52,7 +52,7 @@ TEXTS = ("grid", "wires")
 @pytest.fixture(scope="module")
 def service() -> Iterator[tuple[str, dict[str, str]]]:
     """An HTTP service, and what it answers where it finds nothing."""
-    said = {}
+    said: dict[str, str] = {}
 
     class Search(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
