@@ -291,6 +291,12 @@ def test_the_config_file_of_a_program_is_offered_as_a_preflight_check(cranfield,
     assert cranfield("run")[0] == 3
 
 
+def test_a_script_in_the_command_itself_has_no_config_file(cranfield, folder):
+    script = "echo d1; " * 100
+    assert cranfield("init", "qrels.txt", "queries.jsonl", "--", "sh", "-c", script, "{query}")[0] == 0
+    assert "preflight" not in Path("cranfield.yaml").read_text()
+
+
 def test_nothing_is_offered_where_no_config_file_tells_what_is_searched(cranfield, folder):
     (folder / "s.py").write_text(SCRIPT)
     (folder / "config.json").write_text('{"limit": 3, "password_file": "x"}')

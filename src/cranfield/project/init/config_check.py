@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +55,8 @@ def _config_files(argv: Sequence[str]) -> Iterator[Path]:
 
 def _program(word: str) -> Path | None:
     """The program or script that a word of a command names."""
-    found = word if Path(word).is_file() else shutil.which(word) if "/" not in word else None
+    is_file = os.path.isfile(word)  # noqa: PTH113 - Path.is_file raises where a script of `sh -c` is too long for a name
+    found = word if is_file else shutil.which(word) if "/" not in word else None
     return None if found is None else Path(found)
 
 
