@@ -101,18 +101,28 @@ def evaluate_command(
         evaluations = sorted_evaluations(evaluations, sort)
     if means is not None:
         write_means(evaluations, means)
+    judged = judge_floors(floors, evaluations)
     if only_numbers:
         from cranfield.reporting.payload import json_parts, payload_of
 
-        show(json_parts(payload_of(evaluations)))
+        record: dict[str, object] = {}
+        if judged:
+            from cranfield.reporting.documents.gate import floors_record
+
+            record = floors_record(judged)
+        show(json_parts({**payload_of(evaluations), **record}))
     else:
         from cranfield.reporting import evaluation_document
 
         document = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
+        if judged:
+            from cranfield.reporting.documents.gate import with_floors
+
+            document = with_floors(document, judged)
         if history is not None and not any(finding.is_void for each in evaluations for finding in each.evidence):
             _add_to_history(history, evaluations, document)
         deliver(document, output.showing(by_query, contrast))
-    code = floors_exit_code(result for each in evaluations for result in judge_floors(floors, each))
+    code = floors_exit_code(judged)
     require_evidence(evaluations)
     if code:
         raise typer.Exit(code)

@@ -66,7 +66,7 @@ def init_command(
     tried with a few queries, to find out how they are asked and where their results are. Without judgments a starter test
     set is written too. The last line is the command that comes next.
     """
-    from cranfield.project.init.init_document import init_document, next_commands
+    from cranfield.project.init.init_document import init_document, next_commands, offered_checks
     from cranfield.project.init.start import init_project
     from cranfield.project.init.values import take_default
 
@@ -74,6 +74,8 @@ def init_command(
     ask = _ask if asks else take_default
     result = init_project(targets or (), config, ask=ask, query=query, headers=header or (), force=force)
     deliver(init_document(result), output, written=result.written)
+    for line in offered_checks(result):
+        typer.echo(f"note: {line}", err=True)
     typer.echo(f"Next: {next_commands(result)[0]}", err=True)
 
 

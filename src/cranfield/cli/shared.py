@@ -390,11 +390,12 @@ def show(parts: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def floors_exit_code(results: Iterable[RuleResult]) -> int:
-    """1 where a floor is broken; every floor is a line on stderr."""
+def floors_exit_code(results: Iterable[tuple[str, RuleResult]]) -> int:
+    """1 where a floor is broken; every floor is a line on stderr, with its system."""
     code = 0
-    for result in results:
-        typer.echo(f"floor {'kept' if result.status == 'passed' else 'broken'}: {result.sentence}", err=True)
+    for system, result in results:
+        kept = "kept" if result.status == "passed" else "broken"
+        typer.echo(f"floor {kept}: {system}: {result.sentence}", err=True)
         if result.status != "passed":
             code = EXIT_VERDICT
     return code

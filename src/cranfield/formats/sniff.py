@@ -24,7 +24,7 @@ from cranfield.errors import (
 from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
-from cranfield.formats.io.delimited import TABLE_HELP, known_names, separator_of
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, RUN_COLUMNS, TABLE_HELP, known_names, separator_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
@@ -415,9 +415,7 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         return broken
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
     if _is_header(head):
-        wanted = f"columns of these names: {known_names()}"
-        message = f"not a {WHAT[kind]}: the columns of this table have other names"
-        return Problem(message, path=shown(path), expected=wanted, got=got, hint=f"rename the columns; {TABLE_HELP}")
+        return _unknown_columns(path, kind, got)
     return Problem(
         f"not a {WHAT[kind]}",
         path=shown(path),
@@ -426,3 +424,15 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         hint=hint,
         parameters=(*FORMAT_PARAMETER.values(), "queries"),
     )
+
+
+def _unknown_columns(path: Path, kind: Kind, got: str) -> Problem:
+    """A table with a header row of other names; the hint has a line for each kind of column."""
+    is_run = kind == "run"
+    message = f"not a {WHAT[kind]}: the columns of this table have other names"
+    expected = "query_id, doc_id, and rank or score" if is_run else "query_id, doc_id and grade, or query and pattern"
+    names = known_names(RUN_COLUMNS if is_run else JUDGMENT_COLUMNS)
+    hint = "\n  ".join(["rename the columns; these names are known:", *names])
+    if not is_run:
+        hint = ".\n".join([hint, *TABLE_HELP])
+    return Problem(message, path=shown(path), expected=expected, got=got, hint=hint)

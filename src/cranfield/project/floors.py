@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -76,8 +76,6 @@ def check_floors(floors: Sequence[Floor], evaluation: Evaluation) -> None:
         raise UsageError([replace(problem, path="--floor") for problem in problems])
 
 
-def judge_floors(floors: Sequence[Floor], evaluation: Evaluation) -> Iterator[RuleResult]:
-    """The result of each floor for one system, as `cranfield gate` judges it; its sentence begins with the system."""
-    for each in floors:
-        result = floor(each, GateInput(evaluation))
-        yield replace(result, sentence=f"{evaluation.name}: {result.sentence}")
+def judge_floors(floors: Sequence[Floor], evaluations: Iterable[Evaluation]) -> tuple[tuple[str, RuleResult], ...]:
+    """The name of each system with the result of each floor for it, as `cranfield gate` judges it."""
+    return tuple((system.name, floor(each, GateInput(system))) for system in evaluations for each in floors)

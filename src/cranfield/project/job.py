@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.config import Config, load_config
-from cranfield.errors import UsageError
+from cranfield.errors import ConfigError, CranfieldError, TestSetError, UsageError
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.formats.sniff import detect_format
 from cranfield.model import Run
 from cranfield.project.experiment import (
     AnswerCache,
@@ -33,6 +35,7 @@ from cranfield.project.rescoring import rescore_command
 from cranfield.project.saved_runs import note_runs
 from cranfield.reporting import Document, comparison_document, evaluation_document, save_reports
 from cranfield.reporting.document import TonedCell
+from cranfield.reporting.documents.gate import with_floors
 from cranfield.reporting.sections.leaderboard import check_order, means_table
 from cranfield.reporting.sections.subject import Preflight
 from cranfield.systems import progress_on
@@ -71,8 +74,8 @@ class Job:
     """Of three systems or more."""
     parts: tuple[Job, ...] = ()
     """Of several test sets, the job of each."""
-    floors: tuple[RuleResult, ...] = ()
-    """Of the floors of the call."""
+    floors: tuple[tuple[str, RuleResult], ...] = ()
+    """Of the floors of the call: the system, and the result for it; of several test sets `SET: SYSTEM`."""
     rescore: str = ""
     """Command that scores the runs again by other measures; empty for several test sets."""
 
@@ -177,11 +180,33 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
 def _config(path: Path, targets: Sequence[str], overrides: SetOverrides) -> Config:
     """The config of a file, or what `init` infers, whose primary measure is the first that the call gives."""
     if not targets:
-        return load_config(path)
+        try:
+            return load_config(path)
+        except ConfigError as error:
+            _refuse_testset(path)
+            raise error from None
     from cranfield.project.init.start import config_of
 
     config = config_of(targets, Path.cwd())
     return config.model_copy(update={"primary": overrides.measures[0]}) if overrides.measures else config
+
+
+def _refuse_testset(path: Path) -> None:
+    """Name the argument that is missing where a test set stands in place of a config.
+
+    Raises:
+        UsageError: the file is a test set.
+    """
+    try:
+        detect_format(path, "testset", None, TestSetError)
+    except CranfieldError:
+        return
+    raise UsageError(
+        "a test set without a system",
+        path=str(path),
+        expected="a config; or a test set and its systems",
+        hint=f"cranfield run {shlex.quote(str(path))} './search {{query}}'; a system is a command, an address or a run file",
+    )
 
 
 def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
@@ -195,15 +220,14 @@ def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras,
             progress.note(f"test set {experiment.name}:")
             runs = stack.enter_context(experiment.collected(folder, root=out, pilot=pilot, progress=progress))
             jobs[experiment.name] = _finish(config, experiment, runs, extras, folder, root=out)
-        document = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
+        floors = tuple((f"{name}: {system}", result) for name, job in jobs.items() for system, result in job.floors)
+        summary = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
+        document = replace(with_floors(summary, floors), payload=summary.payload)  # each test set has its own there
         written = (
             *(path for job in jobs.values() for path in job.written),
             *save_reports(document, out, (REPORT, MARKDOWN)),
         )
     broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
-    floors = tuple(
-        replace(result, sentence=f"{name}: {result.sentence}") for name, job in jobs.items() for result in job.floors
-    )
     return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()), floors=floors)
 
 
@@ -223,6 +247,9 @@ def _finish(
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
     document, comparison, many = compared(config, experiment, evaluations, extras, experiment.check_rows)
+    baseline = comparison.baseline.name if comparison else many.baseline if many else None
+    floors = judge_floors(extras.floors, [each for each in evaluations if each.name != baseline])
+    document = with_floors(document, floors)
     written = save_reports(document, out, REPORT_FILES, root=root)
     note_runs(config.folder, experiment.name, runs, out)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
@@ -231,13 +258,10 @@ def _finish(
         written = (*written, _save_means(many, out, extras.sort, root))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
-    baseline = comparison.baseline.name if comparison else many.baseline if many else None
-    judged = [each for each in evaluations if each.name != baseline]
-    kept = tuple(result for each in judged for result in judge_floors(extras.floors, each))
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
     return Job(
         *(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many),
-        floors=kept,
+        floors=floors,
         rescore=rescore,
     )
 

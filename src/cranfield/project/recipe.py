@@ -17,6 +17,7 @@ from cranfield.evaluation.values import (
     Limits,
     among,
 )
+from cranfield.formats.io.delimited import forget_notes
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse, parse_typed
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
 from cranfield.model.convention import Ties
@@ -94,6 +95,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     if is_function(testset) or isinstance(run, TestSet):
         kinds = "functions" if is_function(testset) else "test sets"
         raise UsageError(f"evaluate got two {kinds}", expected="a test set, and a run or a function")
+    forget_notes()
     testset = testset if isinstance(testset, TestSet) else load(cast("Judgments", testset))
     if is_function(run) and k is None:
         k = deepest_cutoff([measures] if isinstance(measures, str | Measure) else measures or ())

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
 from cranfield.formats.io.cells import id_bytes
+from cranfield.formats.io.delimited import note_unused
 from cranfield.formats.io.table import Role, Table, read_arrays, read_table
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import query_ranker
@@ -139,7 +140,9 @@ def _read_table(frame: Any, options: ScanOptions, columns: Mapping[str, str] | N
     by_rank = options.order == "rank"
     required: tuple[Role, ...] = ("query_id", "doc_id", "score", "rank") if by_rank else ("query_id", "doc_id", "score")
     optional: tuple[Role, ...] = () if by_rank else ("rank",)
-    return read_table(frame, required, RunFormatError, lenient=optional, columns=columns, name=name)
+    table = read_table(frame, required, RunFormatError, lenient=optional, columns=columns, name=name)
+    note_unused(table.name, table.unused)
+    return table
 
 
 def rank_arrays(  # noqa: PLR0913 - as above

@@ -341,6 +341,8 @@ class Brief:
     """What limits the verdict or the figures, the gravest first."""
     findings: tuple[str, ...] = ()
     """Results beside the verdict, such as each system against the baseline; they stand before the changes, and fold."""
+    rules: Table | None = None
+    """Outcomes of the floors of the call; they stand after the table."""
 
 
 @dataclass(frozen=True, slots=True)

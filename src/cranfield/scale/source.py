@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cranfield.errors import Problem, ProblemList, RunFormatError, UsageError, shorten, unknown_name
-from cranfield.formats.io.delimited import COLUMN_NAMES
+from cranfield.formats.io.delimited import COLUMN_NAMES, note_unused
 from cranfield.formats.io.files import refusal
 from cranfield.formats.io.table import PARQUET_MAGIC
 from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, FileOrder, scan_digest
@@ -161,15 +161,19 @@ class ParquetRuns:
         self._metadata: list[pq.FileMetaData] = []
         self._columns: list[dict[str, str]] = []
         """Of each file: role to the name of the column."""
-        problems = ProblemList(RunFormatError)
+        problems, unused = ProblemList(RunFormatError), dict[Path, list[str]]()
         for path in self.files:
             try:
                 with opened_parquet(path) as file:
                     self._metadata.append(file.metadata)
                     self._columns.append(self._choose(path, file.schema_arrow, columns or {}, problems))
+                    used = {*self._columns[-1].values()}
+                    unused[path] = [name for name in file.schema_arrow.names if name not in used]
             except RunFormatError as error:
                 problems.problems += error.problems
         problems.raise_if_any()
+        for run in runs:
+            note_unused(run.name, dict.fromkeys(name for path in run.files for name in unused.get(path, ())))
         self._check_names(columns or {})
         self.has_systems = any("system" in chosen for chosen in self._columns)
         if self.has_systems and not all("system" in chosen for chosen in self._columns):

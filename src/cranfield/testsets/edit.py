@@ -76,7 +76,8 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
 
     Raises:
         UsageError: with everything that does not fit: a query without a text or anything expected, judgments that are
-            there already, graded ids beside targets, a negative query that expects something, a grade off the scale.
+            there already, graded ids beside targets, a graded file beside entities, a negative query that expects
+            something, a grade off the scale.
     """
     problems = list(_problems(testset, addition))
     if problems:
@@ -202,4 +203,17 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
     given = [*addition.grades, *(target.label for target in addition.targets)]
     found += [Problem(f"query {query_id!r} is judged on {label!r} already") for label in given if label in known]
     found += [Problem(f"{label!r} is given twice") for place, label in enumerate(given) if label in given[:place]]
+    if _expected_files(testset, addition) is not None:
+        found += [_graded_file(target) for target in addition.targets if isinstance(target, File) and target.grade != 1]
     return found
+
+
+def _graded_file(file: File) -> Problem:
+    """The problem of a grade that would be lost: files to cover have none."""
+    return Problem(
+        f"file {file.path!r} has a grade, and the query expects symbols: beside them a file is to be covered, without a grade",
+        expected=f"{{files={file.path}}}",
+        got=f"grade {file.grade:g}",
+        hint="a file with a grade is expected by a query without symbols",
+        parameters=("files",),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -63,6 +65,98 @@ def test_a_floor_of_a_stratum_is_of_each_value_or_of_one(folder):
     code, _, err = cranfield(*run, "Hit@5=0.5:difficulty")
     assert (code, "difficulty: hard" in err) == (1, True), err
     assert cranfield(*run, "Hit@5=1:difficulty=easy")[0] == 0
+
+
+FLOORS = ("--floor", "Hit@5=0.66", "--floor", "RR=0.51")
+ROWS = [
+    ("passed", "Hit@5 is at least 0.66", "0.6667"),
+    ("failed", "RR is at least 0.51", "0.5000"),
+]
+
+
+def records_of(*systems):
+    return [
+        (system, "floor", rule, status, got, rule.partition(" is ")[2])
+        for system in systems
+        for status, rule, got in ROWS
+    ]
+
+
+def read_records(payload):
+    keys = ("system", "kind", "rule", "status", "got", "expected")
+    return [tuple(record[key] for key in keys) for record in payload["floors"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "systems"),
+    [
+        (("evaluate", "qrels.txt", "a.run"), ["a"]),
+        (("run", "code.csv", "./search {query}"), ["search"]),
+        (("run", "code.csv", "old=./search {query}", "new=./search {query}"), ["new"]),
+        (("run", "code.csv", *(f"{name}=./search {{query}}" for name in "abc")), ["a", "b", "c"]),
+    ],
+    ids=["evaluate", "one system", "two systems", "three systems"],
+)
+def test_floors_of_a_call_are_in_its_reports_and_records(folder, arguments, systems):
+    measures = ("-m", "P@1")
+    code, out, _ = cranfield(*arguments, *measures, *FLOORS, "--format", "json", "--html", "page.html")
+    assert code == 1
+    assert read_records(json.loads(out)) == records_of(*systems)
+    sentence = "RR is 0.5000, at least 0.51 is required (n = 3)"
+    assert json.loads(out)["floors"][1]["sentence"] == sentence
+    page = (folder / "page.html").read_text()
+    assert "Floors of this call" in page
+    named = [f"{systems[0]}: {ROWS[1][1]}" if len(systems) > 1 else ROWS[1][1]]
+    assert named[0] in page
+    if arguments[0] == "run":
+        assert read_records(json.loads((folder / "cranfield-out" / "results.json").read_text())) == records_of(*systems)
+        for name in ("report.html", "report.md"):
+            assert named[0] in (folder / "cranfield-out" / name).read_text()
+        arguments = (*arguments, "--out", "other")
+    for form in ("text", "markdown"):
+        for extra in ((), ("--full",)):
+            _, out, _ = cranfield(*arguments, *measures, *FLOORS, "--format", form, *extra)
+            rows = [line.replace("|", " ").split() for line in out.splitlines()]
+            for status, rule, got in ROWS:
+                name = f"{systems[0]}: " if len(systems) > 1 else ""
+                assert [status, *f"{name}{rule}".split(), got] in rows, out
+
+
+def test_without_floors_nothing_speaks_of_them(folder):
+    code, out, err = cranfield("evaluate", "qrels.txt", "a.run", "--format", "json")
+    assert code == 0
+    assert "floor" not in out.lower() + err.lower()
+
+
+def test_floors_of_several_test_sets_stand_in_the_summary_and_in_the_record_of_each(folder):
+    (folder / "cranfield.yaml").write_text(
+        "testsets:\n  one: {path: qrels.txt}\n  two: {path: qrels.txt}\nmeasures: [P@1]\nsystems:\n  a: {run: a.run}\n"
+    )
+    code, out, err = cranfield("run", *FLOORS, "--format", "json")
+    assert (code, "floor broken: two: a: RR is 0.5000" in err) == (1, True), err
+    sets = json.loads(out)["testsets"]
+    assert [read_records(each) for each in sets.values()] == [records_of("a"), records_of("a")]
+    assert "two: a: RR is at least 0.51" in (folder / "cranfield-out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["code.csv", "qrels.txt", "set.yaml"])
+def test_a_test_set_alone_is_told_that_a_system_is_missing(folder, name):
+    (folder / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: s\nqueries: [{id: q1, text: a, judgments: {d1: 1}}]\n"
+    )
+    code, _, err = cranfield("run", name, "-m", "Hit@5")
+    assert code == 2
+    assert f"error: {name}: a test set without a system; expected a config; or a test set and its systems." in err
+    assert f"Hint: cranfield run {name} './search {{query}}'; a system is" in err
+    assert len(err.splitlines()) == 2
+
+
+def test_a_config_with_mistakes_is_told_its_mistakes(folder):
+    (folder / "cranfield.yaml").write_text("testset: qrels.txt\nsystem: {a: {run: a.run}}\n")
+    code, _, err = cranfield("run")
+    assert code == 2
+    assert "unknown key 'system'" in err
+    assert "without a system" not in err
 
 
 def test_a_floor_that_cannot_be_checked_is_refused_before_a_query_is_sent(folder):

@@ -249,6 +249,63 @@ def test_a_command_is_read_and_its_empty_answer_too(cranfield, folder, arguments
     assert means(cranfield)["RR@10"] == pytest.approx(2 / 3)
 
 
+JSON_CONFIG = {"baseDirectory": "~/.dev", "api_token": "sesame", "limit": 3, "index": {"build-id": "a", "mode": "x y"}}
+OFFERS = [
+    (
+        "s.config.json",
+        json.dumps(JSON_CONFIG),
+        [
+            ("equals_json", {"path": "baseDirectory", "value": "~/.dev"}),
+            ("equals_json", {"path": 'index."build-id"', "value": "a"}),
+            ("equals_json", {"path": "index.mode", "value": "x y"}),
+        ],
+    ),
+    (
+        "settings.toml",
+        '[search]\nmode = "semantic"  # or: lexical\nlimit = 3\ndb_url = "pg://me:sesame@host"\n',
+        [("contains", 'mode = "semantic"  # or: lexical')],
+    ),
+    ("used.yaml", "index_path: data/a.db\nwords: [a]\n", [("contains", "index_path: data/a.db")]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "checks"), OFFERS, ids=[offer[0] for offer in OFFERS])
+def test_the_config_file_of_a_program_is_offered_as_a_preflight_check(cranfield, folder, name, text, checks):
+    (folder / "bin").mkdir()
+    (folder / "bin" / "s.py").write_text(SCRIPT + "# reads used.yaml\n")
+    (folder / "bin" / name).write_text(text)
+    (folder / "bin" / "other.json").write_text('{"mode": "of another program"}')
+    (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\nwires,^docs://d4$\n")
+    code, _, err = cranfield("init", "patterns.csv", f"{sys.executable} bin/s.py {{query}}")
+    assert code == 0
+    where = "cranfield.yaml has checks of its settings as comments, under `preflight`"
+    assert f"note: system s: found bin/{name}; {where}" in err
+    written = Path("cranfield.yaml").read_text()
+    assert "sesame" not in written
+    assert "preflight" not in systems_of()["s"]
+    before, offer, comments = written.partition("    # preflight:")
+    Path("cranfield.yaml").write_text(before + (offer + comments).replace("    # ", "    "))
+    assert systems_of()["s"]["preflight"] == [{"file": f"bin/{name}", key: value} for key, value in checks]
+    assert cranfield("run")[0] == 0
+    (folder / "bin" / name).write_text("{}")
+    assert cranfield("run")[0] == 3
+
+
+def test_a_script_in_the_command_itself_has_no_config_file(cranfield, folder):
+    script = "echo d1; " * 100
+    assert cranfield("init", "qrels.txt", "queries.jsonl", "--", "sh", "-c", script, "{query}")[0] == 0
+    assert "preflight" not in Path("cranfield.yaml").read_text()
+
+
+def test_nothing_is_offered_where_no_config_file_tells_what_is_searched(cranfield, folder):
+    (folder / "s.py").write_text(SCRIPT)
+    (folder / "config.json").write_text('{"limit": 3, "password_file": "x"}')
+    (folder / "s.json").write_text("[1")
+    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", f"{sys.executable} s.py {{query}}")
+    assert code == 0
+    assert "preflight" not in Path("cranfield.yaml").read_text() + err
+
+
 def test_a_table_of_questions_and_patterns_without_a_header_becomes_a_test_set(cranfield, folder):
     (folder / "s.py").write_text(SCRIPT)
     (folder / "bare.csv").write_text("grid,^docs://d1$\nwires,^docs://d4$\n")

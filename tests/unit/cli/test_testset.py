@@ -310,6 +310,18 @@ def test_the_file_of_an_added_entity_fills_expected_files(folder):
     assert "expected_targets" not in new  # the entity alone is what a search has to find
 
 
+def test_a_grade_of_a_file_is_kept_or_refused_by_name(folder):
+    golden = folder / "golden.json"
+    before = '[{"query_id": "q1", "query_text": "one", "expected_entities": ["a.py::f"], "expected_files": ["a.py"]}]'
+    golden.write_text(before)
+    new = ("add", golden, "--id", "q2", "--text", "two", "--file", "b.py=2")
+    refused = looked_after(*new, "--entity", "b.py::g", code=2)
+    assert "expected --file b.py, got grade 2" in refused.stderr
+    assert golden.read_text() == before
+    looked_after(*new)
+    assert json.loads(golden.read_text())[1]["expected_targets"] == [{"file": "b.py", "grade": 2}]
+
+
 def test_add_keeps_the_line_ends_of_a_file(folder):
     (folder / "set.yaml").write_bytes(SET.replace("\n", "\r\n").encode())
     looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z")

@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from cranfield import load
-from cranfield.errors import TestSetError
+from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.model import Pattern, Query, Rating, TestSet
+from cranfield.ranking.stored import read_run_file
 
 
 def put(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
@@ -259,5 +260,16 @@ def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, tex
         read_testset(put(tmp_path, text))
     (problem,) = caught.value.problems
     assert problem.message == "not a test set: the columns of this table have other names"
-    assert "query_id: query_id, q_id, qid, query-id, query; doc_id: doc_id, docno" in str(problem.expected)
-    assert "`yes` under `negative`" in str(problem.hint)
+    assert problem.expected == "query_id, doc_id and grade, or query and pattern"
+    hint = problem.hint_sentence().splitlines()
+    assert max(map(len, hint)) <= 80
+    assert hint[1] == "  query_id: query_id, q_id, qid, query-id, query"
+    assert "  doc_id: doc_id, docno, docid, did, corpus-id" in hint
+    assert "`yes` under `negative` is a query with nothing to find." in hint
+    run = tmp_path / "run.csv"
+    run.write_text("Suchwort;Treffer;Rang\na;b;1\n")
+    with pytest.raises(RunFormatError) as of_run:
+        read_run_file(run)
+    (problem,) = of_run.value.problems
+    assert problem.expected == "query_id, doc_id, and rank or score"
+    assert problem.hint_sentence().splitlines()[-1] == "  also rank, score, title."

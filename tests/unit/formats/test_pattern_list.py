@@ -27,17 +27,6 @@ def test_a_letter_of_a_class_is_the_query_class_and_a_stratum(tmp_path):
     assert testset.targets == {"1": (Pattern("/hashable(/|$)"),), "2": (Pattern("^x"),)}
 
 
-def test_words_that_are_no_classes_stay_a_stratum(tmp_path):
-    testset = read_testset(put(tmp_path, "query\tpattern\tclass\na\tx\tA\nb\ty\teasy\n"), ids="row")
-    assert [(query.query_class, query.strata) for query in testset.queries] == [
-        ("", {"class": "A"}),
-        ("", {"class": "easy"}),
-    ]
-    assert tuple(map(str, testset.notes[1:])) == (
-        "column 'class' is a stratum and no query class: it says 'easy', which is none",
-    )
-
-
 def test_rows_of_one_query_are_its_patterns(tmp_path):
     text = "query,pattern,grade,credit,expected_count\nq,^a$,2,,\nr,b,,every,3\nq,c,,,\n"
     testset = read_testset(put(tmp_path, text, "list.csv"), ids="row")
@@ -68,7 +57,7 @@ def test_a_negative_query_has_no_pattern(tmp_path):
         ("q\tx\t\ttwice\t\t", 6, "unknown credit; expected once or every, got 'twice'"),
         ("q\tx\t\tevery\t0\t", 12, "no count; expected a whole number of 1 or more, got '0'"),
         ("q\tx\t\tonce\t4\t", 11, "the pattern is credited once and expects 4"),
-        ("q\tx\t\t\t\tcanonicle", 8, "unknown query class 'canonicle'"),
+        ("q\tx\t\t\t\tcanonicle", 8, "unknown query class in column 'query_class'"),
     ],
 )
 def test_a_bad_cell_is_named_with_its_line_and_column(tmp_path, row, column, complaint):

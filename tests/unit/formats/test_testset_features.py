@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pandas as pd
 import pytest
 
+from cranfield import load
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_models as published
@@ -433,10 +435,42 @@ def test_classes_that_are_none_are_one_error_that_names_strata(tmp_path: Path) -
     assert problem.expected is not None
     assert problem.expected.startswith("canonical, root, synonym")
     assert problem.hint == "other kinds of queries are strata: `strata: {kind: NAME}`"
-    table = tmp_path / "set.tsv"
-    table.write_text("query\tpattern\tquery_class\na\tx\tnav\nb\ty\tnav\n")
+
+
+ROWS_OF_CLASSES = (("q1", "canonical"), ("q2", "nav"), ("q3", "info"), ("q4", "nav"))
+TABLES_OF_CLASSES = {
+    "patterns.tsv": "query\tpattern\t{0}\n" + "".join(f"{q}\tx\t{word}\n" for q, word in ROWS_OF_CLASSES),
+    "judgments.csv": "query_id,doc_id,grade,{0}\n" + "".join(f"{q},d,1,{word}\n" for q, word in ROWS_OF_CLASSES),
+    "judgments.jsonl": "".join(
+        json.dumps({"query_id": q, "doc_id": "d", "grade": 1, "NAME": word}) + "\n" for q, word in ROWS_OF_CLASSES
+    ).replace("NAME", "{0}"),
+}
+
+
+@pytest.mark.parametrize("column", ["class", "query_class"])
+@pytest.mark.parametrize("form", [*TABLES_OF_CLASSES, "frame"])
+def test_classes_of_a_table_that_are_none_are_one_error_that_names_strata(
+    tmp_path: Path, form: str, column: str
+) -> None:
+    def read(name: str) -> TestSet:
+        table = tmp_path / ("judgments.csv" if form == "frame" else form)
+        table.write_text(TABLES_OF_CLASSES[table.name].replace("{0}", name))
+        return load(pd.read_csv(table) if form == "frame" else table)
+
     with pytest.raises(TestSetError) as caught:
-        read_testset(table)
+        read(column)
     (problem,) = caught.value.problems
-    assert problem.message == "unknown query class 'nav'"
-    assert problem.hint == "other kinds of queries are strata: rename the column, as to `kind`"
+    assert problem.message == f"unknown query class in column {column!r}"
+    assert set((problem.got or "").strip("'").split(", ")) == {"nav", "info"}
+    assert (problem.expected or "").startswith("canonical, root, synonym")
+    assert problem.hint == "other kinds of queries are strata: rename the column, as to `kind`, or to `stratum.class`"
+    # As the hint says, the words are strata under either name.
+    for name, stratum in (("kind", "kind"), ("stratum.class", "class")):
+        strata = [dict(query.strata) for query in read(name).queries]
+        assert [found.get(stratum) for found in strata] == ["canonical", "nav", "info", "nav"]
+
+
+def test_beside_query_class_a_column_called_class_is_a_stratum(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("query_id,doc_id,grade,query_class,class\nq1,d,1,prose,a\nq2,d,1,prose,a\n")
+    assert read_testset(table).queries[0] == Query("q1", strata={"class": "a"}, query_class="prose")

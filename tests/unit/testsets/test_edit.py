@@ -47,6 +47,8 @@ def test_the_file_of_an_entity_is_one_to_cover_and_no_second_target():
     assert (new.targets["q2"], new.files) == ((Entity("x.py::F"),), {"q2": ("x.py", "y.py")})
     new = added(SET, Addition("q9", "nine", targets=(File("x.py"),)), TODAY)
     assert (new.targets["q9"], new.files) == ((File("x.py"),), {})  # where nothing else is expected, it is a target
+    new = added(SET, Addition("q9", "nine", targets=(File("x.py", 2), File("y.py"))), TODAY)
+    assert (new.targets["q9"], new.files) == ((File("x.py", 2), File("y.py")), {})
 
 
 def test_a_question_with_other_white_space_keeps_its_text(tmp_path):
@@ -71,6 +73,8 @@ def test_a_question_with_other_white_space_keeps_its_text(tmp_path):
         (Addition("q3", grades={"a": 1}), ["is negative and expects something"]),
         (Addition("q1", negative=True), ["is negative and expects something"]),
         (Addition("q1", targets=(Entity("x.py::F"),)), ["graded documents beside targets"]),
+        (Addition("q9", "nine", targets=(Entity("y.py::G"), File("y.py", 2))), ["file 'y.py' has a grade"]),
+        (Addition("q2", targets=(File("x.py"), File("y.py", 0))), ["file 'y.py' has a grade"]),
         (Addition("q2", grades={"a": 1}), ["graded documents beside targets"]),
         (Addition("q1", grades={"a": 2}), ["is judged on 'a' already"]),
         (Addition("q2", targets=(Entity("y"), Entity("y"))), ["'y' is given twice"]),

@@ -12,12 +12,13 @@ import io
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
+from cranfield.words import first_of, printable
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "q_id", "qid", "query"),
@@ -44,8 +45,9 @@ JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """The same of tables of judgments, in text, in frames and in Parquet files; each name is taken but once."""
 TABLE_HELP = (
-    "`yes` under `negative` is a query with nothing to find, `query_class` is the class of a query, "
-    "`stratum.NAME` a stratum; other columns that group queries are strata too"
+    "`yes` under `negative` is a query with nothing to find",
+    "`query_class` is the class of a query",
+    "`stratum.NAME` is a stratum, and so are other columns that group queries",
 )
 """How a table says more of a query than its judgments."""
 
@@ -62,15 +64,33 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The same of tables of results in text."""
 
 
-def known_names() -> str:
-    """The names of columns that tables of judgments and of results may have, by what they hold."""
-    both: dict[str, list[str]] = {}
-    for table in (JUDGMENT_COLUMNS, RUN_COLUMNS):
-        for role, names in table.items():
-            both[role] = list(dict.fromkeys([*both.get(role, []), *names]))
-    return "; ".join(f"{role}: {', '.join(names)}" for role, names in both.items())
+def known_names(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Lines that say what the columns of a table may be called, by what they hold."""
+    several = [f"{role}: {', '.join(names)}" for role, names in columns.items() if len(names) > 1]
+    return [*several, "also " + ", ".join(names[0] for names in columns.values() if len(names) == 1)]
 
 
+def note_unused(name: str, columns: Iterable[str]) -> None:
+    """Name the columns of a run that are not used: on stderr, unless the program logs elsewhere; once a file."""
+    unused = tuple(filter(None, columns))
+    if unused:
+        _note_once(Path.cwd(), Path.cwd() / name, unused)
+
+
+@lru_cache(maxsize=4096)
+def _note_once(folder: Path, path: Path, columns: tuple[str, ...]) -> None:
+    import logging
+
+    named = path.relative_to(folder) if path.is_relative_to(folder) else path
+    what = "columns" if len(columns) > 1 else "column"
+    names = first_of([repr(printable(column)) for column in columns], SHOWN_COLUMNS)
+    logging.getLogger("cranfield").warning("note: %s: not used: %s %s", named, what, names)
+
+
+forget_notes = _note_once.cache_clear
+"""A file whose columns were named is named again."""
+SHOWN_COLUMNS = 20
+"""In a note."""
 MOST_COLUMNS = 2000
 """Of a table."""
 PIECE_CHARS = 1 << 22

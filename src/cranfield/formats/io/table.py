@@ -63,6 +63,8 @@ class Table:
     ids: Mapping[Role, Ids]
     numbers: Mapping[Role, Floats]
     n_rows: int
+    unused: tuple[str, ...] = ()
+    """Columns of the table that were not requested, or hold what is no number."""
 
 
 def is_parquet(path: Path, error: type[CranfieldError]) -> bool:
@@ -112,7 +114,8 @@ def read_table(
     """
     name = str(source) if isinstance(source, str | Path) else name
     frame = _opened(source, error)
-    taken = _choose(frame.names(), required, (*optional, *lenient), columns or {}, name, error)
+    there = frame.names()
+    taken = _choose(there, required, (*optional, *lenient), columns or {}, name, error)
     series = frame.select(list(taken.values()))
     checks = _Checks(name, ProblemList(error))
     ids: dict[Role, Ids] = {}
@@ -128,7 +131,9 @@ def read_table(
             if not trial.found.problems:
                 numbers[role] = values
     checks.found.raise_if_any()
-    return Table(name, taken, ids, numbers, len(series[taken[required[0]]]))
+    used = {taken[role] for role in (*ids, *numbers)}
+    unused = tuple(str(column) for column in there if column not in used)
+    return Table(name, taken, ids, numbers, len(series[taken[required[0]]]), unused)
 
 
 def column_names(source: Any, error: type[CranfieldError]) -> list[str]:

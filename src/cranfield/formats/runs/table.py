@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
 from cranfield.formats.io.cells import id_text, number_of, short
-from cranfield.formats.io.delimited import RUN_COLUMNS, Sheet, read_sheet, write_sheet
+from cranfield.formats.io.delimited import RUN_COLUMNS, Sheet, note_unused, read_sheet, write_sheet
 from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 
@@ -32,6 +32,7 @@ def read_run_table(path: Path | str) -> Run:
     reader = _Reader(sheet)
     reader.read()
     sheet.problems.raise_if_any()
+    note_unused(shown(sheet.path), sheet.others(set(sheet.places(RUN_COLUMNS).values())).values())
     if not reader.hits:
         raise RunFormatError("no result in this file", path=shown(sheet.path), expected="a row per result")
     order: Order = "given" if reader.by_rank else "descending"

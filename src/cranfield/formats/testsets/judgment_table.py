@@ -32,7 +32,7 @@ from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBu
 from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.model.query import NEGATIVE
-from cranfield.words import n_of
+from cranfield.words import first_of, n_of
 
 REQUIRED = ("query_id", "doc_id", "grade")
 OF_QUERIES = ("query_class", "class", "negative")
@@ -40,6 +40,8 @@ OF_QUERIES = ("query_class", "class", "negative")
 OF_RATINGS = ("reason", "time", "final")
 """Roles of columns that say more of a rating."""
 FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+CLASS_WORDS = ", ".join((*QUERY_CLASSES, *LETTERS))
+NO_CLASS = "other kinds of queries are strata: rename the column, as to `kind`, or to `stratum.class`"
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
 
 GRADE_TYPES = frozenset({str, int, float})
@@ -95,17 +97,19 @@ class QueryColumns:
         if (role == "negative" and word.lower() in YES) or (role and LETTERS.get(word, word) == NEGATIVE):
             self.negative.add(query_id)
 
-    def describe(self, builder: TestSetBuilder, problem: Callable[[str, str, str], None]) -> Iterator[Note]:
+    def describe(self, builder: TestSetBuilder, problem: Callable[..., None]) -> Iterator[Note]:
         """Give the queries of a builder their classes and strata; the notes say what became of each column.
 
         Args:
             builder: its queries are replaced.
-            problem: takes what is wrong: message, expected, got.
+            problem: takes what is wrong: message, expected, got, and perhaps a hint.
         """
         more = UnknownFields()
         classes: dict[str, str] = {}
         for name, by_query in self._values.items():
             role = self._roles.get(name, "")
+            if role == "class" and "query_class" in self._roles.values():
+                role = ""
             names = {query_id: LETTERS.get(word.strip(), word.strip()) for query_id, word in by_query.items()}
             wrong = sorted(set(names.values()) - set(QUERY_CLASSES))
             if name in self._varying:
@@ -117,11 +121,9 @@ class QueryColumns:
             elif role and not wrong:
                 classes |= names
                 yield from info(f"column {name!r} is read as the query class")
-            elif role == "query_class":
-                problem("unknown query class", ", ".join((*QUERY_CLASSES, *LETTERS)), wrong[0])
+            elif role:
+                problem(f"unknown query class in column {name!r}", CLASS_WORDS, first_of(wrong), NO_CLASS)
             else:
-                if role:
-                    yield from info(f"column {name!r} is a stratum: {shorten(wrong[0])} is no query class")
                 for query_id, value in by_query.items():
                     more.take(query_id, {name: value})
         self._complete(builder, more, classes, problem)
@@ -132,7 +134,7 @@ class QueryColumns:
         builder: TestSetBuilder,
         more: UnknownFields,
         classes: Mapping[str, str],
-        problem: Callable[[str, str, str], None],
+        problem: Callable[..., None],
     ) -> None:
         """Replace the queries by those with classes and strata; negative ones may have no judgment."""
         for query_id in self.negative:
@@ -343,9 +345,9 @@ def read_judgment_table(path: Path | str) -> TestSet:
     return builder.testset(notes, expected="a row per judgment")
 
 
-def _table_problem(source: Source, message: str, expected: str, got: str) -> None:
+def _table_problem(source: Source, message: str, expected: str, got: str, hint: str | None = None) -> None:
     path = source.path if isinstance(source, _JsonSource) else source.sheet.path
-    source.problems.add(message, path=shown(path), expected=expected, got=shorten(got))
+    source.problems.add(message, path=shown(path), expected=expected, got=shorten(got), hint=hint)
 
 
 def _is_json(path: Path) -> bool:
@@ -386,7 +388,7 @@ def _without_id(
     if not query_id:
         source.fault(line, "query_id", "no query_id", expected="an id in each row")
     elif query_id not in source.of_queries.negative:
-        source.fault(line, "doc_id", "no doc_id", expected=f"an id in each row; {TABLE_HELP}")
+        source.fault(line, "doc_id", "no doc_id", expected=f"an id in each row; {'; '.join(TABLE_HELP)}")
     else:
         builder.queries.setdefault(query_id, Query(query_id))
         if text or strata:

@@ -148,8 +148,8 @@ class _QueryTable:
         return (*notes, *not_carried(nested))
 
 
-def _frame_problem(builder: TestSetBuilder, message: str, expected: str, got: str) -> None:
-    builder.problems.add(message, path=builder.source, expected=expected, got=shorten(got))
+def _frame_problem(builder: TestSetBuilder, message: str, expected: str, got: str, hint: str | None = None) -> None:
+    builder.problems.add(message, path=builder.source, expected=expected, got=shorten(got), hint=hint)
 
 
 def qrels_from_rows(

@@ -15,9 +15,10 @@ from cranfield.formats.io.cells import number_of, pattern_error, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.id_rules import has_made_ids, made_by
+from cranfield.formats.testsets.judgment_table import CLASS_WORDS, NO_CLASS
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
-from cranfield.words import n_of
+from cranfield.words import first_of, n_of
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "query": ("query", "query_text"),
@@ -40,8 +41,8 @@ def read_pattern_list(path: Path | str) -> TestSet:
     """Read queries with the patterns of their answers.
 
     Rows of one id, or without ids of one text, are one query with several patterns; without ids, queries are called by
-    their number, from 1, until a rule of ids is applied in `id_rules`. A column `class` is a stratum, and the query class too where each of its values is a name or
-    letter of one. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
+    their number, from 1, until a rule of ids is applied in `id_rules`. A column `class` is a stratum and the query class, unless there is a
+    column `query_class`. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
 
     Raises:
         TestSetError: with every bad cell, each at its line and column.
@@ -71,9 +72,11 @@ class _Reader:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
         self.found: dict[str, _Entry] = {}
-        self.no_classes: set[str] = set()
         """Id, or text where there are no ids, to the query."""
+        self.no_classes: dict[str, int] = {}
+        """Words that are no query class, to the first line of each."""
         self._place = sheet.places(ROLES)
+        self.class_role = "query_class" if "query_class" in self._place else "class"
         self._strata = sheet.strata()
         self._others = sheet.others({*self._place.values(), *self._strata})
         self.unknown_fields = UnknownFields()
@@ -89,7 +92,7 @@ class _Reader:
             self.sheet.missing_column(role, ROLES[role])
         for line, cells in () if missing else self.sheet.rows():
             self._row(line, cells)
-        self._read_classes()
+        self._finish()
 
     def _cell(self, role: str, cells: list[str]) -> str:
         return cells[self._place[role]] if role in self._place else ""
@@ -165,27 +168,22 @@ class _Reader:
         return bool(word) or NEGATIVE in {LETTERS.get(word.strip(), word.strip()) for word in words}
 
     def _query_class(self, line: int, cells: list[str]) -> str:
-        """What the column `query_class` says; the column `class` is read at the end, when all of it is known."""
-        word = self._cell("query_class", cells).strip()
+        """What the column `query_class`, or else `class`, says."""
+        word = self._cell(self.class_role, cells).strip()
         name = LETTERS.get(word, word)
         if name and name not in QUERY_CLASSES:
-            if word not in self.no_classes:  # each word once, or a column of strata is a page of errors
-                hint = "other kinds of queries are strata: rename the column, as to `kind`"
-                self.sheet.fault(line, self._place["query_class"], f"unknown query class {word!r}",
-                                 expected=", ".join([*QUERY_CLASSES, *LETTERS]), hint=hint)  # fmt: skip
-            self.no_classes.add(word)
+            self.no_classes.setdefault(word, line)
         return name
 
-    def _read_classes(self) -> None:
-        """Let the column `class` say the query classes, where it can and no other column does."""
-        words = [entry.query.strata.get("class", "").strip() for entry in self.found.values()]
-        reads = "query_class" not in self._place and any(words)
-        known = [LETTERS.get(word, word) for word in words]
-        self.is_class = reads and all(name in QUERY_CLASSES for name in known if name)
-        self.no_class = reads and not self.is_class
-        for entry, name in zip(self.found.values(), known, strict=True):
-            if self.is_class:
-                entry.query = replace(entry.query, query_class=name)
+    def _finish(self) -> None:
+        """Refuse all words that are no class in one problem; queries without patterns are negative."""
+        if self.no_classes:
+            message = f"unknown query class in column {self.class_role!r}"
+            line, words = next(iter(self.no_classes.values())), first_of(self.no_classes)
+            self.sheet.fault(
+                line, self._place[self.class_role], message, expected=CLASS_WORDS, got=words, hint=NO_CLASS
+            )
+        for entry in self.found.values():
             if not entry.patterns:  # or there is a problem
                 entry.query = replace(entry.query, negative=Negative())
 
@@ -199,12 +197,8 @@ class _Reader:
         several = sum(len(entry.patterns) > 1 for entry in self.found.values())
         if several:
             yield f"{n_of(several, 'queries')} of several rows: each row is a pattern of its query"
-        if self.is_class:
+        if self.class_role == "class" and any(entry.query.query_class for entry in self.found.values()):
             yield "column 'class' is read as the query class, and kept as a stratum"
-        if self.no_class:
-            names = {entry.query.strata.get("class", "").strip() for entry in self.found.values()}
-            odd = sorted(name for name in names if name and LETTERS.get(name, name) not in QUERY_CLASSES)
-            yield f"column 'class' is a stratum and no query class: it says {shorten(odd[0])}, which is none"
 
 
 def write_pattern_list(testset: TestSet, path: Path | str) -> None:

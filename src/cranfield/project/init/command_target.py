@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, UsageError
+from cranfield.project.init.config_check import config_checks
 from cranfield.project.init.mcp_target import mcp_system, mcp_tools
 from cranfield.project.init.trial import UNREAD, answers_of, query_hint, reading_of, with_empty
 from cranfield.project.init.values import UNLIKELY, FoundSystem, Settings, Target, Trial
@@ -22,6 +23,10 @@ def command_system(target: Target, trial: Trial) -> FoundSystem:
     Raises:
         UsageError: neither brought results.
     """
+    return replace(_tried(target, trial), checks=config_checks(target.argv))
+
+
+def _tried(target: Target, trial: Trial) -> FoundSystem:
     if target.is_certain:
         return _search(list(target.argv), target, trial)
     problems: list[Problem] = []
@@ -76,12 +81,7 @@ def _search(argv: list[str], target: Target, trial: Trial) -> FoundSystem:
     if reading is None:
         raise UsageError(Problem("no results in what the command wrote", path=target.given, expected=_EXPECTED,
                                  got=_beginning(outputs), hint=query_hint(trial), parameters=("query",)))  # fmt: skip
-    whole = with_empty(
-        reading.settings,
-        answers.outputs.get(UNLIKELY, ""),
-        [text for query, text in outputs.items() if reading.ids.get(query)],
-        k=trial.k,
-    )
+    whole = with_empty(reading, answers.outputs, k=trial.k)
     name = target.name or _name_of(argv)
     found = FoundSystem(target.given, name, whole, f"a command: {reading.shape.what}", reading.ids)
     return replace(found, notes=open_notes(found, reading.shape.other_ids))

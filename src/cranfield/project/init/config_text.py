@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from cranfield.formats.io.yaml_text import yaml_text
@@ -23,6 +24,9 @@ VERDICT = """\
 USUAL = (
     "# Results asked of each system for a query: by default 10, or as many as the deepest measure looks at.\n# k: 10\n"
 )
+OFFERED = (
+    "    # Settings of its config file, as they are now: without the `# ` they are checked before the first query.\n"
+)
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 
@@ -32,6 +36,7 @@ def config_text(
     *,
     about: Mapping[str, str],
     notes: Mapping[str, Sequence[str]],
+    checks: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
     k: int,
     measures: Sequence[str],
 ) -> str:
@@ -42,6 +47,7 @@ def config_text(
         systems: settings by name.
         about: name of a system, or "" for the test set, to what it is.
         notes: name of a system to what stays open.
+        checks: name of a system to preflight checks that are offered, as comments.
         k: results asked of a system.
         measures: the primary measure, and those beside it; where it is alone the default list is beside it.
     """
@@ -54,18 +60,24 @@ def config_text(
         VERDICT
         + yaml_text({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}))
         + "# margin: 0.01\n",
-        SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes)),
+        SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes, checks)),
     ]
     return "\n".join(parts)
 
 
 def _system_lines(
-    systems: Mapping[str, Mapping[str, Any]], about: Mapping[str, str], notes: Mapping[str, Sequence[str]]
+    systems: Mapping[str, Mapping[str, Any]],
+    about: Mapping[str, str],
+    notes: Mapping[str, Sequence[str]],
+    checks: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[str]:
     for name, settings in systems.items():
         for text in (about[name], *notes.get(name, ())):
             yield "  " + comment(text)
         yield yaml_text({"systems": {name: settings}}).partition("\n")[2]
+        if checks.get(name):
+            yield OFFERED
+            yield "".join(f"    # {line}\n" for line in yaml_text({"preflight": list(checks[name])}).splitlines())
 
 
 def comment(text: str) -> str:

@@ -15,7 +15,7 @@ from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.project.init.command_target import open_notes
 from cranfield.project.init.engine_target import Engine, engines_of
 from cranfield.project.init.mcp_target import mcp_system, mcp_tools
-from cranfield.project.init.trial import UNREAD, Reading, answers_of, read_ids, reading_of
+from cranfield.project.init.trial import UNREAD, Answers, Reading, answers_of, read_ids, reading_of, with_empty
 from cranfield.project.init.values import (
     K_NAMES,
     QUERY_NAMES,
@@ -122,9 +122,11 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
         return None
     name = target.name or _name_of(target.given)
     reading = _with_k(reading, request, texts, trial)
-    found = FoundSystem(
-        address_of(target), name, reading.settings, f"an HTTP service: {reading.shape.what}", reading.ids
-    )
+    if "regex" in reading.settings["extract"] and not extra:
+        nothing = answers_of(whole, [UNLIKELY], trial.folder, k=trial.k, environment=request.environment)
+        answers = Answers({**outputs, **nothing.outputs})
+    settings = with_empty(reading, answers.outputs, k=trial.k)
+    found = FoundSystem(address_of(target), name, settings, f"an HTTP service: {reading.shape.what}", reading.ids)
     notes = [*open_notes(found, reading.shape.other_ids)]
     notes += [f"set the variable {name}, which stands in place of a secret" for name in request.environment]
     if not asks_for_k(reading.settings):

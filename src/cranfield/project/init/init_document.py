@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cranfield.project.init.start import InitResult
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
-from cranfield.words import printable
+from cranfield.words import and_list, printable
 
 OUT = "cranfield-out"
 BOOK = "starter"
@@ -66,6 +66,14 @@ def _notes(result: InitResult) -> Iterator[str]:
     yield from result.testset.notes
     for name, system in result.systems.items():
         yield from (f"{name}: {note}" for note in system.notes)
+
+
+def offered_checks(result: InitResult) -> Iterator[str]:
+    """A line for each system whose config file can be checked before the first query."""
+    for name, system in result.systems.items():
+        if files := list(dict.fromkeys(check["file"] for check in system.checks)):
+            where = f"{result.config.name} has checks of its settings as comments"
+            yield printable(f"system {name}: found {and_list(files)}; {where}, under `preflight`")
 
 
 def _judging_commands(result: InitResult) -> list[str]:

@@ -70,12 +70,7 @@ def mcp_system(target: Target, place: Settings, tools: Mapping[str, Tool], trial
     others = [tool.name for tool in usable if tool is not chosen]
     notes = (f"other tools that take a query: {printable(first_of(others, _SHOWN))}",) if others else ()
     what = f"the tool {printable(chosen.name)} of an MCP server: {reading.shape.what}"
-    whole = with_empty(
-        reading.settings,
-        answers.outputs.get(UNLIKELY, ""),
-        [text for query, text in outputs.items() if reading.ids.get(query)],
-        k=trial.k,
-    )
+    whole = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(target.given, target.name or chosen.name, whole, what, reading.ids)
     return replace(found, notes=notes)
 

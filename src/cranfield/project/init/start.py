@@ -251,6 +251,7 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
         {name: dict(system.settings) for name, system in systems.items()},
         about={"": _sentence(chosen.about), **{name: _sentence(system.what) for name, system in systems.items()}},
         notes={name: system.notes for name, system in systems.items()},
+        checks={name: system.checks for name, system in systems.items()},
         k=_depth(systems.values()),
         measures=measures_for(chosen.testset),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -40,17 +41,21 @@ def targets_of(arguments: Sequence[str]) -> list[Target]:
 
 
 def _target(argument: str) -> Target:
-    named = None if Path(argument).exists() or ADDRESS.match(argument) else _NAMED.fullmatch(argument)
+    named = None if _exists(argument) or ADDRESS.match(argument) else _NAMED.fullmatch(argument)
     name, given = (named[1], named[2]) if named else ("", argument)
     if ADDRESS.match(given):
         return Target(given, "url", name)
     path = Path(given)
-    if path.exists():
+    if _exists(given):
         return _program(path, given, name) or Target(given, "path", name)
     if re.search(r"\s", given.strip()) or shutil.which(given):
         return _command(given, name)
     hint = "an example without any files of your own: cranfield demo"
     raise UsageError(Problem("no such file, folder or program", path=given, expected=EXPECTED, hint=hint))
+
+
+def _exists(given: str) -> bool:
+    return os.path.exists(given)  # noqa: PTH110 - Path.exists raises where a command is too long for a name
 
 
 def _command(given: str, name: str) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ TRIAL = "trial"
 """Name of a system and of a query that are tried."""
 TRIAL_S = 10.0
 """Time limit of a call."""
+_NUMBER = re.compile(r"(?<!\d)(?!0(?!\d)(?! ?m?s\b|\\\.\d))\d+")
+"""A number in an escaped text, which may be another in the next answer; but a 0, which may count the results, stays."""
 UNREAD: Settings = {"extract": {"json": "@"}}
 """Stands for how results are read, as long as that is not known: what the system answers is kept."""
 
@@ -125,22 +127,23 @@ def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[
     return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
 
 
-def with_empty(settings: Settings, output: str, answered: Iterable[str], *, k: int) -> Settings:
-    """The settings with what the system writes where it finds nothing.
+def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Settings:
+    """The settings of a reading with what the system writes where it finds nothing.
 
     Args:
-        settings: with `extract`.
-        output: its answer to a query that finds nothing, it is hoped.
-        answered: its answers with results, none of which the pattern may match: a header stands in every answer.
+        reading: its settings have `extract`.
+        outputs: answers by query: to `UNLIKELY`, and those with results, none of which the pattern may match: a header
+            stands in every answer.
         k: results that were asked for.
     """
+    settings, output = reading.settings, outputs.get(UNLIKELY, "")
     if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
         return settings
     extract: Mapping[str, Any] = settings["extract"]
     answer = Extractor(expand_preset(system_config(TRIAL, settings))).read(output, k)
     if answer.outcome is Outcome.EMPTY or "regex" not in extract:
         return settings
-    full = list(answered)
+    full = [text for query, text in outputs.items() if reading.ids.get(query)]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     patterns = map(_empty_pattern, lines)
     empty = next((pattern for pattern in patterns if not any(re.search(pattern, text) for text in full)), None)
@@ -151,5 +154,5 @@ def _empty_pattern(line: str) -> str:
     """A pattern of a line, as far as it does not repeat the query; of a line that begins with the query what follows it."""
     before, _, after = line.partition(UNLIKELY)
     words = before.rstrip(" '\"`:")
-    escaped = re.escape(words or after.strip(" '\"`:") or line).replace("\\ ", " ")
+    escaped = _NUMBER.sub(r"\\d+", re.escape(words or after.strip(" '\"`:") or line).replace("\\ ", " "))
     return rf"(?m)^[ \t]*{escaped}" if words or not after.strip(" '\"`:") else escaped

@@ -81,6 +81,8 @@ class FoundSystem:
     """What stays open, a sentence each."""
     run: Path | None = None
     """Of a run file."""
+    checks: Sequence[Settings] = ()
+    """Preflight checks of config files beside its program, which are offered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from cranfield.gate.result import (
     GateStatus,
     MeasureChange,
     QueryChange,
+    RuleResult,
     StratumChange,
 )
 from cranfield.measures import parse
@@ -26,6 +27,7 @@ from cranfield.record import Fields, record_of
 from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
+    VOID_STAMP,
     Block,
     Brief,
     Bullets,
@@ -43,6 +45,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
     cell_value,
     tidy_table,
+    without_tones,
 )
 from cranfield.reporting.payload import OTHER_JUDGMENTS, figures_record
 from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table, is_of_run_files
@@ -52,6 +55,7 @@ from cranfield.words import capitalised, n_of
 SCHEMA_VERSION = 1
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
 WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
+NamedRules = Sequence[tuple[str, RuleResult]]
 Named = Sequence[tuple[str, GateResult]]
 """Name of a test set and its result; the name is empty where there is one set alone."""
 
@@ -197,11 +201,46 @@ def _unseen_lines(result: GateResult) -> tuple[str, ...]:
 
 
 def _rules(result: GateResult) -> Table:
+    return _outcomes([("", rule) for rule in result.rules], "Every rule must pass")
+
+
+def _outcomes(rules: NamedRules, caption: str) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (TonedCell(rule.status, TONES[rule.status]), rule.rule, rule.got) for rule in result.rules
+        (TonedCell(rule.status, TONES[rule.status]), f"{name}: {rule.rule}" if name else rule.rule, rule.got)
+        for name, rule in rules
     ]
     columns = (Column("outcome"), Column("rule"), Column("got"))
-    return Table(columns, rows, "Every rule must pass", shown=None, wrap=True)
+    return Table(columns, rows, caption, shown=None, wrap=True)
+
+
+def with_floors(document: Document, floors: NamedRules) -> Document:
+    """A report with the floors of its call: a table before its sections and in its short form, and records in its JSON.
+
+    Args:
+        document: the report.
+        floors: name of a system and the result of a floor on it.
+    """
+    if not floors:
+        return document
+    several = len({name for name, _ in floors}) > 1
+    table = _outcomes([(name if several else "", rule) for name, rule in floors], "Floors of this call")
+    section = Section("floors", "Floors", (table,))
+    if VOID_STAMP in document.stamps:
+        section = replace(section, blocks=without_tones(section.blocks))
+    brief, payload, record = document.brief, document.payload, document.record
+    return replace(
+        document,
+        sections=(section, *document.sections),
+        brief=None if brief is None else lambda: replace(brief(), rules=table),
+        payload=lambda: {**payload(), **floors_record(floors)},
+        record=None if record is None else lambda: {**record(), **floors_record(floors)},
+    )
+
+
+def floors_record(floors: NamedRules) -> dict[str, Any]:
+    """What the JSON of a report says of the floors of its call; nothing where it had none."""
+    records = [{"system": name, **record_of(rule, FLOOR)} for name, rule in floors]
+    return {"floors": records} if records else {}
 
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
@@ -322,6 +361,9 @@ FIELDS: Fields = {
     Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""
+
+
+FLOOR: Fields = {RuleResult: "kind rule status got expected sentence queries"}
 
 
 def gate_payload(results: Named) -> dict[str, Any]:

@@ -98,6 +98,8 @@ def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     if brief.table is not None and brief.table.rows:
         lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
+    if brief.rules is not None:
+        lines += ["", *table_lines(_first(brief.rules, MOST_ROWS), line, paint, compact=True)]
     for finding in brief.findings:
         lines += _cut(folded(finding, line), MOST_FINDING_LINES, line)
     return [*lines, *(shorten_to(printable(change), line) for change in brief.changes)]
@@ -154,8 +156,10 @@ def _cut(lines: list[str], most: int, line: int) -> list[str]:
 def _rest(document: Document, brief: Brief, fitted: Brief, rows: int, n_doubts: int, line: int) -> str:
     """The last line: what is left out, and how to see it."""
     left = []
-    if brief.table is not None and len(brief.table.rows) > rows:
-        left.append(n_of(len(brief.table.rows) - rows, "rows"))
+    n_rows = len(brief.table.rows) - rows if brief.table is not None else 0
+    n_rows += max(0, len(brief.rules.rows) - MOST_ROWS) if brief.rules is not None else 0
+    if n_rows:
+        left.append(n_of(n_rows, "rows"))
     if brief.table is not None and (n_columns := columns_left_out(_first(brief.table, rows), line)):
         left.append(n_of(n_columns, "columns"))
     if len(brief.changes) > len(fitted.changes):
@@ -176,10 +180,11 @@ def render_brief_markdown(document: Document) -> str:
         lines += ["", f"**{escape(capitalised(verdict.name))}.** {escape(verdict.sentence)}"]
     if document.subtitle:
         lines += ["", paragraph("; ".join(document.subtitle))]
-    if brief.table is not None and brief.table.rows:
-        lines += ["", *table_markdown(_first(brief.table, MOST_ROWS))]
-        if len(brief.table.rows) > MOST_ROWS:
-            lines.append(f"… and {n_of(len(brief.table.rows) - MOST_ROWS, 'rows')} more")
+    for table in (brief.table, brief.rules):
+        if table is not None and table.rows:
+            lines += ["", *table_markdown(_first(table, MOST_ROWS))]
+            if len(table.rows) > MOST_ROWS:
+                lines.append(f"… and {n_of(len(table.rows) - MOST_ROWS, 'rows')} more")
     if brief.findings or brief.changes:
         lines += ["", *(f"- {paragraph(each)}" for each in (*brief.findings, *brief.changes))]
     if brief.doubts:

@@ -3,31 +3,111 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from cranfield import Query, TestSet
 from cranfield.model import Entity, File, Pattern
+from cranfield.project.init import command_target, mcp_target
+from cranfield.project.init.command_target import command_system
+from cranfield.project.init.http_target import http_system
 from cranfield.project.init.shape import shape_of
 from cranfield.project.init.testset_choice import measures_for
-from cranfield.project.init.trial import with_empty
-from cranfield.project.init.values import UNLIKELY, Known
+from cranfield.project.init.trial import Answers
+from cranfield.project.init.values import UNLIKELY, Known, Target, Trial
 
-SETTINGS = {"command": ["search", "{query}"], "extract": {"regex": r"(?m)^(d\d+)$"}}
+HEADER = "Search of the manual\n"
+NOTHING = [
+    (HEADER + "no results\n", r"(?m)^[ \t]*no results"),  # the header stands in every answer
+    (HEADER, None),
+    (f"Nothing found for '{UNLIKELY}'\n", r"(?m)^[ \t]*Nothing found for"),
+    (f"{UNLIKELY}: not found\n", "not found"),
+    (
+        "took 0 ms\nno results\n",
+        r"(?m)^[ \t]*no results",
+    ),  # a time is another in the next answer, with results or without
+    ("at 2026-11-28 16:04\nno results\n", r"(?m)^[ \t]*no results"),
+    ("found 0 results in 4 ms\n", r"(?m)^[ \t]*found 0 results in \d+ ms"),
+]
 
 
-@pytest.mark.parametrize(
-    ("nothing", "empty"),
-    [
-        ("Search of the manual\nno results\n", r"(?m)^[ \t]*no results"),  # the header stands in every answer
-        ("Search of the manual\n", None),
-        (f"Nothing found for '{UNLIKELY}'\n", r"(?m)^[ \t]*Nothing found for"),
-        (f"{UNLIKELY}: not found\n", "not found"),
-    ],
-)
-def test_the_pattern_of_an_empty_answer_matches_no_answer_with_results(nothing: str, empty: str | None) -> None:
-    answered = ["Search of the manual\nd1\nd2\n"]
-    assert with_empty(SETTINGS, nothing, answered, k=10).get("empty") == empty
+def answer(query: str, nothing: str) -> str:
+    """What the systems below write: a header, a time and a count above the results."""
+    if query == UNLIKELY:
+        return nothing
+    head = f"{HEADER}took {len(query)} ms\nat 2026-11-27 09:3{len(query)}\nfound 2 results in {len(query)} ms\n"
+    return head + "".join(f"{n}. docs://{query}{n}\n" for n in range(1, 9))
+
+
+TEXTS = ("grid", "wires")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[tuple[str, dict[str, str]]]:
+    """An HTTP service, and what it answers where it finds nothing."""
+    said: dict[str, str] = {}
+
+    class Search(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            query = parse_qs(urlsplit(self.path).query).get("q", ["none"])[0]
+            body = answer(query, said["nothing"]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Search)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", said
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(("nothing", "empty"), NOTHING)
+@pytest.mark.parametrize("kind", ["command", "http, the parameter is named", "http, it is guessed", "mcp"])
+def test_the_pattern_of_an_empty_answer_matches_no_answer_with_results(
+    kind: str,
+    nothing: str,
+    empty: str | None,
+    service: tuple[str, dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trial = Trial(tmp_path, tuple(Query(f"q{n}", text) for n, text in enumerate(TEXTS)))
+    if "http" in kind:
+        address, said = service
+        said["nothing"] = nothing
+        given = address + ("/s" if "guessed" in kind else "/s?q=grid")
+        found = http_system(Target(given, "url"), trial)
+    else:
+        made = f"the answers of a {kind} come from here: a process for each would take seconds"
+        answers = Answers({text: answer(text, nothing) for text in (*TEXTS, UNLIKELY)})
+        module = command_target if kind == "command" else mcp_target
+        monkeypatch.setattr(module, "answers_of", lambda *_, **__: answers)
+        if kind == "command":
+            found = command_system(Target(made, "command", argv=("search", "{query}")), trial)
+        else:
+            tool = SimpleNamespace(
+                name="search", title=None, description=None, input_schema={"properties": {"q": {"type": "string"}}}
+            )
+            found = mcp_target.mcp_system(Target(made, "command"), {"command": ["serve"]}, {"search": tool}, trial)  # type: ignore[dict-item]
+    assert found.settings.get("empty") == empty
+    if empty is not None:
+        assert re.search(empty, nothing)
+        # The pattern is of answers without results alone, at any time and for any number of results.
+        assert not any(re.search(empty, answer("x" * n, nothing)) for n in range(1, 50))
 
 
 def test_the_lines_of_a_result_are_found_beside_its_path() -> None:
