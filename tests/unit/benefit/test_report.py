@@ -133,7 +133,9 @@ def test_at_80_columns_three_strata_have_their_verdicts_of_success_and_of_cost_w
         row.model_copy(
             update={
                 "stratum": {"task_type": f"cross-file-refactoring-{n}", "difficulty": "very-difficult"},
-                **{"verdict": verdict, "success": success, "cost": cost},
+                "verdict": verdict,
+                "success": success,
+                "cost": cost,
             }
         )
         for n, (verdict, success, cost) in enumerate(told)
