@@ -164,9 +164,9 @@ def test_the_sentence_and_the_table_have_the_same_rate_of_the_control(found: Ben
     ]
     (*_, whole) = strata = analyse(cells, plan()).strata
     assert (whole.mcnemar.both + whole.mcnemar.only_control, whole.mcnemar.n) == (5, 9)
-    said = sentence(plan(), strata, ())
-    assert "from 59.3 % to 100.0 % on 9 tasks" in said
-    document = benefit_document(found.model_copy(update={"strata": strata, "sentence": said}))
+    headline = sentence(plan(), strata, ())
+    assert "from 59.3 % to 100.0 % on 9 tasks" in headline
+    document = benefit_document(found.model_copy(update={"strata": strata, "sentence": headline}))
     costs = next(each for each in document.sections if each.name == "cost")
     table = next(block for block in costs.blocks if isinstance(block, Table))
     assert table.rows[0] == ("success", "100.0 %", "59.3 %")

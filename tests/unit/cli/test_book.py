@@ -99,6 +99,15 @@ def test_without_a_scale_it_is_that_of_the_pools_test_set(call) -> None:
     assert "scale own (0, 1, 2)" in call("book", "show", "declared")
 
 
+def test_a_rater_sees_the_texts_of_the_sources_of_cranfield_yaml(call) -> None:
+    assert "Warm and soft" not in call("book", "text", "a")
+    Path("corpus.jsonl").write_text('{"id": "a", "text": "Warm and soft"}\n')
+    Path("cranfield.yaml").write_text(
+        "testset: set.yaml\nsystems: {a: {run: a.run}}\ndocuments: [{corpus: {path: corpus.jsonl}}]\n"
+    )
+    assert "Warm and soft" in call("book", "text", "a")
+
+
 REFUSED = [
     (("book", "show", "shop"), "there is no database of books here"),
     (("book", "create", "shop", "--pool", "none.json"), "none.json"),

@@ -30,7 +30,7 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
         if broken and len(broken) / total > limit:
             verb = "breaks" if len(broken) == 1 else "break"
             yield Found.of(
-                f"{system.name}: {len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
+                f"{len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
                 f"every answer, {rule}: {quoted(broken)}",
                 broken,
                 total,

@@ -20,7 +20,7 @@ def kept_answers(system: Scored, limit: float) -> Iterator[Found]:
     kept = {query_id: log for query_id, log in logs.items() if log.cached and not (is_file and log.age_s is None)}
     if len(kept) > limit:
         yield Found.of(
-            f"{system.name}: {len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
+            f"{len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
             "not asked for again",
             kept,
             len(system.query_ids),
@@ -41,7 +41,7 @@ def resumed_answers(system: Scored, limit_h: float) -> Iterator[Found]:
     }
     if old:
         yield Found.of(
-            f"{system.name}: {len(old)} of {len(system.query_ids)} answers are of the interrupted part of the run{_since(old)}: "
+            f"{len(old)} of {len(system.query_ids)} answers are of the interrupted part of the run{_since(old)}: "
             "the system may have changed since",
             old,
             len(system.query_ids),
@@ -52,7 +52,7 @@ def changed_meanwhile(system: Scored, _limit: float) -> Iterator[Found]:
     """What the system depends on was another when the last query had been sent than before the first."""
     if system.run is not None and system.run.changed:
         yield Found(
-            f"{system.name}: what it depends on changed while it was asked: the answers may be of two versions of its index",
+            "what it depends on changed while it was asked: the answers may be of two versions of its index",
             count=1,
             total=1,
         )
@@ -63,7 +63,7 @@ def row_ids(system: Scored, limit: float) -> Iterator[Found]:
     known = system.run is not None and system.run.testset_digest == system.testset.digest
     if system.reading.get("ids") == "row" and not known and (n := len(system.query_ids)) > limit:
         yield Found(
-            f"{system.name}: its queries are matched by row number, and the run does not say which version of the test set it "
+            "its queries are matched by row number, and the run does not say which version of the test set it "
             "was made with: where rows were inserted, removed or moved since, they are other queries",
             system.query_ids,
             n,

@@ -31,8 +31,13 @@ def inspect_systems(
         for system, found in _apply(check, views, primary, threshold):
             if any(other.check in check.unless and system in {"", other.system} for other in findings):
                 continue
+            text = "" if found.of_testset else found.sentence
+            sentence = f"{system}: {text}" if system and text else found.sentence
             findings.append(
-                Finding(check.name, consequence, system, found.sentence, found.query_ids, found.count, found.total)
+                Finding(
+                    *(check.name, consequence, system, sentence, found.query_ids, found.count, found.total),
+                    text=text if system else "",
+                )
             )
     return tuple(sorted(findings, key=lambda finding: not finding.is_void))
 
@@ -58,7 +63,7 @@ def _apply(
                 yield system.name, found
     if check.systems is not None and primary is not None:
         for found in check.systems(Sides(systems, primary), threshold):
-            yield systems[0].name if len(systems) == 1 else "", found
+            yield "", found
 
 
 def as_setting(name: str, value: object) -> Setting:

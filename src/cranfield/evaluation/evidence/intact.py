@@ -14,6 +14,6 @@ def queries_noted(kind: NoteKind) -> Callable[[Scored, float], Iterator[Found]]:
     def check(system: Scored, threshold: float) -> Iterator[Found]:
         for note in system.testset.notes:
             if note.kind is kind and len(note.query_ids) > threshold:
-                yield Found.of(note.text, note.query_ids, note.total)
+                yield Found(note.text, note.query_ids, len(note.query_ids), note.total, of_testset=True)
 
     return check

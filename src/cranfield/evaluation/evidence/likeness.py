@@ -78,7 +78,7 @@ def id_form(system: Inspected, limit: float) -> Iterator[Found]:
     about = "about " if scale > 1 else ""
     example = _example(pairs, queries[0])
     yield Found(
-        f"{system.name}: {about}{round(len(queries) * scale)} of {total} queries have no relevant result, and would have one "
+        f"{about}{round(len(queries) * scale)} of {total} queries have no relevant result, and would have one "
         f"if {form}{example}",
         tuple(system.query_ids[place] for place in queries),
         round(len(queries) * scale),

@@ -34,7 +34,7 @@ def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
     if bad and len(bad) / len(outcomes) > limit:
         why = f": {system.ranking.why_failed}" if system.ranking.why_failed else ""
         yield Found.of(
-            f"{system.name}: {len(bad)} of {len(outcomes)} queries failed or have no answer "
+            f"{len(bad)} of {len(outcomes)} queries failed or have no answer "
             f"({format_percent(len(bad) / len(outcomes))}){why}; the limit is {format_percent(limit)} (limits.max_failed_share)",
             bad,
             len(outcomes),
@@ -45,7 +45,7 @@ def low_judged_share(system: Inspected, limit: float) -> Iterator[Found]:
     """A smaller judged share than the limit."""
     share = judged_share(system.ranking, system.depth)
     if share.mean is not None and round(share.mean, DECIMALS) < limit:
-        of = f"{system.name}: {share.measure} is {format_percent(share.mean)}"
+        of = f"{share.measure} is {format_percent(share.mean)}"
         yield Found(f"{of}; the limit is {format_percent(limit)} (limits.min_judged_share)")
 
 

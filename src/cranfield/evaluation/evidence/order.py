@@ -32,7 +32,7 @@ def tied_scores(system: Inspected, limit: float) -> Iterator[Found]:
     tied = np.flatnonzero(np.bincount(ranking.query[whole], minlength=ranking.n_queries))
     if len(several) >= FEWEST_QUERIES and len(tied) >= limit * len(several):
         yield Found.of(
-            f"{system.name}: all results of a query have the same score in {len(tied)} of {len(several)} queries: the order "
+            f"all results of a query have the same score in {len(tied)} of {len(several)} queries: the order "
             "is that of the document ids, not of the system",
             [system.query_ids[place] for place in tied.tolist()],
             len(several),
@@ -53,7 +53,7 @@ def reversed_order(system: Inspected, limit: float) -> Iterator[Found]:
     z = (float(place.mean()) - 0.5) * math.sqrt(12 * len(place))
     if z >= limit:
         yield Found(
-            f"{system.name}: {len(place)} relevant results stand at {format_percent(float(place.mean()))} of the length of "
+            f"{len(place)} relevant results stand at {format_percent(float(place.mean()))} of the length of "
             "their list on average, nearer to its end: are the scores distances, where lower is better?",
             count=len(place),
             total=len(place),

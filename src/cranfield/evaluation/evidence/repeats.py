@@ -41,7 +41,7 @@ def one_id(system: Inspected, limit: float) -> Iterator[Found]:
     # Once in each list, it may be a result that every query gets; an id that repeats in a list names no result.
     if count >= limit * total and count > len(system.lists):
         yield Found(
-            f"{system.name}: {doc_id!r} is {count} of {total} results ({format_percent(count / total)}) of {len(system.lists)} "
+            f"{doc_id!r} is {count} of {total} results ({format_percent(count / total)}) of {len(system.lists)} "
             f"queries{_extraction(system)}",
             count=count,
             total=total,
@@ -57,7 +57,7 @@ def few_ids(system: Inspected, limit: float) -> Iterator[Found]:
     distinct = dict.fromkeys(doc_id for doc_id, _ in hits)
     if len(distinct) <= limit * len(hits) and 2 * n_repeated >= len(hits):
         yield Found(
-            f"{system.name}: {len(hits)} results of {len(system.lists)} queries have {len(distinct)} distinct ids "
+            f"{len(hits)} results of {len(system.lists)} queries have {len(distinct)} distinct ids "
             f"({first_of(distinct)}){_extraction(system)}",
             count=len(distinct),
             total=len(hits),
@@ -93,7 +93,7 @@ def duplicates(system: Inspected, limit: float) -> Iterator[Found]:
     if dropped and dropped >= limit * total:
         queries = system.ranking.n_duplicates > 0
         yield Found(
-            f"{system.name}: {dropped} of {total} results ({format_percent(dropped / total)}) repeat an id of their list and are dropped",
+            f"{dropped} of {total} results ({format_percent(dropped / total)}) repeat an id of their list and are dropped",
             system.ids_of(queries),
             dropped,
             total,
@@ -114,7 +114,7 @@ def same_list(system: Inspected, limit: float) -> Iterator[Found]:
     fewest = FEWEST_LONG if len(hits) >= LONG_LIST else FEWEST_QUERIES
     if len(truths) >= max(fewest, limit * total):
         yield Found(
-            f"{system.name}: {queries[hits]} of {len(system.lists)} queries get the same list "
+            f"{queries[hits]} of {len(system.lists)} queries get the same list "
             f"({first_of((doc_id for doc_id, _ in hits), 3)}): does the query reach the system?",
             count=queries[hits],
             total=len(system.lists),
@@ -135,7 +135,7 @@ def shifted_answers(system: Inspected, limit: float) -> Iterator[Found]:
         n_own = sum(bool(system.found[each.query]) for each in lists)
         if len(places) >= max(FEWEST_SHIFTED, limit * len(lists), MOST_OWN * n_own):
             yield Found.of(
-                f"{system.name}: {len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
+                f"{len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
                 f"{n_own} that they expect: answers are paired with the wrong queries",
                 [system.query_ids[place] for place in places],
                 len(lists),

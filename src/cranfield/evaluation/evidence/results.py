@@ -35,7 +35,7 @@ def empty_answers(system: Inspected, limit: float) -> Iterator[Found]:
     count = int(empty.sum())
     if total >= (FEWEST_ALL if count == total else FEWEST) and count >= limit * total:
         yield Found.of(
-            f"{system.name}: {count} of {total} queries have no result: the score is that of an empty list",
+            f"{count} of {total} queries have no result: the score is that of an empty list",
             system.ids_of(empty),
             total,
         )
@@ -95,7 +95,7 @@ def missing_queries(system: Inspected, limit: float) -> Iterator[Found]:
     is_tail = count > 1 and bool((places == np.flatnonzero(system.expecting)[-count:]).all())
     cut = ": the last ones of the test set, as in a file that was cut short" if is_tail else ""
     yield Found.of(
-        f"{system.name}: the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
+        f"the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
         system.ids_of(missing),
         total,
     )
@@ -114,7 +114,7 @@ def nothing_matched(system: Inspected, limit: float) -> Iterator[Found]:
     if queries.sum() < limit and not why:
         return
     yield Found.of(
-        f"{system.name}: no result of {n_of(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
+        f"no result of {n_of(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
         f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}{why and '; '}{why}",
         system.ids_of(queries),
         int(system.expecting.sum()),
@@ -158,7 +158,7 @@ def nothing_relevant(system: Inspected, limit: float) -> Iterator[Found]:
     count = int(queries.sum())
     if count >= max(limit, 1) and not system.found.any():
         yield Found.of(
-            f"{system.name}: no result of {count} queries is relevant; check the form of the ids, the corpus and the test set",
+            f"no result of {count} queries is relevant; check the form of the ids, the corpus and the test set",
             system.ids_of(queries),
             int(system.expecting.sum()),
         )
@@ -175,7 +175,7 @@ def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
         span = next((span for each in system.lists for _, span in each.hits if span), None)
         got = "none has a span" if span is None else f"a span such as {span!r} is no `12-40`"
         yield Found(
-            f"{system.name}: {count} of {total} results do not say which lines they are, where lines are expected ({got})",
+            f"{count} of {total} results do not say which lines they are, where lines are expected ({got})",
             system.ids_of(queries),
             count,
             total,
@@ -193,7 +193,7 @@ def self_retrieval(system: Inspected, limit: float) -> Iterator[Found]:
     ]
     if len(found) >= max(limit * len(places), FEWEST_IDENTICAL):
         yield Found.of(
-            f"{system.name}: {len(found)} of {n_of(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
+            f"{len(found)} of {n_of(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
             "the query; leave such results out with --ignore-identical-ids",
             found,
             len(places),

@@ -62,6 +62,8 @@ class Found:
     """How many queries, results or systems it is about."""
     total: int = 0
     """Of how many."""
+    of_testset: bool = False
+    """Whether it is about the test set, and its sentence names no system."""
 
     @classmethod
     def of(cls, sentence: str, query_ids: Collection[str], total: int) -> Found:
@@ -82,6 +84,8 @@ class Finding:
     query_ids: tuple[str, ...] = ()
     count: int = 0
     total: int = 0
+    text: str = ""
+    """The sentence without the name of the system; empty where it has none."""
 
     @property
     def is_void(self) -> bool:
@@ -141,7 +145,11 @@ def without_secrets(findings: tuple[Finding, ...], systems: Iterable[Scored]) ->
             sentence = sentence.replace(name, hidden[name]).replace(shorten(name), shorten(hidden[name]))
         return sentence
 
-    return tuple(replace(finding, sentence=public(finding.sentence)) for finding in findings) if hidden else findings
+    return (
+        tuple(replace(finding, sentence=public(finding.sentence), text=public(finding.text)) for finding in findings)
+        if hidden
+        else findings
+    )
 
 
 def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -163,22 +171,21 @@ def _counted_once(findings: Iterable[Finding]) -> tuple[str, ...]:
     for found in by_check.values():
         systems = {finding.system for finding in found.values()}
         if len(systems) <= MOST_LISTED:
-            own = {sentence: f"{each.system}: " for sentence, each in found.items()}
             sentences += merged(
-                (of[:-2] if sentence.startswith(of) else "", sentence.removeprefix(of)) for sentence, of in own.items()
+                (each.system if each.text else "", each.text or sentence) for sentence, each in found.items()
             )
         else:
             sentences.append(f"{len(systems)} systems, for example {next(iter(found))}")
     return tuple(sentences)
 
 
-def merged(said: Iterable[tuple[str, str]]) -> list[str]:
+def merged(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Sentences about systems, `(system, sentence)`: those of several systems that differ in numbers alone are one.
 
     `a: 20 of 40 results (50.0 %) and b: 10 of 40 results (25.0 %) repeat an id of their list and are dropped`
     """
     alike: dict[str, list[tuple[str, str]]] = {}
-    for system, sentence in said:
+    for system, sentence in pairs:
         alike.setdefault(_NUMBER.sub("#", sentence), []).append((system, sentence))
     sentences: list[str] = []
     for group in alike.values():
