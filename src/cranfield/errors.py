@@ -182,6 +182,10 @@ class UnknownNameError(UsageError):
         return cls(unknown_name(kind, got, known))
 
 
+class NotEvaluatedError(UnknownNameError, KeyError):
+    """A measure that a result does not have; mappings of measures raise it as their KeyError."""
+
+
 class MeasureError(UsageError):
     """A measure with a parameter out of bounds, or one that the data do not allow."""
 

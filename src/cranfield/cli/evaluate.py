@@ -132,7 +132,7 @@ def evaluate_command(
             _add_to_history(history, evaluations, document)
         deliver(document, output.showing(by_query, contrast))
     code = floors_exit_code(judged)
-    require_evidence(evaluations)
+    require_evidence(evaluations, output)
     if code:
         raise typer.Exit(code)
 

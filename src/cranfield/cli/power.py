@@ -73,4 +73,4 @@ def power_command(
     )
     found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
     deliver(power_document(found), output)
-    require_evidence((first, second))
+    require_evidence((first, second), output)

@@ -356,15 +356,25 @@ def painted(text: str, tone: Tone) -> str:
     return typer.style(text, fg=COLOURS[tone], bold=True) if COLOURS.get(tone) else text
 
 
-def require_evidence(evaluations: Iterable[Evaluation]) -> None:
-    """Exit with 3, and the reasons on stderr, where the scores of a system do not count."""
-    from cranfield.evaluation.evidence.values import void_sentences
+def require_evidence(evaluations: Iterable[Evaluation], output: Output | None = None) -> None:
+    """Exit with 3 where the scores of a system do not count, and say so on stderr.
 
-    void = [sentence for evaluation in evaluations for sentence in void_sentences(evaluation.evidence)]
-    for sentence in void:
-        typer.echo(f"error: void: {sentence}", err=True)
-    if void:
-        raise typer.Exit(EXIT_SYSTEM)
+    Args:
+        evaluations: of the systems.
+        output: of a report with the reasons; None: there is none, and stderr has them.
+    """
+    from cranfield.evaluation.evidence.values import void_sentences
+    from cranfield.words import and_list
+
+    void = {each.name: found for each in evaluations if (found := void_sentences(each.evidence))}
+    if not void:
+        return
+    if output is not None and output.format not in {Format.JSON, Format.CSV}:
+        typer.echo(f"error: void: the scores of {and_list([*void])} do not count; the report has the reason", err=True)
+    else:
+        for sentence in (sentence for found in void.values() for sentence in found):
+            typer.echo(f"error: void: {sentence}", err=True)
+    raise typer.Exit(EXIT_SYSTEM)
 
 
 def check_means_file(path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.display import DisplayedByQuery, OneLine, in_line
-from cranfield.errors import UsageError
+from cranfield.errors import NotEvaluatedError, UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
 from cranfield.evaluation.evidence.values import Finding, Scored, Setting, void_sentences, without_secrets
 from cranfield.evaluation.latency_rule import LatencyRule
@@ -92,7 +92,12 @@ class ByMeasure(Mapping[Measure, Value]):
         self._items = dict(items)
 
     def __getitem__(self, measure: Measure | str) -> Value:
-        return self._items[self.measure(measure)]
+        found = self.measure(measure)
+        if found not in self._items:
+            known = [str(each) for each in self._items]
+            hint = f"evaluate with measures={[*known, str(found)]}"
+            raise NotEvaluatedError(f"{found} was not evaluated", expected=", ".join(known) or "no measure", hint=hint)
+        return self._items[found]
 
     def __iter__(self) -> Iterator[Measure]:
         return iter(self._items)
@@ -206,6 +211,15 @@ class Evaluation(DisplayedByQuery):
             if outcome.is_failure
         )
 
+    def __getitem__(self, measure: Measure | str) -> Summary:
+        """The summary of a measure: its mean, interval, median and number of queries.
+
+        Raises:
+            MeasureError: no measure is spelled so.
+            NotEvaluatedError: it was not evaluated.
+        """
+        return self.summaries[measure]
+
     def mean(self, measure: Measure | str) -> float | None:
         """The mean of a measure, or how it is summed up otherwise; None when no query is scored.
 
@@ -215,7 +229,7 @@ class Evaluation(DisplayedByQuery):
         Raises:
             UsageError: no measure is spelled so, or it was not evaluated.
         """
-        return self.summaries[self._evaluated(measure)].mean
+        return self.summaries[measure].mean
 
     def value(self, measure: Measure | str, query_id: str) -> float | None:
         """One query's value; None when it is unscored.
@@ -227,7 +241,7 @@ class Evaluation(DisplayedByQuery):
         Raises:
             UsageError: no measure is spelled so, it was not evaluated, or there is no such query.
         """
-        measure = self._evaluated(measure)
+        _, measure = self.summaries[measure], self.summaries.measure(measure)
         query_id = own_id(self.testset, query_id)
         if query_id not in self.index:
             raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
@@ -240,12 +254,6 @@ class Evaluation(DisplayedByQuery):
             return self.ranking
         scale = self.scales.get(measure) or scale_for(measure)
         return self.ranking if scale is None else self.on_scales.get(scale)
-
-    def _evaluated(self, spelling: Measure | str) -> Measure:
-        measure = self.summaries.measure(spelling)
-        if measure not in self.values:
-            raise UsageError(f"{measure} was not evaluated", expected=", ".join(map(str, self.measures)))
-        return measure
 
     @cached_property
     def evidence(self) -> tuple[Finding, ...]:

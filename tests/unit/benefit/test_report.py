@@ -6,17 +6,21 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.benefit.test_analysis import cell, plan
 from tests.unit.benefit.test_result import PLAN_RECORD, C, T, absent, experiment, result
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
 from cranfield.answers.places import Named
+from cranfield.benefit.analysis.analyse import analyse
+from cranfield.benefit.assemble import sentence
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.reading import arm_reading, cell_reading
@@ -116,6 +120,59 @@ def test_a_narrow_terminal_keeps_the_verdict_and_drops_other_columns(found: Bene
         assert "tool calls" not in text
         assert text.count("insufficient") == 2
         assert text.count("neither") == 2
+
+
+def test_at_80_columns_three_strata_have_their_verdicts_of_success_and_of_cost_whole(found: BenefitResult) -> None:
+    (row, *_) = found.first_strata
+    told = (
+        (Verdict.PAYS_OFF, SuccessVerdict.SAME, CostVerdict.CHEAPER),
+        (Verdict.NET_COST, SuccessVerdict.LOWER, CostVerdict.DEARER),
+        (Verdict.NO_DIFFERENCE, SuccessVerdict.NOT_SHOWN, CostVerdict.CHEAPER),
+    )
+    strata = [
+        row.model_copy(
+            update={
+                "stratum": {"task_type": f"cross-file-refactoring-{n}", "difficulty": "very-difficult"},
+                "verdict": verdict,
+                "success": success,
+                "cost": cost,
+            }
+        )
+        for n, (verdict, success, cost) in enumerate(told)
+    ]
+    document = benefit_document(found.model_copy(update={"strata": (*strata,)}))
+    table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
+    _, heading, *lines = table_lines(table, 80, compact=True)
+    assert max(map(len, lines)) <= 80
+    starts = [heading.index(title) for title in ("verdict", "cost", "  n ")]
+    of_verdict, of_both = (
+        " ".join(line[start:end].strip() for line in lines if line[start:end].strip())
+        for start, end in pairwise(starts)
+    )
+    assert of_verdict == "pays off net cost no difference shown"
+    assert of_both == ("same success, cheaper lower success, more expensive no difference in success shown, cheaper")
+
+
+def test_the_sentence_and_the_table_have_the_same_rate_of_the_control(found: BenefitResult) -> None:
+    """Nine tasks of three seeds: 16 of 27 cells succeed (59.3 %), and most seeds of 5 of 9 tasks do (55.6 %)."""
+    wins = (3, 3, 3, 3, 2, 1, 1, 0, 0)  # 16 cells; 5 tasks with 2 or more
+    cells = [
+        cell(f"t{place}", arm, seed, seed < (n if arm is ArmRole.CONTROL else 3))
+        for place, n in enumerate(wins)
+        for arm in ArmRole
+        for seed in range(3)
+    ]
+    (*_, whole) = strata = analyse(cells, plan()).strata
+    assert (whole.mcnemar.both + whole.mcnemar.only_control, whole.mcnemar.n) == (5, 9)
+    said = sentence(plan(), strata, ())
+    assert "from 59.3 % to 100.0 % on 9 tasks" in said
+    document = benefit_document(found.model_copy(update={"strata": strata, "sentence": said}))
+    costs = next(each for each in document.sections if each.name == "cost")
+    table = next(block for block in costs.blocks if isinstance(block, Table))
+    assert table.rows[0] == ("success", "100.0 %", "59.3 %")
+    shown = render(document, "text")
+    assert "from 59.3 % to 100.0 %" in shown
+    assert "55.6 %" not in shown
 
 
 def test_the_same_success_for_fewer_tokens_is_a_finding(found: BenefitResult) -> None:

@@ -168,10 +168,30 @@ def test_a_book_over_a_test_set_freezes_onto_it_and_keeps_every_earlier_judgment
 
 def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) -> None:
     shown = judged_pool("book", "freeze", "shop", "--out", "bare.yaml", "--without-earlier")
-    assert "not in it: of 4 judgments of the test set of the pool, those that the book does not hold" in shown
+    assert "not in it: of 4 judgments of the test set 'shop', those that the book does not hold" in shown
     assert frozen_grades("bare.yaml") == {"q1": {"n": 1}}
     both = ("book", "freeze", "shop", "--out", "no.yaml", "--onto", "shop.qrels", "--without-earlier")
     assert "--onto with --without-earlier; expected one of them" in judged_pool(*both, code=2)
+
+
+@pytest.mark.parametrize("name", ["own.yaml", "own.qrels", "own.csv"])
+def test_an_export_says_that_earlier_judgments_are_not_in_it_and_what_writes_them(judged_pool, name) -> None:
+    shown = judged_pool("book", "export", "shop", name)
+    sentence = (
+        "not in it: of 4 judgments of the test set 'shop', those that the book does not hold; "
+        "`cranfield book freeze shop --out FILE` writes the next version of that set with both"
+    )
+    assert f"note: {sentence}\n" in shown
+    assert "old" not in frozen_grades(name)["q1"]
+    if name == "own.yaml":
+        assert read_testset(Path(name)).meta.history == (sentence,)
+    judged_pool("book", "freeze", "shop", "--out", "next.yaml")
+    assert frozen_grades("next.yaml")["q1"]["old"] == 1
+
+
+def test_an_export_of_a_book_of_its_own_has_no_such_note(call) -> None:
+    call("book", "create", "shop", "--pool", "pool.json")
+    assert "not in it" not in call("book", "export", "shop", "own.yaml")
 
 
 def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:

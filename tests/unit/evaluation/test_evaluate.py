@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, compare, evaluate, parse
-from cranfield.errors import MeasureError, NoCommonQueryError, UsageError
+from cranfield.errors import MeasureError, NoCommonQueryError, NotEvaluatedError, UsageError
 from cranfield.model import CONVENTIONS, Span
 
 TWO = TestSet("two", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 1}})
@@ -38,9 +38,16 @@ def test_a_measure_that_was_not_evaluated_or_does_not_exist_is_refused():
         evaluation.mean("P@5")
     with pytest.raises(UsageError, match="unknown measure 'RRR'"):
         evaluation.value("RRR@10", "q1")
-    with pytest.raises(KeyError):
-        evaluation.summaries["P@5"]
+    assert evaluation["RR@10"] is evaluation["MRR@10"] is evaluation.summaries["RR@10"]
+    for found in (evaluation, evaluation.summaries):
+        with pytest.raises(NotEvaluatedError) as refused:
+            found["R@20"]
+        assert str(refused.value) == (
+            "R@20 was not evaluated; expected RR@10.\nHint: evaluate with measures=['RR@10', 'R@20']."
+        )
+    assert isinstance(refused.value, KeyError)
     assert "P@5" not in evaluation.summaries
+    assert evaluation.summaries.get("P@5") is None
 
 
 def test_a_convention_is_given_by_name_or_as_a_value():

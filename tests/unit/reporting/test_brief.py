@@ -240,3 +240,36 @@ def test_one_cause_is_one_line():
         ]
         assert len(told) == 1
         assert "100 of 200 results (50.0 %) repeat an id of their list" in told[0]
+
+
+def test_one_cause_in_several_systems_is_one_line():
+    """Half the queries have the text of another; of one system all results are doubled, of the other those of half the queries."""
+    queries = tuple(Query(f"q{n}", f"word {n // 2}") for n in range(40))
+    testset = TestSet("t", queries, {query.id: {f"d{n}": 1} for n, query in enumerate(queries)})
+
+    def run(name, step):
+        lists = {}
+        for n, query in enumerate(queries):
+            ids = [f"d{n + place}" for place in range(10)]
+            lists[query.id] = answered(*(ids if n % step else [each for each in ids[:5] for _ in range(2)]))
+        return evaluate(testset, Run(name, lists))
+
+    old, new, third = run("old", 1), run("new", 2), run("third", 1)
+    what = "repeat an id of their list and are dropped"
+    for document, sentence in (
+        (
+            comparison_document(compare(old, new)),  # 40 * 5 of 40 * 10; 20 * 5 of 40 * 10
+            f"old: 200 of 400 results (50.0 %) and new: 100 of 400 results (25.0 %) {what}",
+        ),
+        (comparison_document(compare(old, third)), f"old and third: 200 of 400 results (50.0 %) {what}"),
+        (evaluation_document([old, third]), f"old and third: 200 of 400 results (50.0 %) {what}"),
+    ):
+        doubts = " ".join(" ".join(lines_of(document)).split()).split("! ")[1:]
+        assert [doubt.startswith(sentence) for doubt in doubts if "repeat" in doubt or "duplicate" in doubt] == [True]
+
+
+def test_results_of_another_form_are_one_line():
+    testset = TestSet("t", tuple(Query(f"q{n}", "") for n in range(9)), {f"q{n}": {f"d{n}": 1} for n in range(9)})
+    found = evaluate(testset, Run("a", {f"q{n}": answered(f"D{n}") for n in range(9)}))
+    doubts = [line for line in lines_of(evaluation_document([found])) if line.startswith("! ")]
+    assert [doubt[:30] for doubt in doubts] == ["! a: no result of 9 queries is"]

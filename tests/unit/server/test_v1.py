@@ -12,11 +12,14 @@ from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 from tests.unit.service.shop import work_here
 
 from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
 from cranfield.config.jobs import LimitsConfig
+from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.judging.settings import BookSettings
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
@@ -433,7 +436,30 @@ def test_books(api: Api) -> None:
     }
     assert len(judge.post("/v1/books/shop/grades", json=wrong).json()["errors"]) == 2
     assert judge.post("/v1/books/other/grades", json=grades).status_code == 404
-    assert read.get("/v1/books/shop/file?format=qrels").status_code == 200
+    assert "not in it" not in read.get("/v1/books/shop/file?format=qrels").headers["cranfield-notes"]
+
+
+def test_the_file_of_a_book_says_that_earlier_judgments_are_not_in_it(api: Api) -> None:
+    pool = Pool(
+        name="my set",
+        method="depth",
+        depth=1,
+        testset="own",
+        testset_digest="sha256:0",
+        n_earlier=3,
+        runs=(),
+        queries=(PooledQuery(id="q1", text="wool socks"),),
+        items=(PooledItem(query="q1", doc="a", judged=2),),
+    )
+    api.bench.team.store.books.create("my set", pool, BookSettings())
+    sentence = (
+        "not in it: of 3 judgments of the test set 'own', those that the book does not hold; "
+        "`cranfield book freeze 'my set' --onto SET --out FILE` writes the next version of that set with both"
+    )
+    found = api("read").get("/v1/books/my%20set/file")
+    assert yaml.safe_load(found.text)["meta"]["history"] == [sentence]
+    for answer in (found, api("read").get("/v1/books/my%20set/file?format=qrels")):
+        assert answer.headers["cranfield-notes"].startswith(sentence)
 
 
 @pytest.mark.slow

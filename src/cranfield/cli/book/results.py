@@ -16,7 +16,7 @@ from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_
 from cranfield.model.testset_options import RULES, TARGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cranfield.judging.book.freeze import Freezing
     from cranfield.project.inputs import ScoringOptions
@@ -71,7 +71,7 @@ def freeze_command(
     from cranfield.errors import UsageError
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
-    from cranfield.judging.book.onto import onto_earlier
+    from cranfield.judging.book.onto import left_out, onto_earlier
     from cranfield.project.pool_runs import earlier_set
     from cranfield.testsets.storage import write_new
     from cranfield.words import n_of
@@ -100,7 +100,7 @@ def freeze_command(
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
-    _note_frozen(made, losses, contents.info.source if without_earlier else {})
+    _note_frozen(made, losses, left_out(contents.info) if without_earlier else "")
     if earlier is not None:
         note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
     note(
@@ -108,16 +108,14 @@ def freeze_command(
     )
 
 
-def _note_frozen(made: Freezing, losses: Sequence[str], without: Mapping[str, object]) -> None:
+def _note_frozen(made: Freezing, losses: Sequence[str], without: str) -> None:
     from cranfield.testsets.judging_notes import judging_notes
     from cranfield.words import n_of
 
     for sentence in (*losses, *judging_notes(made.testset)):
         note(f"note: {sentence}")
-    if without.get("n_earlier"):
-        note(
-            f"note: not in it: of {without['n_earlier']} judgments of the test set of the pool, those that the book does not hold"
-        )
+    if without:
+        note(f"note: {without}")
     if made.kappa is not None:
         note(made.kappa.sentence)
     if made.rated.differences:

@@ -58,7 +58,7 @@ def _apply(
                 yield system.name, found
     if check.systems is not None and primary is not None:
         for found in check.systems(Sides(systems, primary), threshold):
-            yield "", found
+            yield systems[0].name if len(systems) == 1 else "", found
 
 
 def as_setting(name: str, value: object) -> Setting:

@@ -154,17 +154,6 @@ _ROWS = (
         cause="Judge results of the test set, or give judgments with --qrels.",
     ),
     Check(
-        "unjudged-results",
-        "Most of the results are unjudged.",
-        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
-        "effect of judgments on the verdict has no bound",
-        0.5,
-        Consequence.CAVEAT,
-        systems=mostly_unjudged,
-        unless=("nothing-judged",),
-        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
-    ),
-    Check(
         "answer-rules",
         "Answers break a rule that the config of their system declares for every answer.",
         "answers that break a rule of `preflight: every_answer` / answers > t",
@@ -192,6 +181,17 @@ _ROWS = (
         Consequence.VOID,
         system=nothing_matched,
         cause="The ids have another form, or the corpus is another: compare the two examples in the message.",
+    ),
+    Check(
+        "unjudged-results",
+        "Most of the results are unjudged.",
+        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
+        "effect of judgments on the verdict has no bound",
+        0.5,
+        Consequence.CAVEAT,
+        systems=mostly_unjudged,
+        unless=("nothing-judged", "nothing-matched"),
+        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
     ),
     Check(
         "results-without-lines",
@@ -258,6 +258,7 @@ _ROWS = (
         0.1,
         Consequence.CAVEAT,
         system=id_form,
+        unless=("nothing-matched",),
         cause="Change the extraction, the ids of the test set, or its matching rules (`strip`, `roots`).",
     ),
     Check(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from cranfield.errors import shorten
+from cranfield.words import and_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +41,9 @@ class Setting:
     """None: that of the table."""
 
 
+_NUMBER = re.compile(r"\d+")
+_BEHIND_NUMBERS = re.compile(r"(.*\d[^\s:;,]*(?: %\)?)?)([:;,]?(?: [^\s\d]+){3,})")
+"""A sentence up to its last number, and three or more words behind it."""
 MOST_LISTED = 4
 """Findings of one check that each have their own sentence."""
 Settings = Mapping[str, Setting]
@@ -158,7 +163,33 @@ def _counted_once(findings: Iterable[Finding]) -> tuple[str, ...]:
     for found in by_check.values():
         systems = {finding.system for finding in found.values()}
         if len(systems) <= MOST_LISTED:
-            sentences += found
+            own = {sentence: f"{each.system}: " for sentence, each in found.items()}
+            sentences += merged(
+                (of[:-2] if sentence.startswith(of) else "", sentence.removeprefix(of)) for sentence, of in own.items()
+            )
         else:
             sentences.append(f"{len(systems)} systems, for example {next(iter(found))}")
     return tuple(sentences)
+
+
+def merged(said: Iterable[tuple[str, str]]) -> list[str]:
+    """Sentences about systems, `(system, sentence)`: those of several systems that differ in numbers alone are one.
+
+    `a: 20 of 40 results (50.0 %) and b: 10 of 40 results (25.0 %) repeat an id of their list and are dropped`
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for system, sentence in said:
+        alike.setdefault(_NUMBER.sub("#", sentence), []).append((system, sentence))
+    sentences: list[str] = []
+    for group in alike.values():
+        systems, texts = zip(*group, strict=True)
+        parts = [_BEHIND_NUMBERS.fullmatch(text) for text in texts]
+        if len(set(texts)) == 1 and all(systems):
+            sentences.append(f"{and_list(systems)}: {texts[0]}")
+        elif len(set(systems)) == len(systems) > 1 and (found := [part for part in parts if part]):
+            sentences.append(
+                and_list([f"{system}: {part[1]}" for system, part in zip(systems, found, strict=True)]) + found[0][2]
+            )
+        else:
+            sentences += [": ".join(filter(None, each)) for each in group]
+    return sentences

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import rater_names, renamed
 from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.onto import left_out
 from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Run, TestSet
 from cranfield.model.note import info
 from cranfield.words import first_of
@@ -25,6 +27,8 @@ def judgments_of(
 ) -> TestSet:
     """The judgments of a book with raters, reasons and times; -1 for what is pooled and unjudged.
 
+    A note, and the history of the test set, say that judgments of the test set of the pool are not in it.
+
     Args:
         contents: the book.
         rule: consensus rule; None is that of the book.
@@ -34,8 +38,14 @@ def judgments_of(
     """
     names = rater_names(contents, pseudonyms=pseudonyms)
     testset = renamed(rated_book(contents, rule=rule, models=models, reasons=True).testset, names)
+    without = ""
+    if sentence := left_out(contents.info):
+        onto = "" if contents.info.source.get("testset_file") else " --onto SET"
+        freeze = f"cranfield book freeze {shlex.quote(contents.info.name)}{onto} --out FILE"
+        without = f"{sentence}; `{freeze}` writes the next version of that set with both"
+        testset = replace(testset, meta=replace(testset.meta, history=(*testset.meta.history, without)))
     if not by_judge:
-        return replace(testset, notes=())
+        return replace(testset, notes=info(*filter(None, [without])))
     groups = {
         query_id: tuple(
             GroupedJudgment(rating.doc_id, rating.rater.replace(" ", "_"), rating.grade)
@@ -46,10 +56,17 @@ def judgments_of(
     }
     groups = {query_id: given for query_id, given in groups.items() if given}
     spaced = {r.rater for given in testset.ratings.values() for r in given if " " in r.rater}
-    notes = info(f"spaces in the names of judges are written as _: {first_of(sorted(spaced))}") if spaced else ()
+    names_note = f"spaces in the names of judges are written as _: {first_of(sorted(spaced))}" if spaced else ""
     if not groups:
         raise UsageError(f"book {contents.info.name!r} holds no grade")
-    return replace(testset, ratings={}, consensus="", groups=groups, grouping="judge", notes=notes)
+    return replace(
+        testset,
+        ratings={},
+        consensus="",
+        groups=groups,
+        grouping="judge",
+        notes=info(*filter(None, [without, names_note])),
+    )
 
 
 def pooled_run(contents: BookContents, name: str) -> Run:

@@ -17,6 +17,7 @@ from cranfield.judging.book.freeze import Freezing
 from cranfield.judging.book.grades import hit_of
 from cranfield.judging.pools.rule_view import rule_view
 from cranfield.judging.store.schema import RaterKind
+from cranfield.judging.store.values import BookInfo
 from cranfield.matching.expectation import by_place
 from cranfield.matching.place import names_lines
 from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
@@ -67,6 +68,14 @@ def onto_earlier(
             parameters=("onto", "without_earlier"),
         )
     return made
+
+
+def left_out(info: BookInfo) -> str:
+    """What the judgments of a book alone do not hold of the test set that its pool was made over; empty where it had none."""
+    n, name = info.source.get("n_earlier"), str(info.source.get("testset") or "")
+    return (
+        f"not in it: of {n} judgments of the test set {shorten(name)}, those that the book does not hold" if n else ""
+    )
 
 
 def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) -> TestSet:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cranfield.evaluation.absence import effect_of, in_brackets
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.evaluation.evidence.values import caveat_sentences
+from cranfield.evaluation.evidence.values import caveat_sentences, merged
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
@@ -78,7 +78,7 @@ def warnings(subject: Subject) -> Section | None:
         for line in (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
         if line not in shared and not _is_found(line, evaluation, subject)
     ]
-    sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else [f"{of}: {line}" for of, line in own]
+    sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else merged(own)
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 

@@ -144,7 +144,11 @@ def download_book(
         Literal["names", "pseudonyms"], Query(description="Whether raters are called `rater 1`, …")
     ] = "names",
 ) -> Response:
-    """Download the judgments of a book as a test set, in a format that is written; -1 is pooled and unjudged."""
+    """Download the judgments of a book as a test set, in a format that is written; -1 is pooled and unjudged.
+
+    Where the pool of the book was made over a test set with judgments, the header `Cranfield-Notes` and the history of the
+    file say that its other judgments are not in it.
+    """
     from cranfield.formats.convert import chosen_format, write_testset
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.exports import JUDGES, judgments_of
@@ -154,7 +158,10 @@ def download_book(
     info = book_of(caller)
     contents = contents_of(store_of(request), info.name)
     testset = judgments_of(contents, pseudonyms=raters == "pseudonyms", by_judge=entry.name == JUDGES)
-    return written(safe_name(info.name) + entry.suffix, lambda path: write_testset(testset, path, format_name))
+    return written(
+        safe_name(info.name) + entry.suffix,
+        lambda path: (*map(str, testset.notes), *write_testset(testset, path, format_name)),
+    )
 
 
 @of_book.post("/grades")
