@@ -11,11 +11,10 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, Mode
 from cranfield.judging.store.schema import BookState
-from cranfield.model import CONVENTIONS
+from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
-from cranfield.service.requests import USUAL_K
 from cranfield.service.team_evaluation import (
     DEFAULT_MEASURES,
     NEW_BOOK,
@@ -25,6 +24,7 @@ from cranfield.service.team_evaluation import (
     TeamRequest,
     measures_of,
     start_evaluation,
+    usual_k,
 )
 
 if TYPE_CHECKING:
@@ -64,20 +64,19 @@ def _usual(service: Service) -> list[str]:
     return list(config.systems) if config is not None and len(config.systems) == 1 else []
 
 
-def _usual_settings(service: Service, testset: str) -> dict[str, str]:
+def _usual_settings(service: Service, wanted: TeamRequest) -> dict[str, str]:
     """What empty fields stand for, of the test set that is chosen; of keywords where none is."""
-    config = service.config()
-    if not testset:
-        return {
-            "k": str(USUAL_K),
-            "measures": f"{DEFAULT_MEASURES.format(k=USUAL_K)} for keywords",
-            "convention": "searchtweak for keywords",
-        }
-    if config is None:
-        return {"k": str(USUAL_K), "measures": "the usual ones", "convention": "trec"}
-    chosen = config.settings_of(service.testsets.config_key(testset))
+    config, k = service.config(), usual_k(service, wanted)
+    if not wanted.testset:
+        measures = f"{DEFAULT_MEASURES.format(k=k)} for keywords"
+        return {"k": str(k), "measures": measures, "convention": "searchtweak for keywords"}
+    chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
     measures = ", ".join(measures_of(chosen)) or "the usual ones"
-    return {"k": str(config.results_requested(chosen)), "measures": measures, "convention": config.convention}
+    return {
+        "k": str(k),
+        "measures": measures,
+        "convention": DEFAULT_CONVENTION if config is None else config.convention,
+    }
 
 
 def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
@@ -123,7 +122,7 @@ def _form(
         http_status=422 if problems else 200,
         wanted=wanted,
         problems=problems,
-        usual=_usual_settings(service, wanted.testset),
+        usual=_usual_settings(service, wanted),
         testsets=[info.name for info in service.testsets.names()],
         systems=list(config.systems) if config is not None else [],
         variants=service.variants.all(),

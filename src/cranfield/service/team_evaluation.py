@@ -12,11 +12,11 @@ from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.judging.store.schema import BookState
-from cranfield.measures import Measure, parse_all
+from cranfield.measures import USUAL_K, Measure, deepest_cutoff, parse_all
 from cranfield.model import DEFAULT_CONVENTION, TestSet, convention_named
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.service.live_measures import without_map
-from cranfield.service.requests import USUAL_K, EvaluateRequest
+from cranfield.service.requests import EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.snapshot import empty_pool
 from cranfield.stats.consensus import DEFAULT_RULE
@@ -57,7 +57,7 @@ class TeamRequest(BaseModel):
     variants: list[Line] = Field(default_factory=list)
     k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, BeforeValidator(lambda sent: sent or None)] = None
     """This, the measures and the convention, where they are empty: of a test set as the config has them; of keywords as
-    SearchTweak has them."""
+    SearchTweak has them. A depth that neither has is that of the measures."""
     measures: Line = ""
     """Spellings, separated by commas or spaces."""
     convention: Line = ""
@@ -118,12 +118,12 @@ def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -
     book = wanted.book if wanted.book != USUAL_BOOK else NO_BOOK if is_judged else NEW_BOOK
     usual: dict[str, object] = {"book": book}
     if wanted.keywords.strip():
-        usual |= {"k": wanted.k or USUAL_K, "convention": wanted.convention or RATED_BY_SLOT}
+        usual |= {"k": wanted.k or usual_k(service, wanted), "convention": wanted.convention or RATED_BY_SLOT}
         usual["measures"] = wanted.measures or DEFAULT_MEASURES.format(k=usual["k"])
     elif book != NO_BOOK:  # a book names what it is scored by from the start
         config = service.config()
         chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
-        usual["k"] = wanted.k or _config_k(service, wanted)
+        usual["k"] = wanted.k or usual_k(service, wanted)
         usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
         usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
     return wanted.model_copy(update=usual)
@@ -177,7 +177,7 @@ def _problems(
     for system in wanted.systems:
         if config is None or system not in config.systems:
             yield Problem(f"there is no system {system}", path="systems")
-    depth = wanted.k or _config_k(service, wanted)
+    depth = wanted.k or usual_k(service, wanted)
     for measure in measures:
         if measure.depth is not None and measure.depth > depth:
             hint = "raise the depth, or lower the cutoff"
@@ -186,16 +186,17 @@ def _problems(
             )
 
 
-def _config_k(service: Service, wanted: TeamRequest) -> int:
-    """Results that the config requests for the test set and these measures: the job asks for as many."""
-    config = service.config()
-    if config is None:
-        return USUAL_K
-    chosen = config.settings_of(service.testsets.config_key(wanted.testset))
+def usual_k(service: Service, wanted: TeamRequest) -> int:
+    """Results requested where no depth is written: of a test set as the config has it, else as deep as the measures look."""
+    config = service.config() if wanted.testset else None
     try:
-        return config.results_requested(chosen, wanted.spellings)
+        if config is None:
+            return deepest_cutoff(wanted.spellings)
+        return config.results_requested(
+            config.settings_of(service.testsets.config_key(wanted.testset)), wanted.spellings
+        )
     except MeasureError:  # it is among the problems already
-        return chosen.k or USUAL_K
+        return USUAL_K
 
 
 def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) -> BookSettings:

@@ -15,7 +15,9 @@ from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.service import open_service
 from cranfield.service.store.schema import StoredEvaluation
+from cranfield.service.team_evaluation import TeamRequest, usual_k
 
 FORM = {
     "name": "shoes",
@@ -119,6 +121,21 @@ def test_where_no_depth_is_named_a_measure_gets_the_results_that_it_looks_at(pag
     request = sent(pages, testset=testset, measures="R@20", book=book, name="deep")
     assert request.k == (None if book == "//" else 20)  # None: the job takes the depth of the measures
     assert request.measures == ("R@20",)
+
+
+def test_pasted_keywords_get_as_many_results_as_their_measures_look_at(pages):
+    assert sent(pages, keywords="boots", name="few", measures="R@20").k == 20
+    assert sent(pages, keywords="boots", name="some", measures="R@5 AP").k == 10
+    assert sent(pages, keywords="boots", name="many", measures="R@20", k=30).k == 30
+    answer = pages.post("/evaluations/new", **{**FORM, "k": "", "measures": "R@20", "name": ""})
+    assert 'max="10000" value="" placeholder="20"' in answer.text  # no name: the form once more
+
+
+def test_a_server_without_a_config_gets_as_many_results_as_the_measures_look_at(pages):
+    service = open_service(pages.team.store)
+    assert usual_k(service, TeamRequest(testset="own", measures="R@20")) == 20
+    assert usual_k(service, TeamRequest(keywords="boots", measures="R@20, P@5")) == 20
+    assert usual_k(service, TeamRequest(testset="own", measures="R@20 nosuch")) == 10
 
 
 def test_the_form_keeps_what_was_written(pages):
