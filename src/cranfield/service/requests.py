@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
 
@@ -53,6 +53,12 @@ class EvaluateRequest(Request):
     note: Annotated[str, Field(max_length=10_000)] = ""
     params: Annotated[dict[str, Scalar], Field(max_length=MOST_NAMES)] = Field(default_factory=dict)
     """Values of parameters that the operator's workbench file opens (`tunable:`), as a variant has them."""
+
+    @field_validator("systems", "components", "measures", "tags")
+    @classmethod
+    def _once(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """A name that repeats counts once."""
+        return names and tuple(dict.fromkeys(names))
 
 
 class CompareRequest(Request):
