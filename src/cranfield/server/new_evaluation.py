@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import Problem, UsageError
-from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, Mode
-from cranfield.judging.store.schema import BookState
+from cranfield.judging.settings import DEFAULT_GUIDELINE
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
@@ -24,6 +23,7 @@ from cranfield.service.team_evaluation import (
     TeamRequest,
     measures_of,
     start_evaluation,
+    takes_grades,
     usual_k,
 )
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 SCALE_TEXTS = {
+    "": "as usual: that of the book, graded for a new one",
     "binary": "binary: 0 not relevant, 1 relevant",
     "graded": "graded: 0 to 3",
     "detail": "detail: 1 to 10",
@@ -96,7 +97,7 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         ),
         convention=settings["convention"],
         book=NO_BOOK if book is None else book.name,
-        scale="graded" if book is None else book.settings.scale.name,
+        scale="" if book is None else book.settings.scale.name,
         raters=1 if book is None else book.settings.raters_per_item,
     )
 
@@ -110,11 +111,7 @@ def _form(
 ) -> HTMLResponse:
     service = service_of(request)
     config, store = service.config(), service.store
-    books = [
-        info
-        for info in store.books.all()
-        if info.name == wanted.book or (info.settings.mode is Mode.GRADE and info.state == BookState.OPEN)
-    ]
+    books = [info for info in store.books.all() if info.name == wanted.book or takes_grades(info)]
     return render_page(
         request,
         "new_evaluation.html",
@@ -127,7 +124,7 @@ def _form(
         systems=list(config.systems) if config is not None else [],
         variants=service.variants.all(),
         conventions=CONVENTIONS.values(),
-        scales=SCALE_TEXTS if set(SCALES) <= set(SCALE_TEXTS) else dict.fromkeys(SCALES, ""),
+        scales=SCALE_TEXTS,
         books=books,
         raters=store.people.raters(),
         new_book=NEW_BOOK,

@@ -33,7 +33,8 @@ NEW_BOOK = "/new"
 NO_BOOK = "/"
 """No name of a book: results are scored by the judgments of the test set alone."""
 USUAL_BOOK = "//"
-"""No name of a book: `NO_BOOK` for a test set with judgments, `NEW_BOOK` for keywords and for one without."""
+"""No name of a book: `NO_BOOK` for a test set with judgments, for keywords and for one without the book of that name,
+where it takes grades, else `NEW_BOOK`."""
 OWN_SCALE = "of the test set"
 DEFAULT_MEASURES = "MAP@{k}, MRR@{k}, nDCG@{k}"
 """Of keywords, at their depth."""
@@ -63,7 +64,8 @@ class TeamRequest(BaseModel):
     convention: Line = ""
     book: Line = USUAL_BOOK
     """Name of a book that is there; `NEW_BOOK`; `NO_BOOK`; `USUAL_BOOK`."""
-    scale: Line = "graded"
+    scale: Line = ""
+    """Empty: that of the book that is chosen; of a new one graded, 0 to 3."""
     raters: Annotated[int, Field(ge=1, le=10)] = 1
     escalate: bool = False
     """A further rater is asked where grades differ by 2 or more, then it is adjudicated; otherwise the rule decides alone."""
@@ -115,7 +117,10 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
 def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -> TeamRequest:
     """The request with what the form left empty, as far as the config does not have it when the job runs."""
     is_judged = testset is not None and testset.n_judgments > 0
-    book = wanted.book if wanted.book != USUAL_BOOK else NO_BOOK if is_judged else NEW_BOOK
+    own = wanted.name.strip() or wanted.testset
+    open_books = {each.name for each in service.store.books.all() if takes_grades(each)}
+    usual_book = NO_BOOK if is_judged else own if own in open_books else NEW_BOOK
+    book = wanted.book if wanted.book != USUAL_BOOK else usual_book
     usual: dict[str, object] = {"book": book}
     if wanted.keywords.strip():
         usual |= {"k": wanted.k or usual_k(service, wanted), "convention": wanted.convention or RATED_BY_SLOT}
@@ -127,6 +132,11 @@ def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -
         usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
         usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
     return wanted.model_copy(update=usual)
+
+
+def takes_grades(book: BookInfo) -> bool:
+    """Whether results can be put into a book, to be graded."""
+    return book.settings.mode is Mode.GRADE and book.state == BookState.OPEN
 
 
 def measures_of(chosen: SetConfig | None) -> list[str]:
@@ -207,7 +217,7 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
     """
     if wanted.book != NEW_BOOK:
         info = service.store.books.get(wanted.book)
-        if info.settings.mode is not Mode.GRADE or info.state != BookState.OPEN:
+        if not takes_grades(info):
             raise UsageError(f"book {info.name} is closed, or holds preferences", path="book", hint="choose another")
         own = info.settings.scale.name
         if {own, wanted.scale} <= SCALES.keys() and own != wanted.scale:
@@ -236,9 +246,9 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
 def _scale(name: str, testset: TestSet | None) -> GradeScale:
     if name == OWN_SCALE and testset is not None:
         return scale_for(testset)
-    if name not in SCALES:
+    if (name or "graded") not in SCALES:
         raise UsageError(f"there is no scale {name}", path="scale", expected=", ".join(SCALES))
-    return SCALES[name]
+    return SCALES[name or "graded"]
 
 
 def _book(service: Service, wanted: TeamRequest, testset: TestSet, settings: BookSettings, by: int) -> str:

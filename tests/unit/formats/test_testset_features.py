@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import jsonschema
 import pytest
 
 from cranfield.errors import TestSetError
+from cranfield.formats.convert import fitting_formats
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_models as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
@@ -440,3 +442,12 @@ def test_classes_that_are_none_are_one_error_that_names_strata(tmp_path: Path) -
     (problem,) = caught.value.problems
     assert problem.message == "unknown query class 'nav'"
     assert problem.hint == "other kinds of queries are strata: rename the column, as to `kind`"
+
+
+def test_formats_are_offered_that_can_hold_what_is_expected():
+    graded = TestSet("t", (Query("q1", "wool"),), {"q1": {"d1": 1}})
+    found = fitting_formats(graded)
+    assert {"yaml", "qrels"} <= set(found)
+    assert not {"judges", "subtopics", "preferences", "golden-json", "spans-csv"} & set(found)
+    assert found == sorted(found)
+    assert fitting_formats(replace(graded, grades={})) == []

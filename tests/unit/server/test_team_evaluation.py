@@ -270,6 +270,29 @@ def test_the_plan_of_a_book_says_what_it_asks(pages):
     assert "adjudication from" not in page
 
 
+def test_a_form_of_a_system_that_lacks_something_is_shown_once_more(pages):
+    for path, fields, problem in (
+        ("try", {}, "No parameter has another value than in the config"),
+        ("variants", {"variant": "turned"}, "No parameter has another value than in the config"),
+        ("variants", {"set:params.boost": "2"}, "name"),
+    ):
+        answer = pages.post(f"/systems/shop/{path}", testset="own", **fields)
+        assert (answer.status_code, problem in answer.text) == (422, True)
+        assert '<button class="quiet" formaction="/systems/shop/try" formnovalidate>' in answer.text
+        assert ("<option selected>2</option>" in answer.text) == ("set:params.boost" in fields)
+
+
+def test_the_box_for_half_graded_is_required_where_freezing_needs_it(pages):
+    number = pages.evaluated(raters="1", keywords="boots")
+    box = '<input type="checkbox" name="partial" value="true"{}> also half graded or undecided'
+    pages.shop.grade("shoes", "boots", x=(1,))
+    for path in (f"/evaluations/{number}", "/books/shoes"):
+        assert box.format(" required") in pages.get(path)
+    pages.shop.grade("shoes", "boots", y=(0,))
+    for path in (f"/evaluations/{number}", "/books/shoes"):
+        assert box.format("") in pages.get(path)
+
+
 @pytest.mark.slow
 def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
     pages.shop.answers(red_shoes="abc")
@@ -369,6 +392,7 @@ def test_systems_and_their_open_parameters(pages):
     assert pages.post("/systems/shop/variants", variant="turned").status_code == 422
     assert pages.post("/systems/shop/variants", variant="turned", **{"set:params.boost": "2"}).status_code == 303
     assert "params.boost = 2" in pages.get("/systems/shop?variant=turned")
+    assert ["/evaluations/new" in pages.get("/systems/shop", who=who) for who in ("lee", "vic")] == [True, False]
     assert 'name="variants" value="turned"' in pages.get("/evaluations/new")
     assert pages.post("/systems/shop/variants/delete", variant="turned").status_code == 303
     assert pages.shop.service.variants.all() == ()
