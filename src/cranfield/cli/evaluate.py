@@ -29,9 +29,7 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.config.gate import Floor
     from cranfield.evaluation.values import Evaluation
-    from cranfield.gate.result import RuleResult
     from cranfield.project.inputs import ScoringOptions
     from cranfield.project.large_runs import LargeOptions
     from cranfield.project.loading import TestSetOptions
@@ -87,24 +85,16 @@ def evaluate_command(
         )
         deliver(scale_document(summary), output.showing(large.stratum))
         return
-    contrasts = contrasts_of(contrast)
-    floors: tuple[Floor, ...] = ()
-    if floor:  # what judges them takes a third of a second to import
-        from cranfield.project.floors import parse_floors
+    from cranfield.project.floors import judge_floors, parse_floors
 
-        floors = parse_floors(floor)
+    contrasts, floors = contrasts_of(contrast), parse_floors(floor or ())
     if means is not None:
         check_means_file(means)
     only_numbers = output.format is Format.JSON and output.html is None and not contrasts and history is None
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
-    judged: tuple[tuple[str, RuleResult], ...] = ()
-    if floors:
-        from cranfield.project.floors import check_floors, judge_floors
-
-        check_floors(floors, evaluations[0])
-        judged = judge_floors(floors, evaluations)
+    judged = judge_floors(floors, evaluations)
     if sort != "given":
         from cranfield.reporting.sections.leaderboard import sorted_evaluations
 

@@ -80,7 +80,15 @@ def test_a_sample_is_claimed_by_its_own_row_alone_or_the_order_is_stated(tmp_pat
 
 def test_every_format_has_a_sample_or_has_to_be_named() -> None:
     without = set(FORMATS) - {name.partition(" ")[0] for name in SAMPLES}
-    read_only = {"llama-index", "samples", "samples-run", "documents", "json-run", "msmarco", "queries-csv"}  # see test_public_reports
+    read_only = {
+        "llama-index",
+        "samples",
+        "samples-run",
+        "documents",
+        "json-run",
+        "msmarco",
+        "queries-csv",
+    }  # see test_public_reports
     assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
 
 
