@@ -5,15 +5,16 @@ The providers are the libraries that the peer asks; here one module computes wha
 
 import sys
 import unittest
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 from cranfield.compat import ir_measures
 
-PROVIDERS = "pytrec_eval gdeval judged msmarco cwl_eval compat accuracy trectools ranx pyndeval DefaultPipeline"
+PROVIDERS = "pytrec_eval judged msmarco cwl_eval compat accuracy trectools pyndeval DefaultPipeline"
 
 
 class Provider:
-    """One of the peer's libraries."""
+    """One of the peer's libraries: what it is asked for, the drop-in module computes."""
 
     iter_calc = staticmethod(ir_measures.iter_calc)
     calc_aggregate = staticmethod(ir_measures.calc_aggregate)
@@ -22,6 +23,36 @@ class Provider:
     def supports(self, measure: object) -> bool:
         """Whether it computes a measure: of those that are known, all."""
         return isinstance(measure, ir_measures.Measure)
+
+
+class AskedDirectly(Provider):
+    """A library whose own tests pass over what ir_measures would ask it for: each measure stands for another."""
+
+    def __init__(self, meant, decimals=20):
+        self.meant, self.decimals = meant, decimals
+
+    def iter_calc(self, measures, qrels, run):
+        for measure in measures:
+            for found in ir_measures.iter_calc([self.meant(measure)], qrels, run):
+                yield ir_measures.Metric(found.query_id, measure, round(found.value, self.decimals))
+
+    def calc_aggregate(self, measures, qrels, run):
+        values = {measure: [found.value for found in self.iter_calc([measure], qrels, run)] for measure in measures}
+        return {measure: sum(found) / len(found) for measure, found in values.items()}
+
+    def evaluator(self, measures, qrels):
+        return SimpleNamespace(calc_aggregate=partial(self.calc_aggregate, measures, qrels))
+
+
+def by_gdeval(measure):
+    """gdeval.pl has no other gains than 2^g - 1, whatever the measure says."""
+    return measure(dcg="exp-log2") if measure.NAME == "nDCG" else measure
+
+
+def by_ranx(measure):
+    """With ranx, a measure of a set may have a cutoff."""
+    is_cut_set = measure.NAME in {"SetP", "SetR"} and measure["cutoff"]
+    return getattr(ir_measures, measure.NAME.removeprefix("Set"))(**measure.params) if is_cut_set else measure
 
 
 class MeasureTest(unittest.TestCase):
@@ -42,6 +73,7 @@ def cwl_metric(query_id, measure, value, *_):
 module = ModuleType("ir_measures")
 module.__dict__.update({name: getattr(ir_measures, name) for name in dir(ir_measures)})
 module.__dict__.update(dict.fromkeys(PROVIDERS.split(), Provider()), CwlMetric=cwl_metric)
+module.gdeval, module.ranx = AskedDirectly(by_gdeval, decimals=5), AskedDirectly(by_ranx)
 module.__all__ = [*ir_measures.__all__, "Metric"]
 module.providers = SimpleNamespace(PytrecEvalProvider=Provider, registry={})
 module.measures = ModuleType("ir_measures.measures")

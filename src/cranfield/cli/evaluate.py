@@ -85,7 +85,7 @@ def evaluate_command(
         )
         deliver(scale_document(summary), output.showing(large.stratum))
         return
-    from cranfield.project.floors import check_floors, judge_floors, parse_floors
+    from cranfield.project.floors import judge_floors, parse_floors
 
     contrasts, floors = contrasts_of(contrast), parse_floors(floor or ())
     if means is not None:
@@ -94,14 +94,13 @@ def evaluate_command(
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
-    check_floors(floors, evaluations[0])
+    judged = judge_floors(floors, evaluations)
     if sort != "given":
         from cranfield.reporting.sections.leaderboard import sorted_evaluations
 
         evaluations = sorted_evaluations(evaluations, sort)
     if means is not None:
         write_means(evaluations, means)
-    judged = judge_floors(floors, evaluations)
     if only_numbers:
         from cranfield.reporting.payload import json_parts, payload_of
 

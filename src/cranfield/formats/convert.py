@@ -135,6 +135,16 @@ def written_formats(kind: Kind = "testset") -> dict[str, Format]:
     return {name: entry for name, entry in FORMATS.items() if entry.kind == kind and entry.writer}
 
 
+def fitting_formats(testset: TestSet) -> list[str]:
+    """Names of the formats that can hold something of what a test set expects."""
+    found = []
+    for name, entry in sorted(written_formats().items()):
+        with suppress(TestSetError):
+            fitted(testset, entry, Path(name))
+            found.append(name)
+    return found
+
+
 OTHER_ENDS: Mapping[Kind, Mapping[str, str]] = {
     "testset": {".yml": "yaml", ".json": "yaml", ".csv": "table", ".tsv": "table", ".jsonl": "table"},
     "run": {".trec": "trec", ".txt": "trec", ".tsv": "run-table"},

@@ -151,6 +151,8 @@ def _is_beir(head: Head) -> bool:
 
 def _is_table(head: Head) -> bool:
     names = _keys(head).keys() or _header(head)
+    if head.data.lstrip().startswith(b"["):
+        names = _first_record(head.data).keys()
     return "cranfield_run" not in names and bool(names & QUERY and names & DOCUMENT and names & GRADE)
 
 

@@ -24,7 +24,14 @@ from cranfield.errors import (
 from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
-from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, RUN_COLUMNS, TABLE_HELP, known_names, separator_of
+from cranfield.formats.io.delimited import (
+    JUDGMENT_COLUMNS,
+    QUERY_COLUMNS,
+    RUN_COLUMNS,
+    TABLE_HELP,
+    known_names,
+    separator_of,
+)
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
 from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, HEAD_BYTES, Format, Head, Kind, is_number, never
 from cranfield.model import TestSet
@@ -77,6 +84,11 @@ def _is_queries_jsonl(head: Head) -> bool:
 
 def _is_queries_tsv(head: Head) -> bool:
     return head.first_line.count(b"\t") == 1 and not head.first_line.startswith(b"{")
+
+
+def _is_queries_csv(head: Head) -> bool:
+    names = set() if b"\t" in head.first_line else {*head.columns(separator_of(head.first_line))}
+    return all(names & {*usual} for usual in QUERY_COLUMNS.values())
 
 
 _QRELS_HOLD = frozenset({"grades", "unjudged", "zeros", "fractions", "levels"})
@@ -199,6 +211,15 @@ OWN = (
         "cranfield.formats.testsets.topics:write_queries_jsonl",
         frozenset({"texts", "need", "notes", "barren"}),
         source="BEIR, github.com/beir-cellar/beir",
+    ),
+    Format(
+        "queries-csv",
+        "queries",
+        "queries in a CSV table (header `query_id` and `text`)",
+        _is_queries_csv,
+        "cranfield.formats.testsets.topics:read_queries_csv",
+        holds=frozenset({"texts", "barren"}),
+        source="as spreadsheets save them",
     ),
     Format(
         "queries-tsv",
@@ -431,8 +452,9 @@ def _unknown_columns(path: Path, kind: Kind, got: str) -> Problem:
     is_run = kind == "run"
     message = f"not a {WHAT[kind]}: the columns of this table have other names"
     expected = "query_id, doc_id, and rank or score" if is_run else "query_id, doc_id and grade, or query and pattern"
-    names = known_names(RUN_COLUMNS if is_run else JUDGMENT_COLUMNS)
+    expected = "query_id and text" if kind == "queries" else expected
+    names = known_names({"run": RUN_COLUMNS, "queries": QUERY_COLUMNS}.get(kind, JUDGMENT_COLUMNS))
     hint = "\n  ".join(["rename the columns; these names are known:", *names])
-    if not is_run:
+    if kind == "testset":
         hint = ".\n".join([hint, *TABLE_HELP])
     return Problem(message, path=shown(path), expected=expected, got=got, hint=hint)

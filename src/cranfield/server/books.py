@@ -91,6 +91,8 @@ def book_page(
 @router.get("/books/{book}")
 def dashboard(request: Request, caller: Reader) -> HTMLResponse:
     """Show how far the book is, and how good its judgments are."""
+    from cranfield.judging.book.freeze import is_unfinished
+
     book, store = book_of(caller), request.app.state.store
     is_preference = book.settings.mode is Mode.PREFERENCE
     return book_page(
@@ -105,6 +107,7 @@ def dashboard(request: Request, caller: Reader) -> HTMLResponse:
         fast_ms=FAST_MS,
         n_queue=len(books_selected(request, book, Selection(waits=True))),
         frozen=store.books.frozen(book.id),
+        unfinished=book.settings.mode is Mode.GRADE and caller.may("manage") and is_unfinished(store, book.id),
         levels=book.settings.scale.levels,
     )
 

@@ -49,6 +49,8 @@ class LiveView:
     queries: Sequence[tuple[str, str, int, int, Sequence[float | None], str]]
     """Query, its text, judged and shown results, the value of each measure, why one is null; the first ones."""
     n_queries: int
+    unfinished: bool = False
+    """Whether freezing needs the box for what is half graded or undecided."""
 
 
 def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
@@ -75,7 +77,10 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
         )
         for query, text in list(found.texts.items())[:MOST_QUERIES]
     ]
-    return LiveView(book, book_path(book), event, found, (), others, rows, len(found.texts))
+    from cranfield.judging.book.freeze import is_unfinished
+
+    half = kept.get(("unfinished", book.id, event), lambda: is_unfinished(service.store, book.id))
+    return LiveView(book, book_path(book), event, found, (), others, rows, len(found.texts), half)
 
 
 @router.post("/evaluations/{evaluation_id:int}/freeze")

@@ -9,13 +9,11 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import Problem, UsageError
-from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, Mode
-from cranfield.judging.store.schema import BookState
-from cranfield.model import CONVENTIONS
+from cranfield.judging.settings import DEFAULT_GUIDELINE
+from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
-from cranfield.service.requests import USUAL_K
 from cranfield.service.team_evaluation import (
     DEFAULT_MEASURES,
     NEW_BOOK,
@@ -25,6 +23,8 @@ from cranfield.service.team_evaluation import (
     TeamRequest,
     measures_of,
     start_evaluation,
+    takes_grades,
+    usual_k,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 SCALE_TEXTS = {
+    "": "as usual: that of the book, graded for a new one",
     "binary": "binary: 0 not relevant, 1 relevant",
     "graded": "graded: 0 to 3",
     "detail": "detail: 1 to 10",
@@ -64,20 +65,19 @@ def _usual(service: Service) -> list[str]:
     return list(config.systems) if config is not None and len(config.systems) == 1 else []
 
 
-def _usual_settings(service: Service, testset: str) -> dict[str, str]:
+def _usual_settings(service: Service, wanted: TeamRequest) -> dict[str, str]:
     """What empty fields stand for, of the test set that is chosen; of keywords where none is."""
-    config = service.config()
-    if not testset:
-        return {
-            "k": str(USUAL_K),
-            "measures": f"{DEFAULT_MEASURES.format(k=USUAL_K)} for keywords",
-            "convention": "searchtweak for keywords",
-        }
-    if config is None:
-        return {"k": str(USUAL_K), "measures": "the usual ones", "convention": "trec"}
-    chosen = config.settings_of(service.testsets.config_key(testset))
+    config, k = service.config(), usual_k(service, wanted)
+    if not wanted.testset:
+        measures = f"{DEFAULT_MEASURES.format(k=k)} for keywords"
+        return {"k": str(k), "measures": measures, "convention": "searchtweak for keywords"}
+    chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
     measures = ", ".join(measures_of(chosen)) or "the usual ones"
-    return {"k": str(config.results_requested(chosen)), "measures": measures, "convention": config.convention}
+    return {
+        "k": str(k),
+        "measures": measures,
+        "convention": DEFAULT_CONVENTION if config is None else config.convention,
+    }
 
 
 def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
@@ -97,7 +97,7 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         ),
         convention=settings["convention"],
         book=NO_BOOK if book is None else book.name,
-        scale="graded" if book is None else book.settings.scale.name,
+        scale="" if book is None else book.settings.scale.name,
         raters=1 if book is None else book.settings.raters_per_item,
     )
 
@@ -111,11 +111,7 @@ def _form(
 ) -> HTMLResponse:
     service = service_of(request)
     config, store = service.config(), service.store
-    books = [
-        info
-        for info in store.books.all()
-        if info.name == wanted.book or (info.settings.mode is Mode.GRADE and info.state == BookState.OPEN)
-    ]
+    books = [info for info in store.books.all() if info.name == wanted.book or takes_grades(info)]
     return render_page(
         request,
         "new_evaluation.html",
@@ -123,12 +119,12 @@ def _form(
         http_status=422 if problems else 200,
         wanted=wanted,
         problems=problems,
-        usual=_usual_settings(service, wanted.testset),
+        usual=_usual_settings(service, wanted),
         testsets=[info.name for info in service.testsets.names()],
         systems=list(config.systems) if config is not None else [],
         variants=service.variants.all(),
         conventions=CONVENTIONS.values(),
-        scales=SCALE_TEXTS if set(SCALES) <= set(SCALE_TEXTS) else dict.fromkeys(SCALES, ""),
+        scales=SCALE_TEXTS,
         books=books,
         raters=store.people.raters(),
         new_book=NEW_BOOK,

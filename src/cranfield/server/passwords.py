@@ -85,6 +85,12 @@ def is_password(password: str, stored: str | None) -> bool:
     return right and stored is not None
 
 
+def last_admin(store: Store) -> int | None:
+    """The only administrator who may sign in; None where there are several."""
+    found = [each.id for each in store.people.all() if each.role == "admin" and each.active]
+    return found[0] if len(found) == 1 else None
+
+
 def keep_an_admin(store: Store, account: AccountInfo, *, still: bool) -> None:
     """Refuse a change after which no administrator could sign in.
 
@@ -96,6 +102,5 @@ def keep_an_admin(store: Store, account: AccountInfo, *, still: bool) -> None:
     Raises:
         UsageError: it is the last one.
     """
-    admins = [each.id for each in store.people.all() if each.role == "admin" and each.active]
-    if not still and admins == [account.id]:
+    if not still and account.id == last_admin(store):
         raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")

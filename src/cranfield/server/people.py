@@ -11,7 +11,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
-from cranfield.server.passwords import keep_an_admin
+from cranfield.server.passwords import keep_an_admin, last_admin
 from cranfield.server.signing import reset_link
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ Admin = Annotated[Caller, Depends(require("admin"))]
 
 
 def _page(request: Request, caller: Caller, status: int = 200, **values: object) -> HTMLResponse:
-    people = request.app.state.store.people.all()
-    shown: dict[str, object] = {"problem": "", "made": "", "made_for": ""} | values
+    store: Store = request.app.state.store
+    people = store.people.all()
+    shown: dict[str, object] = {"problem": "", "made": "", "made_for": "", "last_admin": last_admin(store)} | values
     return render_page(request, "people.html", caller, http_status=status, people=people, roles=list(Role), **shown)
 
 

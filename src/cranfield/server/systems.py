@@ -114,6 +114,7 @@ def _page(
     name: str,
     *,
     variant: str = "",
+    new_variant: str = "",
     query: str = "",
     k: int | None = None,
     written: Mapping[str, str] | None = None,
@@ -142,6 +143,7 @@ def _page(
         variants=variants,
         shown_value=shown_value,
         testsets=[info.name for info in service.testsets.names()],
+        new_variant=new_variant,
         query=query,
         k=k or config.k or USUAL_K,
         probed=probed,
@@ -208,13 +210,22 @@ def probe(
     return page(probed=found)
 
 
+def _other_values(service: Service, name: str, settings: Mapping[str, str]) -> dict[str, Scalar]:
+    values = read_settings(service.workbench, name, settings)
+    if not values:
+        hint = "set one; a new evaluation takes the system as it is"
+        raise UsageError("no parameter has another value than in the config", hint=hint)
+    return values
+
+
 @router.post("/systems/{name}/try")
 def try_out(request: Request, caller: Lead, name: str, settings: Settings, testset: Text) -> Response:
     """Evaluate the config and other values of open parameters on a test set, as pilots, and compare the two."""
     service = service_of(request)
-    values = read_settings(service.workbench, name, settings)
-    if not values:
-        raise UsageError("no parameter has another value than in the config", hint="set one, or start a new evaluation")
+    try:
+        values = _other_values(service, name, settings)
+    except UsageError as error:
+        return _page(request, caller, name, written=settings, problems=error.problems)
     by = caller.account.id
     plain = EvaluateRequest(testset=testset, systems=(name,), pilot=True, tags=("try",))
     both = [plain, plain.model_copy(update={"params": values})]
@@ -224,14 +235,15 @@ def try_out(request: Request, caller: Lead, name: str, settings: Settings, tests
 
 @router.post("/systems/{name}/variants")
 def save_variant(
-    request: Request, caller: Lead, name: str, settings: Settings, variant: Text, note: Text = ""
+    request: Request, caller: Lead, name: str, settings: Settings, variant: Text = "", note: Text = ""
 ) -> Response:
     """Keep other values under a name."""
     service = service_of(request)
-    values = read_settings(service.workbench, name, settings)
-    if not values:
-        raise UsageError("a variant has another value of a parameter than the config", hint="set one")
-    service.variants.save(variant.strip(), name, values, note, caller.account.id)
+    try:
+        values = _other_values(service, name, settings)
+        service.variants.save(variant.strip(), name, values, note, caller.account.id)
+    except UsageError as error:
+        return _page(request, caller, name, new_variant=variant, written=settings, problems=error.problems)
     return see_other(f"/systems/{segment(name)}?variant={segment(variant.strip())}", done="saved")
 
 

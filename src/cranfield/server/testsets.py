@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from cranfield.database.engine import day_of
-from cranfield.formats.convert import written_formats
+from cranfield.formats.convert import fitting_formats, written_formats
 from cranfield.model.query import class_of
 from cranfield.reporting.document import Cell, Column, Link, Section, Table, cell_value
 from cranfield.reporting.documents.testset import queries_document, statistics_document
@@ -117,7 +117,6 @@ def show_testset(
         refresh=refresh_of(service, info),
         versions=service.testsets.versions(name),
         find=find,
-        formats=sorted(written_formats()),
     )
     return StreamingResponse(parts, media_type="text/html; charset=utf-8")
 
@@ -144,6 +143,7 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
             n=len(rows),
             page=page,
             last=last,
+            formats=fitting_formats(found),
         )
     )
     return Markup(text)  # noqa: S704 - of our template, which escapes

@@ -12,7 +12,7 @@ from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.errors import MeasureError
 from cranfield.evaluation.values import RATED_BY_SLOT
-from cranfield.measures import parse, parse_all
+from cranfield.measures import deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
@@ -20,7 +20,7 @@ from cranfield.reporting.comparison_page import made_page
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
-from cranfield.service.requests import USUAL_K, CompareRequest, EvaluateRequest
+from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
 from cranfield.service.systems import ChosenSystem, chosen_systems
@@ -115,10 +115,11 @@ def _experiment(subject: Subject) -> Experiment:
     """The experiment of a request: the settings of the config, with those of the request in their place."""
     request, config = subject.request, subject.config
     if config is None:
+        spelled = [*(request.measures or ()), *([request.primary] if request.primary else ())]
         built = Experiment(
             subject.testset,
             (),
-            k=request.k or USUAL_K,
+            k=request.k or deepest_cutoff(spelled),
             measures=request.measures,
             primary_spelling=_primary(request),
             convention=request.convention or DEFAULT_CONVENTION,

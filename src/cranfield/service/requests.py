@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
 
-USUAL_K = 10
-"""Results requested for each query where no config says."""
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -37,7 +35,7 @@ class EvaluateRequest(Request):
     components: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
     """Evaluate each system with these components alone."""
     k: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Results requested for each query; default: that of the config."""
+    """Results requested for each query; default: that of the config, else as deep as the measures look, 10 or more."""
     measures: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES)] | None = None
     """Spellings; default: those of the config."""
     primary: Annotated[str, Field(max_length=200)] | None = None
@@ -55,6 +53,12 @@ class EvaluateRequest(Request):
     note: Annotated[str, Field(max_length=10_000)] = ""
     params: Annotated[dict[str, Scalar], Field(max_length=MOST_NAMES)] = Field(default_factory=dict)
     """Values of parameters that the operator's workbench file opens (`tunable:`), as a variant has them."""
+
+    @field_validator("systems", "components", "measures", "tags")
+    @classmethod
+    def _once(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """A name that repeats counts once."""
+        return names and tuple(dict.fromkeys(names))
 
 
 class CompareRequest(Request):

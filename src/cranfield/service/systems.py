@@ -36,7 +36,7 @@ def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSy
 
     Raises:
         UnknownNameError: there is no such system, variant or component.
-        UsageError: none is named and the config has several; a name twice; a parameter that is not open.
+        UsageError: none is named and the config has several; a parameter that is not open.
     """
     if request.runs and not request.systems:
         if request.variant or request.components or request.params:
@@ -55,8 +55,6 @@ def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSy
             raise UsageError(f"variant {variant.name} is of {variant.system}", got=", ".join(names))
         names, params = [variant.system], {**variant.params, **params}
     names = names or [_usual_system(config)]
-    if len(set(names)) < len(names):
-        raise UsageError("a system twice", got=", ".join(names))
     return tuple(_chosen(service, config, name, request, params) for name in names)
 
 

@@ -12,11 +12,11 @@ from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.judging.store.schema import BookState
-from cranfield.measures import Measure, parse_all
+from cranfield.measures import USUAL_K, Measure, deepest_cutoff, parse_all
 from cranfield.model import DEFAULT_CONVENTION, TestSet, convention_named
 from cranfield.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.service.live_measures import without_map
-from cranfield.service.requests import USUAL_K, EvaluateRequest
+from cranfield.service.requests import EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.snapshot import empty_pool
 from cranfield.stats.consensus import DEFAULT_RULE
@@ -33,7 +33,8 @@ NEW_BOOK = "/new"
 NO_BOOK = "/"
 """No name of a book: results are scored by the judgments of the test set alone."""
 USUAL_BOOK = "//"
-"""No name of a book: `NO_BOOK` for a test set with judgments, `NEW_BOOK` for keywords and for one without."""
+"""No name of a book: `NO_BOOK` for a test set with judgments, for keywords and for one without the book of that name,
+where it takes grades, else `NEW_BOOK`."""
 OWN_SCALE = "of the test set"
 DEFAULT_MEASURES = "MAP@{k}, MRR@{k}, nDCG@{k}"
 """Of keywords, at their depth."""
@@ -57,13 +58,14 @@ class TeamRequest(BaseModel):
     variants: list[Line] = Field(default_factory=list)
     k: Annotated[Annotated[int, Field(ge=1, le=10_000)] | None, BeforeValidator(lambda sent: sent or None)] = None
     """This, the measures and the convention, where they are empty: of a test set as the config has them; of keywords as
-    SearchTweak has them."""
+    SearchTweak has them. A depth that neither has is that of the measures."""
     measures: Line = ""
     """Spellings, separated by commas or spaces."""
     convention: Line = ""
     book: Line = USUAL_BOOK
     """Name of a book that is there; `NEW_BOOK`; `NO_BOOK`; `USUAL_BOOK`."""
-    scale: Line = "graded"
+    scale: Line = ""
+    """Empty: that of the book that is chosen; of a new one graded, 0 to 3."""
     raters: Annotated[int, Field(ge=1, le=10)] = 1
     escalate: bool = False
     """A further rater is asked where grades differ by 2 or more, then it is adjudicated; otherwise the rule decides alone."""
@@ -115,18 +117,26 @@ def start_evaluation(service: Service, wanted: TeamRequest, by: int) -> tuple[Jo
 def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -> TeamRequest:
     """The request with what the form left empty, as far as the config does not have it when the job runs."""
     is_judged = testset is not None and testset.n_judgments > 0
-    book = wanted.book if wanted.book != USUAL_BOOK else NO_BOOK if is_judged else NEW_BOOK
+    own = wanted.name.strip() or wanted.testset
+    open_books = {each.name for each in service.store.books.all() if takes_grades(each)}
+    usual_book = NO_BOOK if is_judged else own if own in open_books else NEW_BOOK
+    book = wanted.book if wanted.book != USUAL_BOOK else usual_book
     usual: dict[str, object] = {"book": book}
     if wanted.keywords.strip():
-        usual |= {"k": wanted.k or USUAL_K, "convention": wanted.convention or RATED_BY_SLOT}
+        usual |= {"k": wanted.k or usual_k(service, wanted), "convention": wanted.convention or RATED_BY_SLOT}
         usual["measures"] = wanted.measures or DEFAULT_MEASURES.format(k=usual["k"])
     elif book != NO_BOOK:  # a book names what it is scored by from the start
         config = service.config()
         chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
-        usual["k"] = wanted.k or _config_k(service, wanted)
+        usual["k"] = wanted.k or usual_k(service, wanted)
         usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
         usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
     return wanted.model_copy(update=usual)
+
+
+def takes_grades(book: BookInfo) -> bool:
+    """Whether results can be put into a book, to be graded."""
+    return book.settings.mode is Mode.GRADE and book.state == BookState.OPEN
 
 
 def measures_of(chosen: SetConfig | None) -> list[str]:
@@ -177,7 +187,7 @@ def _problems(
     for system in wanted.systems:
         if config is None or system not in config.systems:
             yield Problem(f"there is no system {system}", path="systems")
-    depth = wanted.k or _config_k(service, wanted)
+    depth = wanted.k or usual_k(service, wanted)
     for measure in measures:
         if measure.depth is not None and measure.depth > depth:
             hint = "raise the depth, or lower the cutoff"
@@ -186,16 +196,17 @@ def _problems(
             )
 
 
-def _config_k(service: Service, wanted: TeamRequest) -> int:
-    """Results that the config requests for the test set and these measures: the job asks for as many."""
-    config = service.config()
-    if config is None:
-        return USUAL_K
-    chosen = config.settings_of(service.testsets.config_key(wanted.testset))
+def usual_k(service: Service, wanted: TeamRequest) -> int:
+    """Results requested where no depth is written: of a test set as the config has it, else as deep as the measures look."""
+    config = service.config() if wanted.testset else None
     try:
-        return config.results_requested(chosen, wanted.spellings)
+        if config is None:
+            return deepest_cutoff(wanted.spellings)
+        return config.results_requested(
+            config.settings_of(service.testsets.config_key(wanted.testset)), wanted.spellings
+        )
     except MeasureError:  # it is among the problems already
-        return chosen.k or USUAL_K
+        return USUAL_K
 
 
 def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) -> BookSettings:
@@ -206,7 +217,7 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
     """
     if wanted.book != NEW_BOOK:
         info = service.store.books.get(wanted.book)
-        if info.settings.mode is not Mode.GRADE or info.state != BookState.OPEN:
+        if not takes_grades(info):
             raise UsageError(f"book {info.name} is closed, or holds preferences", path="book", hint="choose another")
         own = info.settings.scale.name
         if {own, wanted.scale} <= SCALES.keys() and own != wanted.scale:
@@ -235,9 +246,9 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
 def _scale(name: str, testset: TestSet | None) -> GradeScale:
     if name == OWN_SCALE and testset is not None:
         return scale_for(testset)
-    if name not in SCALES:
+    if (name or "graded") not in SCALES:
         raise UsageError(f"there is no scale {name}", path="scale", expected=", ".join(SCALES))
-    return SCALES[name]
+    return SCALES[name or "graded"]
 
 
 def _book(service: Service, wanted: TeamRequest, testset: TestSet, settings: BookSettings, by: int) -> str:

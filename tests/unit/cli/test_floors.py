@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -238,3 +240,16 @@ def test_a_pattern_of_runs_does_not_take_their_logs(folder):
         assert code == 0, err
         assert "one" in out
         assert "two" in out
+
+
+def test_without_floors_nothing_that_judges_them_is_imported(tmp_path):
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 1 a\n")
+    program = (
+        "import sys\nfrom cranfield.cli.main import command_line, requested_command\n"
+        "words = ['evaluate', 'qrels.txt', 'a.run']\n"
+        "command_line(*requested_command(words))(words, standalone_mode=False)\n"
+        "print(sorted({'pydantic', 'yaml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -5,6 +5,7 @@ import io
 import logging
 import math
 import random
+import shutil
 import sys
 from importlib.metadata import version
 from typing import NamedTuple
@@ -102,6 +103,15 @@ def test_accuracy_is_left_out_where_it_is_not_defined_as_there():
     assert math.isnan(ours.calc_aggregate([ours.Accuracy], {"q": {"d": 0}}, {"q": {"d": 1.0}})[ours.Accuracy])
 
 
+@pytest.mark.parametrize("measure", ["P@5", "AP", "Judged@5", "RR@5", "Compat(p=0.8)", "RBP(rel=1)", "Accuracy"])
+def test_a_query_that_is_not_judged_or_not_answered_counts_as_there(measure):
+    answered = {"q1": RUN["q1"]}
+    for qrels, run in ((QRELS, answered), ({"q1": QRELS["q1"]}, {**RUN, "q2": {"d1": 1.0}})):
+        assert by_query(ours, [ours.parse_measure(measure)], qrels, run) == pytest.approx(
+            by_query(theirs, [theirs.parse_measure(measure)], qrels, run), abs=1e-12
+        )
+
+
 def test_accuracy_leaves_out_a_judged_query_that_the_run_does_not_answer():
     # d1 (grade 1) is above d2 (grade 0): 1 of 1 pair in q1; q2 is not in the run
     assert by_query(ours, [ours.Accuracy], QRELS, RUN) == by_query(theirs, [theirs.Accuracy], QRELS, RUN)
@@ -111,6 +121,7 @@ def test_accuracy_leaves_out_a_judged_query_that_the_run_does_not_answer():
     assert ours.calc_aggregate([ours.Accuracy, AP], qrels, run) == {ours.Accuracy: 1.0, AP: 0.5}
 
 
+@pytest.mark.skipif(shutil.which("perl") is None, reason="perl is not installed")
 def test_gains_are_linear_unless_the_exponential_ones_are_asked_for():
     # Ranks of the grades 0, 1, 2, 1, 0; DCG is 1/log2(3) + g/log2(4) + 1/log2(5), ideal g + 1/log2(3) + 1/log2(4),
     # where g is 2, or 2^2 - 1 = 3
@@ -123,6 +134,22 @@ def test_gains_are_linear_unless_the_exponential_ones_are_asked_for():
         (theirs_of,) = theirs.iter_calc([theirs.parse_measure(spelling)], qrels, run)
         assert (ours_of.value, by_hand) == (pytest.approx(value, abs=1e-15),) * 2
         assert theirs_of.value == pytest.approx(value, abs=1e-5)  # gdeval.pl prints five decimals
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="perl is not installed")
+def test_gdeval_asked_directly_has_exponential_gains_whatever_the_measure_says():
+    # A grade under 1 has no gain. Ranks of the grades -1, 2, unjudged, 1; gains 2^g - 1: 3 and 1; of rank r 1/log2(r + 1)
+    qrels = {"0": {"a": -1, "b": 2, "c": 1, "d": 1}}
+    run = {"0": {"a": 4.0, "b": 3.0, "x": 2.0, "c": 1.0}}
+    ideal = 3 + 1 / math.log2(3)
+    cases = ((2, 3 / math.log2(3) / ideal), (20, (3 / math.log2(3) + 1 / math.log2(5)) / (ideal + 1 / 2)))
+    for cutoff, by_hand in cases:
+        (direct,) = theirs.gdeval.iter_calc([theirs.nDCG @ cutoff], qrels, run)
+        assert str(direct.measure) == f"nDCG@{cutoff}"
+        assert direct.value == round(by_hand, 5) == round((nDCG(dcg="exp-log2") @ cutoff).calc_aggregate(qrels, run), 5)
+        (linear,) = theirs.iter_calc([theirs.nDCG @ cutoff], qrels, run)
+        assert linear.value == pytest.approx((nDCG @ cutoff).calc_aggregate(qrels, run), abs=1e-15)
+        assert abs(linear.value - direct.value) > 0.005
 
 
 def test_a_measure_scores_a_run_as_there():

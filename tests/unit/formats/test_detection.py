@@ -27,9 +27,11 @@ TWICE = {
     "run-table (tsv)": ["run-table", "qrels"],
     "parquet-qrels": ["parquet", "parquet-qrels"],
     "json": ["json", "json-run"],
+    **{name: [name, "queries-csv"] for name in ("spans-csv", "patterns", "table", "run-table")},
 }
 """Samples that several rows claim. The first row is asked first: a key `queries` alone is taken for a test set whose version
-is missing, and a header row of four columns over numbers looks like qrels. Of Parquet and JSON, the kind that is wanted decides."""
+is missing, and a header row of four columns over numbers looks like qrels. Of Parquet and JSON, the kind that is wanted decides, and of tables with the
+texts of queries too."""
 
 
 def write_sample(name: str, path: Path) -> None:
@@ -78,7 +80,15 @@ def test_a_sample_is_claimed_by_its_own_row_alone_or_the_order_is_stated(tmp_pat
 
 def test_every_format_has_a_sample_or_has_to_be_named() -> None:
     without = set(FORMATS) - {name.partition(" ")[0] for name in SAMPLES}
-    read_only = {"llama-index", "samples", "samples-run", "documents", "json-run", "msmarco"}  # see test_public_reports
+    read_only = {
+        "llama-index",
+        "samples",
+        "samples-run",
+        "documents",
+        "json-run",
+        "msmarco",
+        "queries-csv",
+    }  # see test_public_reports
     assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
 
 

@@ -12,7 +12,7 @@ from cranfield import load
 from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
-from cranfield.model import Pattern, Query, Rating, TestSet
+from cranfield.model import Pattern, Query, Rating, Span, TestSet
 from cranfield.ranking.stored import read_run_file
 
 
@@ -264,7 +264,7 @@ def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, tex
     hint = problem.hint_sentence().splitlines()
     assert max(map(len, hint)) <= 80
     assert hint[1] == "  query_id: query_id, q_id, qid, query-id, query"
-    assert "  doc_id: doc_id, docno, docid, did, corpus-id" in hint
+    assert any(line.startswith("  doc_id: doc_id, docno, docid, did, document_id, doc, ") for line in hint)
     assert "`yes` under `negative` is a query with nothing to find." in hint
     run = tmp_path / "run.csv"
     run.write_text("Suchwort;Treffer;Rang\na;b;1\n")
@@ -273,3 +273,59 @@ def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, tex
     (problem,) = of_run.value.problems
     assert problem.expected == "query_id, doc_id, and rank or score"
     assert problem.hint_sentence().splitlines()[-1] == "  also rank, score, title."
+
+
+@pytest.mark.parametrize(
+    "header", ["query_id,query,doc_id,start_line,end_line,grade", "query_id,query,file,lines,grade"], ids=["two", "one"]
+)
+def test_lines_of_documents_are_spans(tmp_path, header):
+    first, second = ("50,60", "7,7") if "end_line" in header else ("50-60", "7")
+    rows = f"q1,foo bar,src/a.py,{first},2\nq1,foo bar,src/a.py,{second},1\n"
+    found = read_testset(put(tmp_path, f"{header}\n{rows}"))
+    assert found.targets == {"q1": (Span("src/a.py", 50, 60, 2), Span("src/a.py", 7, 7, 1))}
+    assert not found.grades
+    lines = [dict(zip(header.split(","), row.split(","), strict=True)) for row in rows.splitlines()]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps({**line, "grade": int(line["grade"])}) + "\n" for line in lines))
+    assert read_testset(path).targets == found.targets
+
+
+def test_wrong_lines_are_named_all_at_once(tmp_path):
+    rows = "q1,a.py,60,50,2\nq1,a.py,0,5,1\nq1,a.py,x,9,1\nq1,a.py,5,,1\n"
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, f"query_id,doc_id,start_line,end_line,grade\n{rows}"))
+    assert [(problem.line, problem.message) for problem in caught.value.problems] == [
+        (2, "the range ends before it starts"),
+        (3, "no line number"),
+        (4, "no line number"),
+        (5, "no line number"),
+    ]
+    with pytest.raises(TestSetError, match="judgments of lines are not read from a frame"):
+        load(pd.DataFrame({"query_id": ["q"], "doc_id": ["a"], "grade": [1], "start_line": [1], "end_line": [2]}))
+
+
+@pytest.mark.parametrize("document", ["doc", "document", "expected_doc", "path"])
+def test_a_column_of_questions_is_their_text_and_not_their_id(tmp_path, document):
+    found = read_testset(put(tmp_path, f"query,{document},grade\nrefund problem,d1,2\nshipping late,d2,1\n"))
+    assert [query.text for query in found.queries] == ["refund problem", "shipping late"]
+    assert list(found.grades.values()) == [{"d1": 2}, {"d2": 1}]
+    assert found.query_ids[0].startswith("refund-problem-")  # the rule `content`
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"query": "refund problem", document: "d1", "grade": 2}]))
+    assert [query.text for query in read_testset(path).queries] == ["refund problem"]
+
+
+def test_two_classes_of_one_query_are_an_error_and_not_the_end_of_all_classes(tmp_path):
+    rows = "q1,d03,2,canonical\nq2,d05,1,root\nq2,d07,1,nosuch\n"
+    with pytest.raises(TestSetError) as caught:
+        read_testset(put(tmp_path, f"qid,doc_id,grade,query_class\n{rows}"))
+    (problem,) = caught.value.problems
+    assert (problem.message, problem.got) == (
+        "column 'query_class' says several things of query 'q2'",
+        "'root, nosuch'",
+    )
+
+
+def test_a_blank_document_is_none(tmp_path):
+    with pytest.raises(TestSetError, match="no doc_id"):
+        read_testset(put(tmp_path, "query_id,doc_id,grade\nq1,  ,1\n"))

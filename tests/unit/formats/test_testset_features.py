@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from cranfield import load
 from cranfield.errors import TestSetError
+from cranfield.formats.convert import fitting_formats
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_models as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
@@ -474,3 +476,12 @@ def test_beside_query_class_a_column_called_class_is_a_stratum(tmp_path: Path) -
     table = tmp_path / "t.csv"
     table.write_text("query_id,doc_id,grade,query_class,class\nq1,d,1,prose,a\nq2,d,1,prose,a\n")
     assert read_testset(table).queries[0] == Query("q1", strata={"class": "a"}, query_class="prose")
+
+
+def test_formats_are_offered_that_can_hold_what_is_expected():
+    graded = TestSet("t", (Query("q1", "wool"),), {"q1": {"d1": 1}})
+    found = fitting_formats(graded)
+    assert {"yaml", "qrels"} <= set(found)
+    assert not {"judges", "subtopics", "preferences", "golden-json", "spans-csv"} & set(found)
+    assert found == sorted(found)
+    assert fitting_formats(replace(graded, grades={})) == []

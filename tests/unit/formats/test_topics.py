@@ -220,3 +220,14 @@ def test_an_empty_topic_is_refused_with_its_line(tmp_path):
     path.write_text("<top>\n<num> 1\n<title> one\n</top>\n<top>\n</top>\n")
     with pytest.raises(TestSetError, match=r":5: the topic has no number"):
         read_queries(path, "topics")
+
+
+@pytest.mark.parametrize("text", ["query_id,text\nq1,foo bar\nq2,z\n", "qid;query;owner\nq1;foo bar;me\nq2;z;you\n"])
+def test_queries_in_a_csv_table(tmp_path, text):
+    path = tmp_path / "topics.csv"
+    path.write_text(text)
+    found = read_queries(path)
+    assert [(query.id, query.text) for query in found.queries] == [("q1", "foo bar"), ("q2", "z")]
+    path.write_text("foo,bar\n1,2\n")
+    with pytest.raises(TestSetError, match="not a query file: the columns of this table have other names"):
+        read_queries(path)

@@ -194,6 +194,22 @@ def test_no_name_that_looks_like_another_is_joined_by_and_a_refusal_spends_no_us
     assert team.store.people.link(raw).uses_left == 1
 
 
+def test_what_would_be_refused_to_a_viewer_or_the_last_administrator_is_not_offered(team) -> None:
+    raw = team.store.people.add_link(team.store.books.get("shop").id, 86_400_000)
+    page = team.browser("vic").get(f"/join/{raw}").text
+    assert "vic, a viewer, who does not judge" in page
+    assert "<button>Join</button>" not in page
+    assert "<button>Join</button>" in team.browser("ann").get(f"/join/{raw}").text
+    alex = team.store.people.get("alex").id
+    page = team.browser("alex").get("/people").text
+    assert "the last administrator: give another account the role first" in page
+    assert [f'action="/people/{alex}/{action}"' in page for action in ("role", "deactivate", "sign-out")] == [
+        *(False, False, True),
+    ]
+    team.store.people.set_role(team.store.people.get("lee").id, Role.ADMIN)
+    assert f'action="/people/{alex}/role"' in team.browser("alex").get("/people").text
+
+
 def test_an_account_joins_by_a_link_and_keeps_its_role(team) -> None:
     raw = team.store.people.add_link(team.store.books.get("other").id, 60_000, 1)
     assert team.post("ann", f"/join/{raw}").status_code == 303

@@ -15,7 +15,9 @@ from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import EvaluateRequest
+from cranfield.service.service import open_service
 from cranfield.service.store.schema import StoredEvaluation
+from cranfield.service.team_evaluation import TeamRequest, usual_k
 
 FORM = {
     "name": "shoes",
@@ -119,6 +121,21 @@ def test_where_no_depth_is_named_a_measure_gets_the_results_that_it_looks_at(pag
     request = sent(pages, testset=testset, measures="R@20", book=book, name="deep")
     assert request.k == (None if book == "//" else 20)  # None: the job takes the depth of the measures
     assert request.measures == ("R@20",)
+
+
+def test_pasted_keywords_get_as_many_results_as_their_measures_look_at(pages):
+    assert sent(pages, keywords="boots", name="few", measures="R@20").k == 20
+    assert sent(pages, keywords="boots", name="some", measures="R@5 AP").k == 10
+    assert sent(pages, keywords="boots", name="many", measures="R@20", k=30).k == 30
+    answer = pages.post("/evaluations/new", **{**FORM, "k": "", "measures": "R@20", "name": ""})
+    assert 'max="10000" value="" placeholder="20"' in answer.text  # no name: the form once more
+
+
+def test_a_server_without_a_config_gets_as_many_results_as_the_measures_look_at(pages):
+    service = open_service(pages.team.store)
+    assert usual_k(service, TeamRequest(testset="own", measures="R@20")) == 20
+    assert usual_k(service, TeamRequest(keywords="boots", measures="R@20, P@5")) == 20
+    assert usual_k(service, TeamRequest(testset="own", measures="R@20 nosuch")) == 10
 
 
 def test_the_form_keeps_what_was_written(pages):
@@ -253,6 +270,29 @@ def test_the_plan_of_a_book_says_what_it_asks(pages):
     assert "adjudication from" not in page
 
 
+def test_a_form_of_a_system_that_lacks_something_is_shown_once_more(pages):
+    for path, fields, problem in (
+        ("try", {}, "No parameter has another value than in the config"),
+        ("variants", {"variant": "turned"}, "No parameter has another value than in the config"),
+        ("variants", {"set:params.boost": "2"}, "name"),
+    ):
+        answer = pages.post(f"/systems/shop/{path}", testset="own", **fields)
+        assert (answer.status_code, problem in answer.text) == (422, True)
+        assert '<button class="quiet" formaction="/systems/shop/try" formnovalidate>' in answer.text
+        assert ("<option selected>2</option>" in answer.text) == ("set:params.boost" in fields)
+
+
+def test_the_box_for_half_graded_is_required_where_freezing_needs_it(pages):
+    number = pages.evaluated(raters="1", keywords="boots")
+    box = '<input type="checkbox" name="partial" value="true"{}> also half graded or undecided'
+    pages.shop.grade("shoes", "boots", x=(1,))
+    for path in (f"/evaluations/{number}", "/books/shoes"):
+        assert box.format(" required") in pages.get(path)
+    pages.shop.grade("shoes", "boots", y=(0,))
+    for path in (f"/evaluations/{number}", "/books/shoes"):
+        assert box.format("") in pages.get(path)
+
+
 @pytest.mark.slow
 def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
     pages.shop.answers(red_shoes="abc")
@@ -352,6 +392,7 @@ def test_systems_and_their_open_parameters(pages):
     assert pages.post("/systems/shop/variants", variant="turned").status_code == 422
     assert pages.post("/systems/shop/variants", variant="turned", **{"set:params.boost": "2"}).status_code == 303
     assert "params.boost = 2" in pages.get("/systems/shop?variant=turned")
+    assert ["/evaluations/new" in pages.get("/systems/shop", who=who) for who in ("lee", "vic")] == [True, False]
     assert 'name="variants" value="turned"' in pages.get("/evaluations/new")
     assert pages.post("/systems/shop/variants/delete", variant="turned").status_code == 303
     assert pages.shop.service.variants.all() == ()

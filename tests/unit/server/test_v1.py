@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from starlette.testclient import TestClient
-from tests.unit.service.shop import work_here
+from tests.unit.service.shop import make_shop, work_here
 
 from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
 from cranfield.config.jobs import LimitsConfig
@@ -277,6 +278,37 @@ def test_a_test_set_may_lie_in_the_json_body_and_is_a_version_of_its_name(api: A
     assert {"inline", "other"} <= {each["name"] for each in api().get("/v1/testsets").json()["items"]}
     wrong = api().post("/v1/evaluate", json={"testset": {"queries": 3}, "runs": [run]})
     assert wrong.status_code == 422, wrong.text
+
+
+def test_names_may_repeat(team: Any, tmp_path: Path) -> None:
+    """Runs and test sets of one name are told apart by their numbers; a name that repeats in a list counts once."""
+    shop = make_shop(team.store, tmp_path, team.store.people.get("lee").id)
+    team.app.state.service = shop.service
+    api = Api(SimpleNamespace(team=team, service=shop.service), tmp_path)
+    later = {"prefer": "respond-async"}
+    bodies = (b"q0 Q0 d0 1 2 a\n", b"q0 Q0 d0 1 2 a\n", b"q0 Q0 d7 1 2 a\n")
+    runs = [api().post("/v1/runs", files={"file": ("a.run", body)}).json()["id"] for body in bodies]
+    inline = {"cranfield_testset": 1, "name": "inline", "queries": [{"id": "q0", "text": "a", "judgments": {"d0": 2}}]}
+    sent = api().post("/v1/evaluate", json={"testset": inline, "runs": runs, "measures": ["P@1"]}, headers=later)
+    api.work(sent.json()["id"])
+    numbers = api().get(f"/v1/jobs/{sent.json()['id']}").json()["results"]
+    found = [api().get(f"/v1/evaluations/{number}").json() for number in numbers]
+    assert [(each["system"], each["metrics"]["precision_at_1"]) for each in found] == [
+        ("a", 1.0),
+        ("a", 1.0),
+        ("a", 0.0),
+    ]
+    pair = {"baseline": numbers[0], "candidate": numbers[2]}
+    compared = api().post("/v1/compare", json=pair, headers=later)
+    api.work(compared.json()["id"])
+    assert api().get(f"/v1/jobs/{compared.json()['id']}").json()["state"] == "done"
+    twice = {"testset": "own", "systems": ["shop", "shop"], "tags": ["a", "a"], "measures": ["P@1", "P@1"]}
+    sent = api().post("/v1/evaluate", json=twice, headers=later)
+    assert sent.status_code == 202, sent.text
+    api.work(sent.json()["id"])
+    (info,) = shop.service.evaluations.for_job(sent.json()["id"])
+    assert (info.label, info.tags, list(info.figures.measures)) == ("shop", ("a",), ["P@1"])
+    team.app.state.service = None
 
 
 def test_a_token_that_evaluates_reads_no_grades_of_a_book(api: Api) -> None:

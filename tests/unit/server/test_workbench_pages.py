@@ -242,6 +242,13 @@ def test_tags_note_and_baseline(bench) -> None:
     assert not bench.service.evaluations.get(2).pinned
 
 
+def test_the_baseline_is_offered_to_compare_with_where_it_has_the_same_judgments(bench) -> None:
+    offered = {name: f'action="/evaluations/{bench.ids[name]}/compare"' for name in ("new", "second")}
+    pages = {name: bench.page(f"/evaluations/{bench.ids[name]}") for name in offered}
+    assert {name: offered[name] in page for name, page in pages.items()} == {"new": True, "second": False}
+    assert "has other queries or judgments: run both on the latest version of the test set" in pages["second"]
+
+
 def test_run_again_takes_the_latest_test_set_and_the_same_run(bench) -> None:
     again = request_of(bench.service, bench.service.evaluations.get(2))
     assert again == EvaluateRequest(testset="shop", runs=(2,), tags=("nightly",))

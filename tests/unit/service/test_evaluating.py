@@ -13,6 +13,7 @@ from tests.unit.service.shop import work_here
 
 from cranfield.database.migrate import back_up
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import Predicate, Query, TestSet
@@ -24,6 +25,7 @@ from cranfield.service.responses import JobState, Trigger
 from cranfield.service.results import compare_evaluations
 from cranfield.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.service.service import open_service
+from cranfield.service.snapshot import empty_pool
 from cranfield.service.store.jobs import ProblemCode
 from cranfield.service.values import EvaluationInfo, JobInfo
 
@@ -107,6 +109,23 @@ def test_an_uploaded_run_and_test_set_need_no_config(bare, tmp_path: Path) -> No
     assert info.figures.failures == {"missing": 1}
     assert bare.evaluations.rescore(info.id).mean("RR") == 0.5
     assert bare.runs.load(run.id).answers["q1"].hits[0].id == "p1"
+
+
+@pytest.mark.parametrize(("given", "k"), [({}, 20), ({"k": 10}, 10), ({"primary": "RR@25"}, 25)])
+def test_without_a_config_the_depth_is_that_of_the_deepest_measure(bare, tmp_path: Path, given, k: int) -> None:
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\nq1 0 d15 1\nq1 0 d40 1\n")
+    (tmp_path / "deep.run").write_text("".join(f"q1 Q0 d{rank} {rank} {100 - rank} deep\n" for rank in range(1, 31)))
+    bare.testsets.keep("mine", load(tmp_path / "qrels.txt"))
+    run = bare.runs.add("deep.run", tmp_path / "deep.run")
+    bare.store.books.create("grades", empty_pool(bare.testsets.load("mine"), 10, "grades"), BookSettings())
+    request = EvaluateRequest(testset="mine", runs=[run.id], measures=["R@20"], **given)
+    for book in ("", "grades"):
+        job = bare.jobs.submit(request.model_copy(update={"book": book}))
+        done = work_here(bare, job.id, tmp_path / "job")
+        (info,) = bare.evaluations.for_job(done.id)
+        assert bare.evaluations.settings(info.id)["k"] == k
+    # The book opens the first k results; d40 is judged and was not found.
+    assert bare.store.books.get("grades").n_items == k
 
 
 def test_a_stored_run_is_evaluated_on_a_changed_test_set_without_a_call(project) -> None:

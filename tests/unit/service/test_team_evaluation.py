@@ -166,10 +166,20 @@ def test_a_measure_of_the_detail_scale_is_taken_in_a_book_on_that_scale(shop):
 def test_a_name_that_a_book_has(shop):
     started(shop)
     with pytest.raises(UsageError, match="there is a book shoes already"):
-        started(shop)
+        started(shop, book=NEW_BOOK)
     shop.service.store.books.close(shop.service.store.books.get("shoes").id)
     with pytest.raises(UsageError, match="closed"):
         started(shop, book="shoes")
+
+
+def test_keywords_of_a_name_once_more_go_into_its_book_on_its_scale(shop):
+    started(shop)
+    again = started(shop, keywords="hats", scale="")  # the page's default: binary, as the book is
+    assert (again.request.book, [book.name for book in shop.service.store.books.all()]) == ("shoes", ["shoes"])
+    with pytest.raises(UsageError, match="judged on the scale binary"):
+        started(shop, scale="detail")
+    assert started(shop, name="new", scale="").request.book == "new"
+    assert shop.service.store.books.get("new").settings.scale.name == "graded"
 
 
 def test_an_upload_has_the_name_that_its_file_declares(shop):

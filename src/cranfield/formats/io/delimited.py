@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import textwrap
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -22,7 +23,7 @@ from cranfield.words import first_of, printable
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "q_id", "qid", "query"),
-    "doc_id": ("doc_id", "docno", "docid", "did"),
+    "doc_id": ("doc_id", "docno", "docid", "did", "document_id", "doc", "document"),
     "score": ("score",),
     "grade": ("grade", "relevance", "rel", "label"),
     "subtopic": ("subtopic", "subtopic_id"),
@@ -32,7 +33,10 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
 
 JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "query_id": (*COLUMN_NAMES["query_id"][:-1], "query-id", COLUMN_NAMES["query_id"][-1]),
-    "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id"),
+    "doc_id": (
+        *(*COLUMN_NAMES["doc_id"], "corpus-id", "path", "file"),
+        *("answer_doc", "answer_id", "answer_document", "expected_doc", "expected_id", "relevant_doc", "relevant_id"),
+    ),
     "grade": (*COLUMN_NAMES["grade"], "score"),
     "rater": ("rater",),
     "text": ("query_text", "text", "query", "question", "topic"),
@@ -44,7 +48,19 @@ JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "final": ("final",),
 }
 """The same of tables of judgments, in text, in frames and in Parquet files; each name is taken but once."""
+LINE_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "start": ("start_line", "start"),
+    "end": ("end_line", "end"),
+    "span": ("span", "lines"),
+}
+"""The same of lines of a file, first and last, or both as `start-end`."""
+QUERY_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query_id", "query-id", "qid", "q_id", "id", "_id", "topic", "topic_id"),
+    "text": ("query_text", "text", "query", "question", "title"),
+}
+"""The same of tables of queries."""
 TABLE_HELP = (
+    "`start_line` and `end_line`, or `lines` as `12-40`, are lines of the document",
     "`yes` under `negative` is a query with nothing to find",
     "`query_class` is the class of a query",
     "`stratum.NAME` is a stratum, and so are other columns that group queries",
@@ -56,9 +72,7 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "doc_id": (*COLUMN_NAMES["doc_id"], "corpus-id", "path", "file"),
     "rank": COLUMN_NAMES["rank"],
     "score": COLUMN_NAMES["score"],
-    "start": ("start_line", "start"),
-    "end": ("end_line", "end"),
-    "span": ("span", "lines"),
+    **LINE_COLUMNS,
     "title": ("title",),
 }
 """The same of tables of results in text."""
@@ -66,8 +80,14 @@ RUN_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 def known_names(columns: Mapping[str, Sequence[str]]) -> list[str]:
     """Lines that say what the columns of a table may be called, by what they hold."""
-    several = [f"{role}: {', '.join(names)}" for role, names in columns.items() if len(names) > 1]
-    return [*several, "also " + ", ".join(names[0] for names in columns.values() if len(names) == 1)]
+    several = [
+        line
+        for role, names in columns.items()
+        if len(names) > 1
+        for line in textwrap.wrap(f"{role}: {', '.join(names)}", 76, subsequent_indent="  ")
+    ]
+    others = ", ".join(names[0] for names in columns.values() if len(names) == 1)
+    return [*several, f"also {others}"] if others else several
 
 
 def note_unused(name: str, columns: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.tree import MAX_DEPTH, scalar
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -19,9 +20,9 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ALIASES = tuple(
     frozenset(names)
     for names in (
-        ("query_id", "q_id", "qid", "query-id"),
-        ("doc_id", "docno", "docid", "did", "corpus-id"),
-        ("grade", "relevance", "rel", "label", "score"),
+        JUDGMENT_COLUMNS["query_id"][:-1],
+        JUDGMENT_COLUMNS["doc_id"],
+        JUDGMENT_COLUMNS["grade"],
         ("query_text", "text", "query"),
         ("pattern", "regex"),
         ("id", "query_id"),

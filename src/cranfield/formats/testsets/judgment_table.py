@@ -18,6 +18,7 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time, whole
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
+    LINE_COLUMNS,
     STRATUM,
     TABLE_HELP,
     Sheet,
@@ -27,9 +28,11 @@ from cranfield.formats.io.delimited import (
 )
 from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, suffix_of
 from cranfield.formats.io.json_text import json_objects, parse_json
+from cranfield.formats.io.records import load_json_values
 from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
-from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, TestSet
+from cranfield.formats.testsets.id_rules import made_by
+from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, Span, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.model.query import NEGATIVE
 from cranfield.words import first_of, n_of
@@ -43,11 +46,13 @@ FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0":
 CLASS_WORDS = ", ".join((*QUERY_CLASSES, *LETTERS))
 NO_CLASS = "other kinds of queries are strata: rename the column, as to `kind`, or to `stratum.class`"
 QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
+QUERY_IS_TEXT = "`query` is read as the text of the query"
 
 GRADE_TYPES = frozenset({str, int, float})
 """Types of what a grade may be; true/false is none."""
 JSON_LINES = {".jsonl", ".ndjson"}
 _BREAK = re.compile(r"\r?\n")
+_LINE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 Row = tuple[int, str, str, Any, str, str, Sequence[str], Sequence[str]]
 """Line, query id, document id, grade, rater, text of the query, strata, and more of the rating (see `OF_RATINGS`).
@@ -68,7 +73,47 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
         place = column(*free) if free else None
         if place is not None:
             found[role] = place
+    lines = {role: place for role, names in LINE_COLUMNS.items() if (place := column(*names)) is not None}
+    if lines.keys() >= {"start", "end"} or "span" in lines:
+        found |= lines
     return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
+
+
+class Lines:
+    """Lines of documents that a table judges, beside the ids: an id with its lines stands for the span while rows are read."""
+
+    def __init__(self, source: Source, place: Mapping[str, Any]) -> None:
+        self._source = source
+        self.roles = [role for role in LINE_COLUMNS if role in place]
+        self.spans: dict[str, Span] = {}
+        """By the id with its lines."""
+
+    def name(self, line: int, doc_id: str, cells: Mapping[str, Any]) -> str:
+        """The id of a row with its lines; the id where the row has none. Wrong lines are noted."""
+        written = [str(cells.get(role) or "").strip() for role in ("start", "end")]
+        role = "start"
+        if not any(written) and str(cells.get("span") or "").strip():
+            role, written = "span", [part.strip() for part in str(cells["span"]).strip().partition("-")[::2]]
+            written[1] = written[1] or written[0]
+        if not any(written) or not doc_id:
+            return doc_id
+        first, last = (int(each) if _LINE_NUMBER.fullmatch(each) else 0 for each in written)
+        got, name = "-".join(dict.fromkeys(written)), f"{doc_id}:{'-'.join(written)}"
+        if 0 in {first, last}:
+            role = "end" if first and role == "start" else role
+            self._source.fault(line, role, "no line number", expected="a whole number of 1 or more", got=got)
+        elif first > last:
+            self._source.fault(line, role, "the range ends before it starts", expected="start-end", got=got)
+        else:
+            self.spans[name] = Span(doc_id, first, last)
+        return name
+
+    def move(self, builder: TestSetBuilder) -> None:
+        """Make targets of the judgments of spans."""
+        for key, judged in builder.grades.values.items():
+            found = [replace(self.spans[name], grade=judged.pop(name)) for name in [*judged] if name in self.spans]
+            if found:
+                builder.targets[key] = found
 
 
 YES = {"yes", "true", "1"}
@@ -85,13 +130,14 @@ class QueryColumns:
         self._roles = {names[role]: role for role in OF_QUERIES if role in names}
         """Name of a column to its role."""
         self._values: dict[str, dict[str, str]] = {}
-        self._varying: set[str] = set()
+        self._varying: dict[str, dict[str, list[str]]] = {}
+        """Column to the queries that have several values, and these."""
         self.negative: set[str] = set()
 
     def take(self, query_id: str, name: str, value: str) -> None:
         """Take what a row says of its query."""
-        if value and self._values.setdefault(name, {}).setdefault(query_id, value) != value:
-            self._varying.add(name)
+        if value and (first := self._values.setdefault(name, {}).setdefault(query_id, value)) != value:
+            self._varying.setdefault(name, {}).setdefault(query_id, [first]).append(value)
         role = self._roles.get(name, "")
         word = value.strip()
         if (role == "negative" and word.lower() in YES) or (role and LETTERS.get(word, word) == NEGATIVE):
@@ -112,7 +158,16 @@ class QueryColumns:
                 role = ""
             names = {query_id: LETTERS.get(word.strip(), word.strip()) for query_id, word in by_query.items()}
             wrong = sorted(set(names.values()) - set(QUERY_CLASSES))
-            if name in self._varying:
+            if name in self._varying and role:
+                query_id, several = next(iter(self._varying[name].items()))
+                message = f"column {name!r} says several things of query {shorten(query_id)}"
+                problem(
+                    message,
+                    "the same in all rows of a query",
+                    first_of(several),
+                    NO_CLASS if role != "negative" else None,
+                )
+            elif name in self._varying:
                 yield from not_carried([f"column {name!r}: not the same in all rows of a query"])
             elif role == "negative":
                 bad = sorted({word for word in by_query.values() if word.strip().lower() not in YES | NO})
@@ -162,6 +217,8 @@ class SheetSource:
         self._others = list(self.sheet.others({*taken, *self._strata}).items())
         names = {role: self.sheet.names[place] for role, place in self.place.items()}
         self.of_queries = QueryColumns(names)
+        self.lines = Lines(self, self.place)
+        self.has_texts_for_ids = self.place.get("query_id") == self.sheet.column("query") and "text" not in self.place
         self.has_rater = "rater" in self.place
         for role in REQUIRED:
             if role not in self.place:
@@ -178,10 +235,13 @@ class SheetSource:
         for line, cells in self.sheet.rows():
             for place, name in self._others:
                 self.of_queries.take(cells[query], name, cells[place])
+            doc_id = cells[document]
+            if self.lines.roles:
+                doc_id = self.lines.name(line, doc_id, {role: cells[self.place[role]] for role in self.lines.roles})
             yield (
                 line,
                 cells[query],
-                cells[document],
+                doc_id,
                 cells[grade],
                 "" if rater is None else cells[rater],
                 "" if text is None else cells[text],
@@ -207,7 +267,7 @@ class SheetSource:
     def notes(self) -> Iterator[Note]:
         """How the columns were read."""
         if self.place.get("query_id") == self.sheet.column("query"):
-            yield from info(QUERY_IS_ID)
+            yield from info(QUERY_IS_TEXT if self.has_texts_for_ids else QUERY_IS_ID)
 
 
 class _JsonSource:
@@ -217,7 +277,10 @@ class _JsonSource:
         self.path = path
         self.problems = ProblemList(TestSetError)
         self._key: dict[str, Any] = {}
-        self._lines = _BREAK.split(decode(read_bytes(path, TestSetError), path, TestSetError))
+        text = decode(read_bytes(path, TestSetError), path, TestSetError)
+        self._lines = _BREAK.split(text)
+        if text.lstrip().startswith("["):  # a record a line, wherever the list has them
+            self._lines = [json.dumps(record, ensure_ascii=False) for record in load_json_values(path, TestSetError)]
         first = next((record for _, record in self._records()), {})
         self.problems.problems.clear()
         lower = {str(key).lower(): key for key in reversed(first)}
@@ -226,6 +289,8 @@ class _JsonSource:
         """Grows as lines come: a line may bring one that those before had not."""
         self.has_rater = "rater" in self._key
         self.of_queries = QueryColumns(self._key)
+        self.lines = Lines(self, self._key)
+        self.has_texts_for_ids = str(self._key.get("query_id")).lower() == "query" and "text" not in self._key
         for role in REQUIRED:
             if role not in self._key and (role != "grade" or not self.has_rater):
                 got = "keys " + ", ".join(map(str, first))
@@ -248,10 +313,13 @@ class _JsonSource:
             if len(record) > len(known) or not known.issuperset(record):
                 strata = self._more(line, record, known, str(record.get(query) or ""))
             query_id, doc_id = record.get(query), record.get(document)
+            doc_id = doc_id if type(doc_id) is str else self._text(line, "doc_id", doc_id)
+            if self.lines.roles:
+                doc_id = self.lines.name(line, doc_id, {role: record.get(self._key[role]) for role in self.lines.roles})
             yield (
                 line,
                 query_id if type(query_id) is str else self._text(line, "query_id", query_id),
-                doc_id if type(doc_id) is str else self._text(line, "doc_id", doc_id),
+                doc_id,
                 record.get(grade),
                 self._text(line, "rater", record.get(rater)) if rater else "",
                 self._text(line, "text", record.get(text)) if text else "",
@@ -294,7 +362,7 @@ class _JsonSource:
         """Where the value of a key begins; None where it is not there."""
         try:
             value = parse_json(self._lines[line - 1]).child(key)
-        except Unreadable:
+        except (Unreadable, IndexError):  # a list without records
             return None
         return None if value is None else value.column
 
@@ -309,7 +377,7 @@ class _JsonSource:
     def notes(self) -> Iterator[Note]:
         """How the keys were read."""
         if str(self._key.get("query_id")).lower() == "query":
-            yield from info(QUERY_IS_ID)
+            yield from info(QUERY_IS_TEXT if self.has_texts_for_ids else QUERY_IS_ID)
 
 
 def _plain(value: Any) -> str | None:
@@ -338,11 +406,18 @@ def read_judgment_table(path: Path | str) -> TestSet:
     for query_id, values in texts.items():
         strata = {name: value for name, value in values.items() if name}
         builder.queries[query_id] = Query(query_id, values.get("", ""), strata)
+    source.lines.move(builder)
     of_queries = list(source.of_queries.describe(builder, partial(_table_problem, source)))
+    if source.has_texts_for_ids:
+        ids = builder.query_ids()
+        source.has_texts_for_ids = 2 * sum(" " in query_id.strip() for query_id in ids) > len(ids)
+    if source.has_texts_for_ids:
+        builder.queries = {key: replace(query, text=query.id) for key, query in builder.queries.items()}
     n_final = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
     notes = [*source.notes(), *of_queries, *builder.repeated()]
     notes += info(f"{n_of(n_final, 'rows')} without a rater: taken as final") if n_final else ()
-    return builder.testset(notes, expected="a row per judgment")
+    named = made_by("text") if source.has_texts_for_ids else {}
+    return builder.testset(notes, expected="a row per judgment", **named)
 
 
 def _table_problem(source: Source, message: str, expected: str, got: str, hint: str | None = None) -> None:
@@ -352,7 +427,7 @@ def _table_problem(source: Source, message: str, expected: str, got: str, hint: 
 
 def _is_json(path: Path) -> bool:
     with opened(path, TestSetError) as stream:
-        return stream.read(1 << 16).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
+        return stream.read(1 << 16).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in {b"{", b"["}
 
 
 def judgment_rows(
@@ -362,7 +437,7 @@ def judgment_rows(
     numbers: dict[Any, float] = {}
     """Grades by how they are written: a file holds few different ones."""
     for line, query_id, doc_id, written, rater, text, strata, more in source.rows():
-        if not query_id or not doc_id:
+        if not query_id.strip() or not doc_id.strip():
             _without_id(source, builder, texts, (line, query_id, text, strata))
             continue
         grade = numbers.get(written) if type(written) in GRADE_TYPES else None
@@ -385,10 +460,10 @@ def _without_id(
 ) -> None:
     """Take a row without a document of a negative query; any other is a problem."""
     line, query_id, text, strata = row
-    if not query_id:
+    if not query_id.strip():
         source.fault(line, "query_id", "no query_id", expected="an id in each row")
     elif query_id not in source.of_queries.negative:
-        source.fault(line, "doc_id", "no doc_id", expected=f"an id in each row; {'; '.join(TABLE_HELP)}")
+        source.fault(line, "doc_id", "no doc_id", expected=f"an id in each row; {'; '.join(TABLE_HELP[1:])}")
     else:
         builder.queries.setdefault(query_id, Query(query_id))
         if text or strata:

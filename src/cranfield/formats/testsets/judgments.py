@@ -11,7 +11,7 @@ from typing import Any
 
 from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id, whole
-from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, STRATUM
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, LINE_COLUMNS, STRATUM
 from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
 from cranfield.formats.io.table import Role, column_names, read_table, rows_where, text_columns
 from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
@@ -102,6 +102,11 @@ class _QueryTable:
     def __init__(self, frame: Any, columns: Mapping[str, str]) -> None:
         there = column_names(frame, TestSetError)
         self._frame = frame
+        if lines := [name for names in LINE_COLUMNS.values() for name in names if name in there]:
+            hint = "write the table to a CSV file, and load that"
+            raise TestSetError(
+                "judgments of lines are not read from a frame", got=f"columns {', '.join(lines)}", hint=hint
+            )
         found = {role: [name for name in known if name in there] for role, known in JUDGMENT_COLUMNS.items()}
         self._names = {role: names[0] for role, names in found.items() if names}
         self._names |= {role: name for role, name in columns.items() if name in there}

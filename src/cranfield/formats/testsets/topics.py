@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError, shorten
+from cranfield.formats.io.delimited import QUERY_COLUMNS, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Query, TestSet
-from cranfield.model.note import info
+from cranfield.model.note import info, not_carried
 from cranfield.words import n_of
 
 CLASSIC_TAGS = (
@@ -57,7 +58,6 @@ _TEXT_FIELDS = ("title", "query", "question", "text")
 _NEED_FIELDS = ("need", "information_need", "desc", "description", "narr", "narrative")
 """Fields that are the information need, one after the other."""
 _ID_KEYS, _TEXT_KEYS = ("_id", "id", "query_id", "qid"), ("text", "query", "title")
-_HEADERS = ({"id", "_id", "qid", "query_id", "query-id", "topic", "topic_id"}, {"text", "query", "title", "query_text"})
 
 
 def _take_need(fields: dict[str, str]) -> str:
@@ -227,12 +227,32 @@ def take_tsv(lines: Iterable[str], builder: TestSetBuilder) -> None:
         columns = line.split("\t")
         if len(columns) != 2:
             builder.problem(f"{len(columns)} columns", number, expected="2: id, a tab, text", got=shorten(line))
-        elif number == 1 and all(word.strip().lower() in usual for word, usual in zip(columns, _HEADERS, strict=True)):
+        elif number == 1 and all(
+            word.strip().lower() in usual for word, usual in zip(columns, QUERY_COLUMNS.values(), strict=True)
+        ):
             builder.notes += info(f"line 1 is a header row and was skipped: {shorten(line)}")
         else:
             _add(builder, columns[0].strip(), columns[1].strip(), number)
         if builder.is_full:
             break
+
+
+def read_queries_csv(path: Path | str) -> TestSet:
+    """Read queries from a table with a header row, `query_id` and `text` among its columns; the others are noted.
+
+    Raises:
+        TestSetError: with every row without an id or a text, and every id that stands twice.
+    """
+    sheet = read_sheet(Path(path))
+    builder = TestSetBuilder(sheet.path, problems=sheet.problems)
+    place = sheet.places(QUERY_COLUMNS)
+    for role, names in QUERY_COLUMNS.items():
+        if role not in place:
+            sheet.missing_column(role, names)
+    for line, cells in sheet.rows() if len(place) == len(QUERY_COLUMNS) else ():
+        _add(builder, cells[place["query_id"]].strip(), cells[place["text"]].strip(), line)
+    notes = not_carried(f"column {name!r}" for name in sheet.others({*place.values()}).values())
+    return builder.testset(notes, expected="rows of a query", noun="query")
 
 
 def read_queries_jsonl(path: Path | str) -> TestSet:

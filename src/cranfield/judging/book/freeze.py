@@ -12,7 +12,7 @@ from typing import cast
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.native_write import document_of
-from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind
 from cranfield.judging.store.store import Store
@@ -38,6 +38,7 @@ REPORTED = ("agreement", "alpha-nominal", "alpha-ordinal", "cohen", "cohen-quadr
 MODEL_SETTINGS = ("model", "prompt", "prompt_digest", "temperature", "max_tokens")
 """What the manifest says of a model."""
 N_RATERS = 2
+_WAITING = (ItemState.OPEN, ItemState.ADJUDICATE)
 Names = Mapping[str, str]
 """Rater to the name in the test set."""
 
@@ -200,10 +201,20 @@ def renamed(testset: TestSet, names: Names) -> TestSet:
     return replace(testset, ratings=ratings)
 
 
+def is_unfinished(store: Store, book_id: int) -> bool:
+    """Whether freezing a book needs `allow_partial`; False where nothing is graded."""
+    coverage = store.reading.coverage(book_id)
+    if not coverage.judged_lowest + coverage.judged_higher:
+        return False
+    if any(coverage.states.get(state) for state in _WAITING):
+        return True
+    contents = contents_of(store, book_id)
+    return _unfinished(contents, rated_book(contents)) > 0
+
+
 def _unfinished(contents: BookContents, rated: RatedBook) -> int:
-    waiting = {ItemState.OPEN, ItemState.ADJUDICATE}
     return sum(
-        item.state in waiting or (item.query, item.doc) not in rated.decided_by
+        item.state in _WAITING or (item.query, item.doc) not in rated.decided_by
         for item in contents.items
         if item.origin is not Origin.CALIBRATION
     )

@@ -19,10 +19,7 @@ from cranfield.project.init.values import QUERY_NAMES
 
 ID_NAMES = ("id", "query_id", "qid", "q_id", "_id", "number")
 PATTERN_NAMES = ("pattern", "regex", "regexp", "expected", "right_answer", "uri_pattern", "answer_pattern")
-DOCUMENT_NAMES = (
-    *JUDGMENT_COLUMNS["doc_id"],
-    *("answer_doc", "answer_id", "answer_document", "expected_doc", "expected_id", "relevant_doc", "relevant_id"),
-)
+DOCUMENT_NAMES = JUDGMENT_COLUMNS["doc_id"]
 """What the column of a right answer is called, whose grade is 1."""
 TABLES = (".csv", ".tsv", ".txt", "")
 """Endings of file names of such tables."""
