@@ -98,7 +98,7 @@ def test_the_day_of_a_team(served: Served) -> None:
         lead.get_by_label(name).check()
     lead.get_by_role("button", name="Start").click()
     first = evaluation_page(lead)
-    expect(lead.locator("p.pre").first).to_contain_text("line 2 is blank; line 4 repeats line 1: 'red shoes'")
+    expect(lead.locator("p.pre").first).to_contain_text("line 2 is blank, line 4 repeats line 1: 'red shoes'")
     assert cells(lead, "P@4")[:4] == ["null", "0", "2", "0 % 0 of 6"]
 
     judge(served, "ann", {"a": "1", "b": "1", "c": "0", "d": "0", "x": "1", "y": "0"})
