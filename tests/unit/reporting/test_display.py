@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import re
 import sys
@@ -176,6 +177,19 @@ def test_the_card_of_an_evaluation_has_means_with_intervals_and_counts(pair: tup
     summary = pair[1].summaries["nDCG@10"]
     for part in (f"{summary.mean:.4f}", f"{summary.ci_low:.4f}", "<th>failed</th><td>1", "of the first 10"):
         assert part in card
+
+
+def test_the_card_of_an_evaluation_with_classes_has_their_table_and_names_the_warnings() -> None:
+    queries = tuple(Query(f"q{n}", query_class="canonical" if n < 4 else "root") for n in range(6))
+    testset = TestSet("classed", queries, {query.id: {"d": 1} for query in queries})
+    run = {query.id: {"d": 1.0, "x": 2.0 if n == 4 else 0.5} for n, query in enumerate(queries) if n != 5}
+    found = evaluate(testset, run, measures=["RR"])
+    card = found._repr_html_()
+    # RR of the class root: 1/2, and 0 of the query without an answer
+    table = re.sub(r"<[^>]+>|\s+", " ", card[card.index("<table") : card.index("</table>")]).split()
+    assert (table[table.index("canonical") + 2], table[table.index("root") + 2]) == ("1.0000", "0.2500")
+    assert found.warnings
+    assert all(html.escape(str(warning), quote=False) in card for warning in found.warnings)
 
 
 def test_hostile_texts_are_neither_markup_nor_control_characters(evil: Comparison) -> None:

@@ -14,6 +14,7 @@ from cranfield.reporting.document import (
     PILOT_STAMP,
     VOID_STAMP,
     Block,
+    Bullets,
     Cell,
     Column,
     Details,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 MOST_MEASURES = 10
 """Measures in the picture of a comparison."""
+MOST_WARNINGS = 5
+"""Of an evaluation, on its card."""
 FIRST_SECTIONS = 2
 """Sections of a report that its card has, where none is named."""
 
@@ -78,10 +81,11 @@ def many_card(result: ManyComparison) -> Document:
 
 
 def evaluation_card(result: Evaluation) -> Document:
-    """Counts, and the means with their intervals."""
+    """Counts, the means with their intervals, of each class where there are classes, and the warnings."""
     from cranfield.evaluation.judged import judged_share
     from cranfield.evaluation.values import failed_text
     from cranfield.reporting.documents.comparison import test_set_line
+    from cranfield.reporting.sections.classes import class_means, has_classes
     from cranfield.reporting.sections.measures import measures
     from cranfield.reporting.sections.subject import Subject
 
@@ -96,10 +100,17 @@ def evaluation_card(result: Evaluation) -> Document:
         ("queries", format_count(len(result.query_ids))),
         ("failed", failed_text(result).replace(" failed", "", 1)),
     ]
-    facts += [("judged", judged), *([("warnings", format_count(len(result.warnings)))] if result.warnings else [])]
+    facts.append(("judged", judged))
     section = measures(subject)
     means = [block for block in section.blocks if not isinstance(block, Details)] if section is not None else []
+    if has_classes(result):
+        means = [class_means((result,))]
     sections = [Section("counts", "Counts", (KeyValues(tuple(facts)),)), Section("measures", "Measures", tuple(means))]
+    if result.warnings:
+        shown = result.warnings[:MOST_WARNINGS]
+        left = len(result.warnings) - len(shown)
+        more = [f"{n_of(left, 'warnings')} more in the report"] if left else []
+        sections.append(Section("warnings", "Warnings", (Bullets((*map(str, shown), *more)),)))
     return _card(result.name, (test_set_line(result),), sections, subject)
 
 
