@@ -130,7 +130,7 @@ class Limits:
     """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
     min_judged_share: float | None = None
     """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
-    evidence: Mapping[str, Setting] = field(default_factory=dict)
+    evidence: Mapping[str, Setting] = field(default_factory=dict, hash=False)
     """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or a `Setting`."""
 
     def __post_init__(self) -> None:

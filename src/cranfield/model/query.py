@@ -54,6 +54,10 @@ class Query:
     notes: str = ""
     """Notes for raters; not part of the digest either."""
 
+    def __hash__(self) -> int:
+        """Of id and text: equal queries have equal hashes."""
+        return hash((self.id, self.text))
+
 
 @dataclass(frozen=True)
 class QueryClass:

@@ -56,6 +56,10 @@ class Hit:
     fields: Mapping[str, Any] | None = None
     """What the system says of the document, for raters: `text`, `url`, `image`; None where it says nothing."""
 
+    def __hash__(self) -> int:
+        """Of the id: equal results have equal hashes."""
+        return hash(self.id)
+
     @property
     def public_id(self) -> str:
         """The id, without secrets."""
@@ -77,6 +81,10 @@ class Answer:
     """Why it failed, in words that are the same on every machine: no path, no time."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Per-query extras the config extracts: confidence, answer, tokens."""
+
+    def __hash__(self) -> int:
+        """Of the results: equal answers have equal hashes."""
+        return hash((self.outcome, self.hits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,10 @@ class Run(Displayed):
     """A digest that tells the machine of the collection from others; None where it is not known."""
     says_empty: bool = True
     """False where it was read from a table of results, which has no row for an answer without a result."""
+
+    def __hash__(self) -> int:
+        """Of the name and the queries: equal runs have equal hashes."""
+        return hash((self.name, frozenset(self.answers)))
 
     @cached_property
     def digest(self) -> str:

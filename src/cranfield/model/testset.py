@@ -196,6 +196,10 @@ class TestSet(Displayed):
     labels: Mapping[str, Label] = field(default_factory=dict)
     """Query id to what answers of agents are scored by; no judgment, and no part of the digest."""
 
+    def __hash__(self) -> int:
+        """Of the name and the queries' ids: equal sets have equal hashes."""
+        return hash((self.name, self.query_ids))
+
     @cached_property
     def query_ids(self) -> tuple[str, ...]:
         """Ids in the order of the file."""

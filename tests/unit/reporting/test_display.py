@@ -186,7 +186,7 @@ def test_the_card_of_an_evaluation_with_classes_has_their_table_and_names_the_wa
     found = evaluate(testset, run, measures=["RR"])
     card = found._repr_html_()
     # RR of the class root: 1/2, and 0 of the query without an answer
-    table = re.sub(r"<[^>]+>|\s+", " ", card[card.index("<table") : card.index("</table>")]).split()
+    table = re.sub(r"<[^>]+>|\s+", " ", card[card.rindex("<table") : card.rindex("</table>")]).split()
     assert (table[table.index("canonical") + 2], table[table.index("root") + 2]) == ("1.0000", "0.2500")
     assert found.warnings
     assert all(html.escape(str(warning), quote=False) in card for warning in found.warnings)

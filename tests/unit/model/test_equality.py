@@ -1,0 +1,51 @@
+"""Values compare by content or, over arrays, by identity; all of them can be hashed and looked for in a list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cranfield import Answer, Hit, Outcome, Query, Run, compare, compare_many, evaluate, load
+from cranfield.evaluation.values import Limits
+
+QRELS = {"q1": {"d": 1}, "q2": {"d": 1}}
+RUNS = {"a": {"q1": {"d": 1.0}, "q2": {"x": 1.0}}, "b": {"q1": {"d": 1.0}}, "c": {"q2": {"d": 1.0}}}
+
+
+def test_every_value_equals_itself_and_can_be_hashed() -> None:
+    first, second, third = (evaluate(load(QRELS), run, name=name) for name, run in RUNS.items())
+    pair = compare(first, second)
+    values = [first, first.ranking, pair, pair.verdict, pair.unjudged, compare_many([first, second, third])]
+    for value in (*values, first.testset, first.measures[0], *first.summaries.values()):
+        assert value == value
+        assert [value].count(value) == 1
+        assert hash(value) == hash(value)
+    assert first != evaluate(load(QRELS), RUNS["a"], name="a")  # over arrays: by identity
+    assert len({first, second, third, pair}) == 4
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        load(QRELS),
+        Query("q", "text", {"kind": "a"}, {"n": 1}),
+        Hit("d", 1.0, fields={"url": ["x"]}),
+        Answer(Outcome.ANSWERED, (Hit("d", fields={"a": 1}),), fields={"confidence": 1}),
+        Run("r", {"q1": Answer(Outcome.EMPTY), "q2": Answer(Outcome.EMPTY)}, config={"command": ["x"]}),
+        Limits(evidence={"cut-short": "off"}),  # type: ignore[dict-item]
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_of_equal_content_are_equal_and_have_one_hash(value: object) -> None:
+    again = replace(value)  # type: ignore[type-var]
+    assert again == value
+    assert hash(again) == hash(value)
+    assert len({again, value}) == 1
+
+
+def test_the_order_of_answers_makes_no_other_run() -> None:
+    answers = {"q1": Answer(Outcome.EMPTY), "q2": Answer(Outcome.ANSWERED, (Hit("d"),))}
+    first, second = Run("r", answers), Run("r", dict(reversed(answers.items())))
+    assert first == second
+    assert hash(first) == hash(second)
