@@ -357,3 +357,12 @@ def test_a_text_with_a_null_character_is_a_problem_at_its_place(problems_of, key
     assert [said.partition(": ")[2].partition("; ")[0] for _, said in problems_of(text)] == [
         f"{place}: the text has the character U+0000"
     ]
+
+
+def test_where_no_kind_is_named_the_unknown_keys_are(tmp_path):
+    path = tmp_path / "cranfield.yaml"
+    path.write_text('testset: s\nsystems: {a: {command: [echo, "{query}"], extract: {lines: true, id: x}}}\n')
+    with pytest.raises(
+        ConfigError, match=r"expected exactly one of regex, json, jsonl, got none, and the unknown key lines\."
+    ):
+        load_config(path)

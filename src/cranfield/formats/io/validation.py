@@ -246,9 +246,10 @@ def _excluding_finding(
     name = field_name(loc)
     message = ("keys that exclude each other" if found else "missing key") + (f" in {name}" if name else "")
     hint = f"keep one of {and_list(found)}." if found else _where_keys_belong(value, models)
-    return _Finding(
-        loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], " and ".join(found) or "none", hint
-    )
+    known = {key for model in models.values() for key in _keys(model)}
+    unknown = ", ".join(str(key) for key in value if key not in known)
+    got = " and ".join(found) or (f"none, and the unknown key {unknown}" if unknown else "none")
+    return _Finding(loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], got, hint)
 
 
 def _tagged_models(owners: Sequence[Any], loc: Loc) -> dict[str, type[BaseModel]]:
