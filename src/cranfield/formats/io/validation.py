@@ -248,7 +248,7 @@ def _excluding_finding(
     hint = f"keep one of {and_list(found)}." if found else _where_keys_belong(value, models)
     known = {key for model in models.values() for key in _keys(model)}
     unknown = ", ".join(str(key) for key in value if key not in known)
-    got = " and ".join(found) or (f"none, and the unknown key {unknown}" if unknown else "none")
+    got = " and ".join(found) or (f"none, and the unknown key {unknown}" if unknown and hint is None else "none")
     return _Finding(loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], got, hint)
 
 
