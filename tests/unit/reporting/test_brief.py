@@ -119,6 +119,22 @@ def test_of_many_classes_those_that_changed_are_first(n):
     assert lines[heading + 1].split()[:2] == [last, "better"]
 
 
+def test_a_class_whose_interval_and_adjusted_p_disagree_says_so():
+    # of 7 queries 6 are better and none worse: p 2/2^6 = .03125, and .0625 adjusted for two classes
+    queries = tuple(Query(f"{kind}{n}", strata={"kind": kind}) for kind in "ab" for n in range(7))
+    testset = TestSet("t", queries, {query.id: {"d": 1} for query in queries})
+    behind = {query.id: ["x", "d"] for query in queries}
+    better = {
+        query.id: ["d"] if query.id in {*(f"a{n}" for n in range(1, 7)), "b1"} else ["x", "d"] for query in queries
+    }
+    sides = [evaluate(testset, run, measures=["RR"], name=name) for name, run in (("a", behind), ("b", better))]
+    text = " ".join(render_brief(comparison_document(compare(*sides, strata="kind"))).split())
+    assert (
+        "Not significant although its interval excludes zero, because p is adjusted for the number of classes: "
+        "a (adjusted p .0625)"
+    ) in text
+
+
 def test_one_system_and_several_side_by_side_have_n_interval_failures_and_judged_share(pair):
     alone = "\n".join(lines_of(evaluation_document([pair[0]])))
     assert re.search(r"measure +mean +95 % CI +median +n\n", alone)

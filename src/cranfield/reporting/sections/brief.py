@@ -11,7 +11,7 @@ from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.numbers import format_count, format_delta, format_level, format_percent
+from cranfield.numbers import format_count, format_delta, format_level, format_p, format_percent
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
 from cranfield.reporting.sections.classes import class_means, has_classes
 from cranfield.reporting.sections.collection import warnings
@@ -67,7 +67,19 @@ def _findings(subject: Subject) -> tuple[str, ...]:
     """Reasons of the verdict that are results and nothing to doubt."""
     block = verdict_block(subject)
     reasons = () if block is None else block.reasons
-    return tuple(capitalised(reason) for reason in reasons if _is_finding(reason))
+    findings = tuple(capitalised(reason) for reason in reasons if _is_finding(reason))
+    by_class = None if subject.pair is None else subject.pair.by_class
+    apart = [
+        f"{row.name} (adjusted p {format_p(row.result.p_adjusted)})"
+        for row in (() if by_class is None else by_class.rows)
+        if row.result is not None and row.result.p_adjusted is not None
+        if row.code is VerdictCode.NOT_SIGNIFICANT and row.ci_low is not None and row.ci_high is not None
+        if row.ci_low > 0 or row.ci_high < 0
+    ]
+    if apart:
+        text = "Not significant although its interval excludes zero, because p is adjusted for the number of classes"
+        findings += (f"{text if len(apart) == 1 else text.replace('its', 'their')}: {', '.join(apart)}",)
+    return findings
 
 
 def _is_finding(reason: str) -> bool:
