@@ -366,3 +366,11 @@ def test_the_script_makes_elements_from_text_alone(page: str) -> None:
     script = page[page.rindex("<script>") :]
     assert "DecompressionStream" in script
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc", script)
+
+
+def test_a_command_in_a_sentence_is_code_and_what_it_holds_is_escaped(comparison: Comparison) -> None:
+    page = comparison_document(comparison)
+    assert page.verdict is not None
+    marked = replace(page, verdict=replace(page.verdict, caveats=("judge first: `holes <a> --top 1`, or `not closed",)))
+    text = render(marked, "html")
+    assert "<li>judge first: <code>holes &lt;a&gt; --top 1</code>, or `not closed</li>" in text

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
     from markupsafe import Markup
 
+_CODE = re.compile("`([^`]+)`")
+"""A command or a name in a sentence."""
 NO_CHARTS = "This report has tables in place of charts: vl-convert-python, which draws charts, is not installed."
 VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -200,6 +202,7 @@ def _environment() -> Environment:
     environment.filters["is_shaded"] = lambda table: any(_shade(cell) for row in table.rows for cell in row)
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
+    environment.filters["code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(safe(text)))))
     environment.filters["pictures"], environment.filters["has_figures"] = _pictures, _has_figures
     environment.filters["first_figure"] = _first_figure
     environment.globals["no_charts"] = NO_CHARTS
