@@ -389,6 +389,27 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(cranfield, folder
     assert not (folder / "cranfield.schema.json").exists()
 
 
+def test_a_program_that_crashes_is_refused_with_what_it_wrote(cranfield, folder):
+    (folder / "crash.py").write_text("import sys\nprint('starting', file=sys.stderr)\nimport nosuchmodule\n")
+    for argument in ("{python} crash.py {query}", "crash.py"):
+        code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", argument)
+        assert code == 2
+        assert "exit status 1; it wrote 'starting / Traceback" in err
+        assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
+        assert ("write {query} where the query goes" in err) is ("{query}" not in argument)
+
+
+def test_a_server_that_crashes_is_refused_with_what_it_wrote_and_no_hint_of_queries(cranfield, folder):
+    pytest.importorskip("mcp")
+    (folder / "server.py").write_text("import nosuchmodule\nfrom mcp.server import Server\n")
+    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", "server.py")
+    assert code == 2
+    assert "the server ended with exit status 1; it wrote" in err
+    assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
+    assert "{query}" not in err
+    assert "a server that works waits there for messages on stdin" in err
+
+
 def asked(monkeypatch, answers):
     """Answer questions from a list; the questions that were asked."""
     questions = []

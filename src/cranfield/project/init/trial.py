@@ -13,6 +13,7 @@ from cranfield.errors import CranfieldError
 from cranfield.model import Outcome, Query
 from cranfield.project.init.shape import shape_of
 from cranfield.project.init.values import UNLIKELY, Known, Settings, Shape, Trial
+from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import ConfiguredSystem, Exchange
@@ -86,7 +87,8 @@ def answers_of(
         for text in texts:
             exchange = system.ask(Query(TRIAL, text), k, is_shown=True)
             if is_broken(exchange):
-                return Answers(outputs, exchange.answer.reason or exchange.answer.outcome.value)
+                reason = exchange.answer.reason or exchange.answer.outcome.value
+                return Answers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
             outputs[text] = exchange.output
     except CranfieldError as error:
         return Answers(outputs, _first_problem(error))
