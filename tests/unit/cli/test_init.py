@@ -249,6 +249,17 @@ def test_a_command_is_read_and_its_empty_answer_too(cranfield, folder, arguments
     assert means(cranfield)["RR@10"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(("nothing", "empty"), [("", None), ("print('Results for', q)", r"\A\s*Results for .*\s*\Z")])
+def test_queries_without_results_are_empty_answers_of_a_command(cranfield, folder, nothing, empty):
+    found = "print('Results for', q); [print(f'd{4 + n}', 1 - n / 10, sep=chr(9)) for n in range(5)]"
+    (folder / "s.py").write_text(f"import sys\nq = sys.argv[1]\nif q == 'wires': {found}\nelse: {nothing or 'pass'}\n")
+    assert cranfield("init", "qrels.txt", "queries.jsonl", "s.py")[0] == 0
+    (system,) = systems_of().values()
+    assert system.get("empty") == empty
+    assert means(cranfield)["RR@10"] == 0.5
+    assert result(cranfield)["systems"][0]["failures"] == []
+
+
 JSON_CONFIG = {"baseDirectory": "~/.dev", "api_token": "sesame", "limit": 3, "index": {"build-id": "a", "mode": "x y"}}
 OFFERS = [
     (
