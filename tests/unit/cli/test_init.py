@@ -143,8 +143,21 @@ def test_qrels_topics_and_two_runs_give_a_config_and_a_verdict(cranfield):
 def test_without_arguments_the_files_of_the_folder_are_taken(cranfield):
     assert cranfield("init")[0] == 0
     config = load_config("cranfield.yaml")
-    assert (config.testset, list(config.systems)) == ("qrels.txt", ["new", "old"])
+    assert (config.testset, list(config.systems)) == ("qrels.txt", ["old", "new"])
     assert config.options.queries == "queries.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("names", "baseline"),
+    [("a prod", "prod"), ("bm25 bm25-v1 dense", "bm25-v1"), ("main plain", "main"), ("an-idea scaffold", "an-idea")],
+)
+def test_the_only_name_that_says_before_is_the_baseline(cranfield, folder, names, baseline):
+    for name in names.split():
+        (folder / f"{name}.run").write_text((folder / "new.run").read_text())
+    (folder / "old.run").unlink()
+    (folder / "new.run").unlink()
+    assert cranfield("init")[0] == 0
+    assert next(iter(load_config("cranfield.yaml").systems)) == baseline
 
 
 def test_an_existing_config_or_starter_stays(cranfield, folder):
