@@ -145,7 +145,7 @@ FloorOption = Annotated[
     typer.Option(
         "--floor",
         metavar="MEASURE=BOUND",
-        help="Exit with 1 if the mean is below the bound: Hit@5=0.70, or in each stratum or one of them: "
+        help="Exit with 1 if the mean of any system is below the bound: Hit@5=0.70, or in each stratum or one of them: "
         "Hit@5=0.60:difficulty, Hit@5=0.60:difficulty=hard; repeat for more.",
     ),
 ]

@@ -149,7 +149,7 @@ class Limits:
 
 def failed_text(evaluation: Evaluation) -> str:
     """`60 failed: ProgrammingError: no such table`; `0 failed`."""
-    why = evaluation.ranking.why_failed
+    why = evaluation.ranking.why_failed(evaluation.run)
     return f"{format_count(len(evaluation.failures))} failed" + (f": {why}" if why else "")
 
 

@@ -86,7 +86,7 @@ def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: LimitsConf
     if any(rule.kind == "failures" for rule in rules) or most is None or not total or broken <= exact(most) * total:
         return []
     sentence = f"{format_count(broken)} of {format_count(total)} queries failed or have no answer"
-    why = given.evaluation.ranking.why_failed
+    why = given.evaluation.ranking.why_failed(given.evaluation.run)
     sentence += f": {why}" if why else ""
     return [f"{sentence}; the limit is {format_percent(most)} (limits.max_failed_share)"]
 

@@ -11,10 +11,12 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from cranfield.display import Displayed, in_line
-from cranfield.words import n_of
+from cranfield.words import last_lines, n_of, shorten_to
 
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""
+CAUSE_COLUMNS = 300
+"""Of a line of stderr in the reason of a failure."""
 
 
 class Outcome(StrEnum):
@@ -112,6 +114,12 @@ class CallLog:
     age_s: float | None = field(default=None, compare=False)
     """Seconds between the answer and the call that used it, where that did not ask for it: it is cached, or of a collection
     that was interrupted. None where it was asked for."""
+
+    def cause(self, outcome: Outcome, reason: str) -> str:
+        """The reason of a failure; where a program ended, with the last line that it wrote on stderr."""
+        has_ended = outcome is Outcome.NONZERO_EXIT or "exit status" in reason
+        wrote = shorten_to(last_lines(self.stderr_head, 1), CAUSE_COLUMNS) if has_ended else ""
+        return ": ".join(part for part in (reason, wrote) if part)
 
 
 @dataclass(frozen=True, repr=False)

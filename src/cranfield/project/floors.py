@@ -42,14 +42,20 @@ def _floor_of(spec: str) -> Floor:
     from cranfield.config.gate import Floor
     from cranfield.formats.io.validation import problems_of
     from cranfield.gate.gate_input import direction
+    from cranfield.measures import CATALOGUE, parse
 
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise UsageError("not a floor", expected=FORM)
     measure, key, value = match["measure"], match["key"], match["value"]
+    bound = Decimal(match["bound"])
+    largest = CATALOGUE[parse(measure).name].range[1]
+    if bound > largest:
+        hint = f"{bound.scaleb(-2)}?" if bound.scaleb(-2) <= largest else None
+        raise UsageError(f"{bound} is above the largest value of {measure}, {largest:g}", hint=hint)
     part = {} if key is None else {"by": key} if value is None else {"where": {key: value}}
     side = "at_least" if direction(measure) > 0 else "at_most"
-    values = {"measure": measure, side: Decimal(match["bound"]), **part}
+    values = {"measure": measure, side: bound, **part}
     if problems := [problem for _, problem in problems_of(Floor, values)]:
         raise UsageError(problems)
     return Floor.model_validate(values)

@@ -188,17 +188,19 @@ class _Accepted:
     baseline: Baseline | None = None
     facts: BaselineFacts | None = None
     sources: tuple[EarlierSource, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
-    """The baseline of each test set, where there is one; refused where it is of another experiment."""
+    """The baseline of each test set, where there is one; of another experiment it is refused, or left out where no rule needs it."""
     found: dict[str, _Accepted] = {}
     problems: list[Problem] = []
     for experiment in experiments:
         name, path = experiment.name, plan.baseline_path(experiment.name)
         rules = [rule for _, rule in rules_of(plan.gate, name)]
         found[name] = _Accepted()
-        if plan.ref is None and not path.exists() and not any(rule.needs_baseline for rule in rules):
+        is_needed = plan.ref is not None or any(rule.needs_baseline for rule in rules)
+        if not is_needed and not path.exists():
             continue
         try:
             baseline, label = baseline_at(path, plan.ref)
@@ -207,9 +209,14 @@ def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Acce
             continue
         digest, day, n = baseline_digest(baseline), baseline.accepted, len(baseline.values)
         baseline = with_ids_of(baseline, experiment.testset)
+        other = misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
+        if other and not is_needed:
+            why = "; ".join(f"{each.message} ({each.got}, not {each.expected})" for each in other)
+            found[name] = _Accepted(notes=(f"{plan.gate.baseline_of(name)} is not used, and no rule needs it: {why}",))
+            continue
         problems += _shifted_rows(plan, experiment, baseline)
         problems += lost_anchors(plan, name)
-        problems += misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
+        problems += other
         ref = plan.ref.name if plan.ref is not None else ""
         facts = BaselineFacts(plan.gate.baseline_of(name), ref, baseline.system, baseline.commit, baseline.accepted)
         found[name] = _Accepted(baseline, facts, (EarlierSource(label, "baseline", digest, day, day, n),))
@@ -242,6 +249,7 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     given = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
     notes = (
         *answers.notes,
+        *accepted.notes,
         *_matched_queries(plan, experiment),
         *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
     )

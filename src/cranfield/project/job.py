@@ -147,7 +147,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         cache: what is done with the answers of earlier runs.
         today: to report that a test set is overdue for new queries; None does not report it.
         overrides: options of the test set, and measures, in place of those of the config.
-        floors: bounds on means of the candidate; of one system its own, of three or more those of all but the baseline.
+        floors: bounds on means of every system.
         targets: test set and systems as `cranfield init` takes them, in place of a config.
 
     Raises:
@@ -247,8 +247,7 @@ def _finish(
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
     document, comparison, many = compared(config, experiment, evaluations, extras, experiment.check_rows)
-    baseline = comparison.baseline.name if comparison else many.baseline if many else None
-    floors = judge_floors(extras.floors, [each for each in evaluations if each.name != baseline])
+    floors = judge_floors(extras.floors, evaluations)
     document = with_floors(document, floors)
     written = save_reports(document, out, REPORT_FILES, root=root)
     note_runs(config.folder, experiment.name, runs, out)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.display import OneLine
-from cranfield.model import Convention, Grouping, Outcome
+from cranfield.model import Convention, Grouping, Outcome, Run
 from cranfield.words import n_of, printable, shorten_to
 
 FloatQ = NDArray[np.float64]
@@ -184,14 +184,21 @@ class Ranking(OneLine):
         ranks[entries[::-1]] = self.rank[::-1]  # the last to write is the first by rank
         return ranks
 
-    @cached_property
-    def why_failed(self) -> str:
+    def why_failed(self, run: Run | None) -> str:
         """Why queries failed: the one reason that they have, or the most frequent with its number; empty where none did.
 
         Reasons that differ in their numbers alone, such as the id of a thread, are one.
+
+        Args:
+            run: whose logs tell what a program wrote last on stderr.
         """
-        pairs = zip(self.query_ids, self.outcomes, strict=True)
-        reasons = [self.reasons.get(query_id) or outcome.value for query_id, outcome in pairs if outcome.is_failure]
+        logs = {} if run is None else run.logs
+        reasons = []
+        for query_id, outcome in zip(self.query_ids, self.outcomes, strict=True):
+            if outcome.is_failure:
+                reason = self.reasons.get(query_id, "")
+                log = logs.get(query_id)
+                reasons.append((reason if log is None else log.cause(outcome, reason)) or outcome.value)
         if not reasons:
             return ""
         kinds = [_NUMBERS.sub("#", reason) for reason in reasons]

@@ -94,7 +94,7 @@ def read_records(payload):
     [
         (("evaluate", "qrels.txt", "a.run"), ["a"]),
         (("run", "code.csv", "./search {query}"), ["search"]),
-        (("run", "code.csv", "old=./search {query}", "new=./search {query}"), ["new"]),
+        (("run", "code.csv", "old=./search {query}", "new=./search {query}"), ["old", "new"]),
         (("run", "code.csv", *(f"{name}=./search {{query}}" for name in "abc")), ["a", "b", "c"]),
     ],
     ids=["evaluate", "one system", "two systems", "three systems"],
@@ -167,6 +167,15 @@ def test_a_floor_that_cannot_be_checked_is_refused_before_a_query_is_sent(folder
     assert "--floor: unknown stratum 'area'" in err
     assert not (folder / "cranfield-out").exists()
     assert cranfield("evaluate", "qrels.txt", "a.run", "--floor", "Hit@5=0.5:area")[0] == 2
+
+
+def test_a_floor_above_the_largest_value_is_refused_before_a_query_is_sent(folder):
+    code, _, err = cranfield("run", "code.csv", "./search {query}", "--floor", "Hit@5=70")
+    assert code == 2
+    assert "--floor Hit@5=70: 70 is above the largest value of Hit@5, 1.\nHint: 0.70?" in err
+    assert not (folder / "cranfield-out").exists()
+    (floor,) = parse_floors(["DCG@10=70"])
+    assert floor.measure == "DCG@10"
 
 
 def test_every_floor_that_is_none_is_named():

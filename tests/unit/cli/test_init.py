@@ -143,8 +143,21 @@ def test_qrels_topics_and_two_runs_give_a_config_and_a_verdict(cranfield):
 def test_without_arguments_the_files_of_the_folder_are_taken(cranfield):
     assert cranfield("init")[0] == 0
     config = load_config("cranfield.yaml")
-    assert (config.testset, list(config.systems)) == ("qrels.txt", ["new", "old"])
+    assert (config.testset, list(config.systems)) == ("qrels.txt", ["old", "new"])
     assert config.options.queries == "queries.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("names", "baseline"),
+    [("a prod", "prod"), ("bm25 bm25-v1 dense", "bm25-v1"), ("main plain", "main"), ("an-idea scaffold", "an-idea")],
+)
+def test_the_only_name_that_says_before_is_the_baseline(cranfield, folder, names, baseline):
+    for name in names.split():
+        (folder / f"{name}.run").write_text((folder / "new.run").read_text())
+    (folder / "old.run").unlink()
+    (folder / "new.run").unlink()
+    assert cranfield("init")[0] == 0
+    assert next(iter(load_config("cranfield.yaml").systems)) == baseline
 
 
 def test_an_existing_config_or_starter_stays(cranfield, folder):
@@ -247,6 +260,17 @@ def test_a_command_is_read_and_its_empty_answer_too(cranfield, folder, arguments
     assert system["empty"] == r"(?m)^[ \t]*Nothing found for"
     # RR: 1, 1, and 0 where nothing is found: 2/3.
     assert means(cranfield)["RR@10"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("nothing", "empty"), [("", None), ("print('Results for', q)", r"\A\s*Results for .*\s*\Z")])
+def test_queries_without_results_are_empty_answers_of_a_command(cranfield, folder, nothing, empty):
+    found = "print('Results for', q); [print(f'd{4 + n}', 1 - n / 10, sep=chr(9)) for n in range(5)]"
+    (folder / "s.py").write_text(f"import sys\nq = sys.argv[1]\nif q == 'wires': {found}\nelse: {nothing or 'pass'}\n")
+    assert cranfield("init", "qrels.txt", "queries.jsonl", "s.py")[0] == 0
+    (system,) = systems_of().values()
+    assert system.get("empty") == empty
+    assert means(cranfield)["RR@10"] == 0.5
+    assert result(cranfield)["systems"][0]["failures"] == []
 
 
 JSON_CONFIG = {"baseDirectory": "~/.dev", "api_token": "sesame", "limit": 3, "index": {"build-id": "a", "mode": "x y"}}
@@ -387,6 +411,27 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(cranfield, folder
     assert words in err
     assert not (folder / "cranfield.yaml").exists()
     assert not (folder / "cranfield.schema.json").exists()
+
+
+def test_a_program_that_crashes_is_refused_with_what_it_wrote(cranfield, folder):
+    (folder / "crash.py").write_text("import sys\nprint('starting', file=sys.stderr)\nimport nosuchmodule\n")
+    for argument in ("{python} crash.py {query}", "crash.py"):
+        code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", argument)
+        assert code == 2
+        assert "exit status 1; it wrote 'starting / Traceback" in err
+        assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
+        assert ("write {query} where the query goes" in err) is ("{query}" not in argument)
+
+
+def test_a_server_that_crashes_is_refused_with_what_it_wrote_and_no_hint_of_queries(cranfield, folder):
+    pytest.importorskip("mcp")
+    (folder / "server.py").write_text("import nosuchmodule\nfrom mcp.server import Server\n")
+    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", "server.py")
+    assert code == 2
+    assert "the server ended with exit status 1; it wrote" in err
+    assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
+    assert "{query}" not in err
+    assert "a server that works waits there for messages on stdin" in err
 
 
 def asked(monkeypatch, answers):

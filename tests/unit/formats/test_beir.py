@@ -37,7 +37,7 @@ def test_a_folder_stands_for_its_split_test(folder):
     assert tuple(map(str, testset.notes)) == (
         "judgments are of test.tsv; naming dev.tsv in qrels takes another split",
         "left out: 1 query of queries.jsonl that these qrels do not judge",
-        "kept as stratum 'kind': 2 values",
+        "kept as stratum 'kind': 1 value in 2 queries",
         "not carried over: 2 values of 'url', no two of them the same",
     )
 

@@ -94,7 +94,7 @@ def test_what_has_no_place_is_counted(tmp_path):
     assert tuple(map(str, read_testset(put(tmp_path)).notes)) == (
         "not carried over: 2 unknown keys of entities, line ranges and facts",
         "not carried over: 1 place that a record names twice",
-        "kept as stratum 'team': 2 values",
+        "kept as stratum 'team': 1 value in 2 queries",
         "kept as queries: 1 record marked as not correct",
     )
 

@@ -48,7 +48,7 @@ def test_types_are_strata_and_what_has_no_place_is_said(tmp_path):
     )
     assert testset.grades == {"q1": {"d1": 3.0, "d2": 0.0}, "q2": {"007": 1.5}}
     assert tuple(map(str, testset.notes)) == (
-        "kept as stratum 'source': 2 values",
+        "kept as stratum 'source': 1 value in 2 queries",
         "not carried over: 1 value of 'reviewers': lists or keys",
         "not carried over: 'why' of documents",
         "not carried over: the key 'curator' of the file",

@@ -50,7 +50,7 @@ def test_texts_and_strata_have_columns_and_other_columns_are_said(tmp_path):
     text = "query_id,query,doc_id,grade,stratum.Kind,when\n1,one,d1,1,a,now\n1,one,d2,0,a,now\n2,two,d1,1,,now\n"
     testset = read_testset(put(tmp_path, text))
     assert testset.queries == (Query("1", "one", {"when": "now", "Kind": "a"}), Query("2", "two", {"when": "now"}))
-    assert tuple(map(str, testset.notes)) == ("kept as stratum 'when': 2 values",)
+    assert tuple(map(str, testset.notes)) == ("kept as stratum 'when': 1 value in 2 queries",)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_frame_keeps_what_the_same_csv_keeps(tmp_path):
     assert by_file.grades == {"q1": {"d1": 1.0, "d2": 2.0}, "q2": {"d2": 1.0}}
     notes = {
         "column 'query_class' is read as the query class",
-        "kept as stratum 'kind': 3 values",
+        "kept as stratum 'kind': 1 value in 3 queries",
         "not carried over: column 'page': not the same in all rows of a query",
     }
     assert notes <= set(map(str, by_file.notes))

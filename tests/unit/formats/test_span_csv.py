@@ -89,7 +89,7 @@ def test_ids_and_strata_have_columns_and_a_text_that_comes_twice_is_said(tmp_pat
     assert testset.queries == (Query("x", "q", {"area": "io", "level": "hard"}), Query("y", "q", {"area": "io"}))
     assert tuple(map(str, testset.notes)) == (
         "the query 'q' stands in rows 1, 2",
-        "kept as stratum 'area': 2 values",
+        "kept as stratum 'area': 1 value in 2 queries",
         "not carried over: 2 values of 'url', no two of them the same",
     )
 

@@ -9,13 +9,14 @@ import pytest
 
 from cranfield import Query, TestSet, collect, compare, evaluate
 from cranfield.config.load import load_config
-from cranfield.errors import SystemUnderTestError, TestSetError
+from cranfield.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import deepest_cutoff
 from cranfield.measures.measure import Reason
-from cranfield.systems import CollectOptions
+from cranfield.systems import CollectOptions, CommandSystem
 from cranfield.systems.collect.collection import collect_all
 from cranfield.systems.kinds.python import PythonSystem
+from cranfield.testsets.split import only
 
 N = 12
 SET = TestSet(
@@ -114,6 +115,28 @@ def test_a_run_stops_where_the_first_ten_queries_all_fail_alike_and_the_failures
     runs = collect_all(SET, again, out_dir=tmp_path)
     assert len(calls) == N  # none was asked twice
     assert all(answer.hits for answer in runs["down"].answers.values())
+
+
+def crash(n: int) -> Problem:
+    """What a run of `n` queries is refused with, whose command crashes."""
+    program = 'echo starting >&2; echo "no index for $KEY" >&2; exit 3'
+    command = CommandSystem.of(
+        "crash", command=["sh", "-c", program, "{query}"], extract={"regex": "d"}, env={"KEY": "hunter2-hunter2"}
+    )
+    with pytest.raises(SystemUnderTestError) as caught:
+        collect(only(SET, set(SET.query_ids[:n])), command, options=CollectOptions(warm_up=0))
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_a_command_that_crashes_is_told_with_the_last_line_of_its_stderr() -> None:
+    problem = crash(11)
+    assert problem.message == "the first 10 queries all failed alike: nonzero exit: exit status 3: no index for ${KEY}"
+    assert problem.hint == "1 query was not sent; {keep_going} sends every query all the same"
+
+
+def test_where_no_query_is_left_nothing_is_said_of_sending_them() -> None:
+    assert crash(10).hint is None
 
 
 def test_all_queries_are_sent_where_it_is_asked_for_or_the_failures_differ() -> None:

@@ -147,6 +147,19 @@ def test_a_baseline_of_another_test_set_is_refused_and_not_compared(tmp_path: Pa
     assert problems(config) == ["the baseline is of another convention", "the baseline is of another k"]
 
 
+def test_a_baseline_of_another_experiment_is_left_out_where_no_rule_needs_one(tmp_path: Path) -> None:
+    config = project(tmp_path)
+    kept = accepted(config).read_bytes()
+    config.write_text("k: 30\n" + CONFIG.format(rules="    - floor: {measure: P@1, at_least: 0.80}\n"))
+    job = gated(config)
+    result = job.results[""]
+    assert (job.status, result.baseline) == ("passed", None)
+    assert result.notes == (
+        "cranfield-baseline.json is not used, and no rule needs it: the baseline is of another k (10, not 30)",
+    )
+    assert (tmp_path / "cranfield-baseline.json").read_bytes() == kept
+
+
 def test_a_hostile_baseline_is_refused(tmp_path: Path) -> None:
     config = project(tmp_path)
     baseline = accepted(config)

@@ -120,7 +120,9 @@ def test_equal_failures_are_one_row_with_the_end_of_stderr() -> None:
     answers = dict.fromkeys(query_ids, Answer(Outcome.NONZERO_EXIT, reason="exit status 1"))
     trace = "Traceback\n" + "  frame\n" * 200 + "ValueError: no index\n"
     run = Run("odd", answers, logs=dict.fromkeys(query_ids, CallLog(1.0, "", trace)))
-    blocks = section(evaluation_document([evaluate(truth, run, measures=["RR"])]), "collection")
+    document = evaluation_document([evaluate(truth, run, measures=["RR"])])
+    assert "(100.0 %): exit status 1: ValueError: no index; the limit" in document.verdict.reasons[0]
+    blocks = section(document, "collection")
     assert blocks[1].rows == [
         ("odd", "nonzero exit", "exit status 1", 5, "q1, q2, q3 and 2 more", "ValueError: no index")
     ]

@@ -56,7 +56,7 @@ class TestRegex:
         unset = read("Nothing found", URI)
         assert (unset.outcome, unset.reason) == (
             Outcome.UNPARSABLE,
-            "no result matched extract.regex, and empty is not set",
+            "no result matched extract.regex, and empty is not set; for an answer without results: empty: '^No results'",
         )
         other = read("New format: <a/>", URI, empty="Nothing found")
         assert (other.outcome, other.reason) == (

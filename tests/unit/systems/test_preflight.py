@@ -149,7 +149,7 @@ def test_a_program_in_the_working_directory_is_pointed_out(make_system, problems
         ("import time; time.sleep(30)", "timeout (no answer in 0.5 s)", None),
         (
             "print('<html>')",
-            "unparsable (no result matched extract.regex, and empty is not set)",
+            "unparsable (no result matched extract.regex, and empty is not set; for an answer without results: empty: '^No results')",
             "it wrote '<html>'",
         ),
     ],

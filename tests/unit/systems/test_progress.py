@@ -127,6 +127,14 @@ def test_each_kind_of_failure_is_called_by_its_name(plain, answer, said):
     assert said in lines()[0]
 
 
+def test_a_program_that_ended_is_shown_with_the_last_line_of_its_stderr(plain):
+    progress, lines = plain
+    progress.start("old", 1, 0)
+    answer = Answer(Outcome.NONZERO_EXIT, reason="exit status 1")
+    progress.advance("old", Query("q", "grid"), answer, CallLog(1.0, stderr_head="Traceback\nKeyError: 'x'\n"))
+    assert "failed: exit status 1: KeyError: 'x'" in lines()[0]
+
+
 def test_an_empty_list_is_no_failure(plain):
     progress, lines = plain
     progress.start("old", 1, 0)

@@ -32,7 +32,8 @@ def failed_queries(system: Scored, limit: float) -> Iterator[Found]:
         if outcome.is_failure or (is_collected and outcome is Outcome.MISSING)
     ]
     if bad and len(bad) / len(outcomes) > limit:
-        why = f": {system.ranking.why_failed}" if system.ranking.why_failed else ""
+        cause = system.ranking.why_failed(system.run)
+        why = f": {cause}" if cause else ""
         yield Found.of(
             f"{len(bad)} of {len(outcomes)} queries failed or have no answer "
             f"({format_percent(len(bad) / len(outcomes))}){why}; the limit is {format_percent(limit)} (limits.max_failed_share)",

@@ -306,7 +306,8 @@ class UnknownFields:
         return (
             *info(
                 *(
-                    f"kept as stratum {key!r}: {n_of(len(values_by_query), 'values')}"
+                    f"kept as stratum {key!r}: {n_of(len(set(values_by_query.values())), 'values')}"
+                    f" in {n_of(len(values_by_query), 'queries')}"
                     for key, values_by_query in kept.items()
                 )
             ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,10 @@ from cranfield.project.init.trial import UNREAD, answers_of, query_hint, reading
 from cranfield.project.init.values import UNLIKELY, FoundSystem, Settings, Target, Trial
 
 _EXPECTED = "ids of results on stdout (lines, or JSON), or a server that speaks MCP on stdin and stdout"
+
+_MCP_IMPORT = re.compile(rb"(?m)^\s*(?:from|import)\s+(?:fast)?mcp\b|modelcontextprotocol")
+_READ_BYTES = 100_000
+"""Of a script, from its beginning."""
 
 
 def command_system(target: Target, trial: Trial) -> FoundSystem:
@@ -30,7 +36,7 @@ def _tried(target: Target, trial: Trial) -> FoundSystem:
     if target.is_certain:
         return _search(list(target.argv), target, trial)
     problems: list[Problem] = []
-    is_server = any("mcp" in word.lower() for word in target.argv)
+    is_server = any("mcp" in word.lower() or _imports_mcp(Path(word)) for word in target.argv)
     for attempt in (_server, _appended) if is_server else (_appended, _server):
         found = attempt(target, trial)
         if isinstance(found, FoundSystem):
@@ -38,6 +44,8 @@ def _tried(target: Target, trial: Trial) -> FoundSystem:
         problems += found
     tried = "; ".join(dict.fromkeys(problem.got or problem.message for problem in problems))
     hint = "write {query} where the query goes: cranfield init './search.sh {query}'"
+    if is_server:
+        hint = "run it in a shell: a server that works waits there for messages on stdin"
     raise UsageError(
         "the command answers neither as a search nor as an MCP server",
         path=target.given,
@@ -45,6 +53,15 @@ def _tried(target: Target, trial: Trial) -> FoundSystem:
         got=tried,
         hint=hint,
     )
+
+
+def _imports_mcp(path: Path) -> bool:
+    """Whether a file is a script that uses a library for MCP servers."""
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as stream:
+                return bool(_MCP_IMPORT.search(stream.read(_READ_BYTES)))
+    return False
 
 
 def _appended(target: Target, trial: Trial) -> FoundSystem | tuple[Problem, ...]:

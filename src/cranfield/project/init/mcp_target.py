@@ -15,6 +15,7 @@ from cranfield.config.template import fill, fill_value, request_values
 from cranfield.errors import MissingExtraError, Problem, UsageError
 from cranfield.project.init.trial import TRIAL_S, UNREAD, answers_of, query_hint, reading_of, with_empty
 from cranfield.project.init.values import K_NAMES, QUERY_NAMES, UNLIKELY, FoundSystem, Settings, Target, Trial
+from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.words import first_of, printable
 
 if TYPE_CHECKING:
@@ -104,7 +105,9 @@ def mcp_tools(target: Target, place: Settings, trial: Trial) -> Mapping[str, Too
         return event_loop().run(asyncio.wait_for(_list_tools(options), TRIAL_S))
     except TimeoutError:
         got = f"no answer in {TRIAL_S:g} s"
-    except (NoSessionError, BrokenError, ToolFailedError) as error:
+    except NoSessionError as error:
+        got = "; ".join(filter(None, (printable(str(error)), output_hint(error.stderr))))
+    except (BrokenError, ToolFailedError) as error:
         got = printable(str(error))
     raise UsageError("no MCP server answers", path=target.given, expected="an MCP server", got=got)
 

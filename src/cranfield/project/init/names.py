@@ -6,6 +6,11 @@ import re
 from collections.abc import Collection, Sequence
 
 MAX_CHARS = 40
+_WORDS = (
+    "old base baseline before main master current prod production plain previous prev reference control legacy v0 v1"
+)
+BEFORE = re.compile(rf"(?i)(?<![a-z0-9])(?:{_WORDS.replace(' ', '|')})(?![a-z0-9])")
+"""A word in the name of the system that others are compared with."""
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 

@@ -18,7 +18,7 @@ from cranfield.project.init.config_text import SCHEMA_NAME, config_text
 from cranfield.project.init.engine_target import database_systems
 from cranfield.project.init.files import FoundFile, found_files, written_path
 from cranfield.project.init.http_target import SAMPLE_WORD, http_system
-from cranfield.project.init.names import unique_names
+from cranfield.project.init.names import BEFORE, unique_names
 from cranfield.project.init.starter import head_of, starter_testset
 from cranfield.project.init.targets import EXPECTED, targets_of
 from cranfield.project.init.testset_choice import ChosenTestSet, choose_testset, known_of, measures_for
@@ -203,7 +203,10 @@ def _stem(path: Path) -> str:
 
 
 def _named(found: Sequence[FoundSystem]) -> dict[str, FoundSystem]:
-    return dict(zip(unique_names([system.name for system in found]), found, strict=True))
+    """The systems by name; the first is the baseline: the only one whose name is a word for what was before, if there is one."""
+    named = dict(zip(unique_names([system.name for system in found]), found, strict=True))
+    before = [name for name in named if BEFORE.search(name)]
+    return {before[0]: named[before[0]], **named} if len(before) == 1 else named
 
 
 def replace_starter(chosen: ChosenTestSet, trial: Trial, systems: Mapping[str, FoundSystem]) -> ChosenTestSet:

@@ -13,9 +13,10 @@ from cranfield.errors import CranfieldError
 from cranfield.model import Outcome, Query
 from cranfield.project.init.shape import shape_of
 from cranfield.project.init.values import UNLIKELY, Known, Settings, Shape, Trial
+from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.configured import ConfiguredSystem, Exchange
+from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.kinds.build import system_class
 
 TRIAL = "trial"
@@ -85,8 +86,12 @@ def answers_of(
         preflight([system], k=k)
         for text in texts:
             exchange = system.ask(Query(TRIAL, text), k, is_shown=True)
-            if is_broken(exchange):
-                return Answers(outputs, exchange.answer.reason or exchange.answer.outcome.value)
+            outcome = (
+                exchange.answer.outcome
+            )  # how the output is read is not known yet, and a blank one may find nothing
+            if outcome.is_failure and outcome is not Outcome.UNPARSABLE:
+                reason = exchange.answer.reason or outcome.value
+                return Answers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
             outputs[text] = exchange.output
     except CranfieldError as error:
         return Answers(outputs, _first_problem(error))
@@ -103,12 +108,6 @@ def query_hint(trial: Trial) -> str:
     """What to do where no results came."""
     tried = ", ".join(repr(text) for text in trial.texts())
     return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
-
-
-def is_broken(exchange: Exchange) -> bool:
-    """Whether the call itself failed; an output that cannot be read yet is none of it."""
-    outcome = exchange.answer.outcome
-    return outcome.is_failure and (outcome is not Outcome.UNPARSABLE or not exchange.output.strip())
 
 
 def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> Reading | None:
@@ -133,7 +132,7 @@ def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Setti
     Args:
         reading: its settings have `extract`.
         outputs: answers by query: to `UNLIKELY`, and those with results, none of which the pattern may match: a header
-            stands in every answer.
+            stands in every answer, and is a pattern only as all that is written.
         k: results that were asked for.
     """
     settings, output = reading.settings, outputs.get(UNLIKELY, "")
@@ -146,7 +145,8 @@ def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Setti
     full = [text for query, text in outputs.items() if reading.ids.get(query)]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     patterns = map(_empty_pattern, lines)
-    empty = next((pattern for pattern in patterns if not any(re.search(pattern, text) for text in full)), None)
+    whole = r"\A\s*" + r"\s+".join(map(_escaped, lines)) + r"\s*\Z"  # of a header that stands in every answer
+    empty = next((each for each in (*patterns, whole) if not any(re.search(each, text) for text in full)), None)
     return settings if empty is None else {**settings, "empty": empty}
 
 
@@ -154,5 +154,11 @@ def _empty_pattern(line: str) -> str:
     """A pattern of a line, as far as it does not repeat the query; of a line that begins with the query what follows it."""
     before, _, after = line.partition(UNLIKELY)
     words = before.rstrip(" '\"`:")
-    escaped = _NUMBER.sub(r"\\d+", re.escape(words or after.strip(" '\"`:") or line).replace("\\ ", " "))
+    escaped = _escaped(words or after.strip(" '\"`:") or line)
     return rf"(?m)^[ \t]*{escaped}" if words or not after.strip(" '\"`:") else escaped
+
+
+def _escaped(text: str) -> str:
+    """A pattern of a text, with any number for a number and any words for the query."""
+    parts = [_NUMBER.sub(r"\\d+", re.escape(part).replace("\\ ", " ")) for part in text.split(UNLIKELY)]
+    return ".*".join(parts)

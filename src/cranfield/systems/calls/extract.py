@@ -121,7 +121,8 @@ class Extractor:
             values |= {name: parse_number(match[names[name]]) for name in ("score", "tokens") if name in names}
             yield parse_hit(values, position, self._order)
         if not found:
-            empty = "empty is not set" if self._empty is None else "empty did not match"
+            unset = "empty is not set; for an answer without results: empty: '^No results'"
+            empty = unset if self._empty is None else "empty did not match"
             raise UnparsableError(f"no result matched extract.regex, and {empty}")
 
     def _from_document(self, document: object) -> list[object]:

@@ -197,14 +197,18 @@ class Collector:
         if log.cached or not answer.outcome.is_failure or failures[-1] != failures[0]:
             del self.first_failures[name]
         elif len(failures) == ALIKE:
+            cause = log.cause(answer.outcome, reason)
             left = len(self.testset.queries) - len(self.answers[name].kept)
             error = AllFailAlikeError(
                 Problem(
                     f"the first {ALIKE} queries all failed alike: {answer.outcome.value}"
-                    + (f": {printable(reason)}" if reason else ""),
+                    + (f": {printable(cause)}" if cause else ""),
                     path=f"system {name}",
-                    hint=f"{n_of(left, 'queries')} were not sent; {{keep_going}} sends them all the same",
-                    parameters=("keep_going",),
+                    hint=f"{n_of(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
+                    "{keep_going} sends every query all the same"
+                    if left
+                    else None,
+                    parameters=("keep_going",) if left else (),
                 )
             )
             error.system = name

@@ -89,7 +89,7 @@ class Plain:
         due = now >= self._shown_at + PLAIN_INTERVAL_S or pace.done == pace.total
         if due or (answer.outcome.is_failure and pace.n_failed <= SHOWN_FAILURES):
             self._shown_at = now
-            failed = f"  {failure(answer)}" if answer.outcome.is_failure else ""
+            failed = f"  {failure(answer, log)}" if answer.outcome.is_failure else ""
             self._write(f"{pace.label} {shorten_to(printable(query.text), SHOWN_CHARS)}{failed}  ({pace.speed})")
 
     def note(self, text: str) -> None:
@@ -141,7 +141,7 @@ class Live:
         pace.count_call(answer, log)
         shown = shorten_to(printable(query.text), SHOWN_CHARS)
         if answer.outcome.is_failure:
-            self._print(f"{pace.label} {shown}  {failure(answer)}")
+            self._print(f"{pace.label} {shown}  {failure(answer, log)}")
         if self._bar is not None:
             count, speed = pace.label, pace.speed
             widest = max(width(each.label) for each, _ in self._paces.values())
@@ -197,11 +197,12 @@ def quiet(*, on: bool) -> None:
     _is_quiet.set(on)
 
 
-def failure(answer: Answer) -> str:
+def failure(answer: Answer, log: CallLog) -> str:
     """`timeout: no answer in 30 s`."""
-    if answer.outcome is Outcome.NONZERO_EXIT and answer.reason:
-        return f"failed: {printable(answer.reason)}"
-    return answer.outcome.value + (f": {printable(answer.reason)}" if answer.reason else "")
+    cause = printable(log.cause(answer.outcome, answer.reason or ""))
+    if answer.outcome is Outcome.NONZERO_EXIT and cause:
+        return f"failed: {cause}"
+    return answer.outcome.value + (f": {cause}" if cause else "")
 
 
 class _Pace:
