@@ -202,7 +202,10 @@ def _environment() -> Environment:
     environment.filters["is_shaded"] = lambda table: any(_shade(cell) for row in table.rows for cell in row)
     environment.filters["href"] = lambda cell: getattr(cell, "href", "")
     environment.filters["lines"] = lambda text: Markup("{}").format(escape(printable_lines(text)))
-    environment.filters["code"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(safe(text)))))
+    environment.filters["code"] = lambda text: Markup("").join(
+        Markup("<code>{}</code>").format(safe(part)) if place % 2 else escape(safe(part))
+        for place, part in enumerate(_CODE.split(text))
+    )
     environment.filters["pictures"], environment.filters["has_figures"] = _pictures, _has_figures
     environment.filters["first_figure"] = _first_figure
     environment.globals["no_charts"] = NO_CHARTS
