@@ -108,8 +108,8 @@ class CallLog:
     that was interrupted. None where it was asked for."""
 
     def cause(self, outcome: Outcome, reason: str) -> str:
-        """The reason of a failure; where a program ended, with the last line that it wrote on stderr."""
-        has_ended = outcome is Outcome.NONZERO_EXIT or "exit status" in reason
+        """The reason of a failure; where a command ended in error, with the last line that it wrote on stderr."""
+        has_ended = outcome is Outcome.NONZERO_EXIT
         wrote = shorten_to(last_lines(self.stderr_head, 1), CAUSE_COLUMNS) if has_ended else ""
         return ": ".join(part for part in (reason, wrote) if part)
 
