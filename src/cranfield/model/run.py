@@ -116,9 +116,9 @@ class CallLog:
     that was interrupted. None where it was asked for."""
 
     def cause(self, outcome: Outcome, reason: str) -> str:
-        """The reason of a failure; where a program ended or an error came of it, with the last line that it wrote on stderr."""
-        is_of_program = outcome in {Outcome.NONZERO_EXIT, Outcome.ERROR}
-        wrote = shorten_to(last_lines(self.stderr_head, 1), CAUSE_COLUMNS) if is_of_program else ""
+        """The reason of a failure; where a command ended in error, with the last line that it wrote on stderr."""
+        has_ended = outcome is Outcome.NONZERO_EXIT
+        wrote = shorten_to(last_lines(self.stderr_head, 1), CAUSE_COLUMNS) if has_ended else ""
         return ": ".join(part for part in (reason, wrote) if part)
 
 

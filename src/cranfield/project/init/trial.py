@@ -25,6 +25,10 @@ TRIAL_S = 10.0
 """Time limit of a call."""
 _NUMBER = re.compile(r"(?<!\d)(?!0(?!\d)(?! ?m?s\b|\\\.\d))\d+")
 """A number in an escaped text, which may be another in the next answer; but a 0, which may count the results, stays."""
+_LINE = "(?m)^"
+"""What a pattern of lines begins with."""
+_NOTHING = re.compile(r"(?i)\s*[(\[]?(?:no|none|nothing|not|0|sorry)(?:[ .,:!)\]][^\r\n]*)?\s*")
+"""One line that says that nothing was found, in its first word."""
 UNREAD: Settings = {"extract": {"json": "@"}}
 """Stands for how results are read, as long as that is not known: what the system answers is kept."""
 
@@ -136,9 +140,14 @@ def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Setti
         k: results that were asked for.
     """
     settings, output = reading.settings, outputs.get(UNLIKELY, "")
-    if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
-        return settings
     extract: Mapping[str, Any] = settings["extract"]
+    if _NOTHING.fullmatch(output) and extract.get("regex", "").startswith(_LINE):
+        other = rf"(?![ \t]*{_escaped(output.strip())})"  # a line of words for nothing is no result
+        settings = {**settings, "extract": {**extract, "regex": _LINE + other + extract["regex"].removeprefix(_LINE)}}
+        if read_ids(settings, {text: outputs[text] for text in reading.ids}, k=k) != reading.ids:
+            return reading.settings
+    if not output.strip() or read_ids(settings, {UNLIKELY: output}, k=k)[UNLIKELY]:
+        return reading.settings
     answer = Extractor(expand_preset(system_config(TRIAL, settings))).read(output, k)
     if answer.outcome is Outcome.EMPTY or "regex" not in extract:
         return settings

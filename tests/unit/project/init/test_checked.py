@@ -20,7 +20,7 @@ from cranfield.project.init.command_target import command_system
 from cranfield.project.init.http_target import http_system
 from cranfield.project.init.shape import shape_of
 from cranfield.project.init.testset_choice import measures_for
-from cranfield.project.init.trial import Answers
+from cranfield.project.init.trial import Answers, read_ids, reading_of, with_empty
 from cranfield.project.init.values import UNLIKELY, Known, Target, Trial
 
 HEADER = "Search of the manual\n"
@@ -109,6 +109,21 @@ def test_the_pattern_of_an_empty_answer_matches_no_answer_with_results(
         assert re.search(empty, nothing)
         # The pattern is of answers without results alone, at any time and for any number of results.
         assert not any(re.search(empty, answer("x" * n, nothing)) for n in range(1, 50))
+
+
+@pytest.mark.parametrize(
+    ("nothing", "ids"),
+    [("No results\n", []), ("None\n", []), ("(no matches)\n", []), ("0 results\n", []), ("no-7 a title\n", ["no-7"])],
+)
+def test_a_line_of_words_for_nothing_is_no_result_of_lines_that_begin_with_an_id(nothing: str, ids: list[str]) -> None:
+    outputs = {"grid": "d1 Grid layout\nd2 No results\n", "wires": "d4 Wires\nd2 Grid\n", UNLIKELY: nothing}
+    reading = reading_of(
+        {"command": ["s", "{query}"]}, {text: outputs[text] for text in ("grid", "wires")}, Known(), k=10
+    )
+    assert reading is not None
+    settings = with_empty(reading, outputs, k=10)
+    assert read_ids(settings, outputs, k=10) == {"grid": ["d1", "d2"], "wires": ["d4", "d2"], UNLIKELY: ids}
+    assert ("empty" in settings) is (not ids)
 
 
 def test_the_lines_of_a_result_are_found_beside_its_path() -> None:
