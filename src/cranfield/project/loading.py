@@ -37,7 +37,7 @@ class TestSetOptions:
     """Of a query that `qrels` does not judge, keep the set's own judgments."""
     queries: Path | None = None
     """Texts of the queries: topics, TSV or JSONL."""
-    strata: Sequence[str] = ()
+    strata: Sequence[str] = field(default=(), hash=False)
     """`difficulty=standard:1-100,hard:101-127`, or a table with a column of query ids."""
     classes: str | None = None
     """Stratum whose values say the class of a query: `class`, or `kind:symbol=canonical,question=prose`."""
@@ -53,7 +53,7 @@ class TestSetOptions:
     """Lines that a result and an expected span must share."""
     ignore_identical_ids: bool = False
     """Leave out results whose id is that of their query."""
-    databases: Mapping[str, str] = field(default_factory=dict)
+    databases: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Places of databases, over those that the set names."""
     repo: Path | None = None
     """Repository that the set has to be true of."""
