@@ -170,13 +170,13 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
     done = project.run()
     caveats = " ".join(done.stdout.split()).partition("!")[2]
     assert re.match(
-        r"\W*old: 12 of 12 answers were kept from an earlier run \(the oldest from \d{4}-\d\d-\d\d \d\d:\d\d UTC, "
-        r"\d+ (s|min) before\), and not asked for again ! new: 12 of 12",
+        r"\W*old and new: 12 of 12 answers were kept from an earlier run \(the oldest from \d{4}-\d\d-\d\d \d\d:\d\d UTC, "
+        r"\d+ (s|min) before\), and not asked for again ! ",
         caveats,
     ), done.stdout[:1500]
     page = (project.folder / "cranfield-out" / "report.html").read_text()
     first = page.partition('<div class="caveats">')[2].partition("<li>")[2]
-    assert first.startswith("old: 12 of 12 answers were kept from an earlier run")
+    assert first.startswith("old and new: 12 of 12 answers were kept from an earlier run")
     assert "were kept" not in project.run("--refresh").stdout
 
 
@@ -197,7 +197,7 @@ def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     build = "[ $1 != word7 ] || sed -i 1s/.*/rebuilt/ index.txt\n"
     (project.folder / "search.sh").write_text(SEARCH + build)
     done = project.run()
-    assert "old: what it depends on changed while it was asked: the answers may be of two" in " ".join(
+    assert "old and new: what it depends on changed while it was asked: the answers may be of two" in " ".join(
         done.stdout.split()
     )
     assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))
