@@ -56,6 +56,7 @@ _COMMENTS = re.compile(r"/\*.*?\*/\n?", re.DOTALL)
 _COLOURS = re.compile(r"(?:--[\w-]+: [^;{}]+;\s*)+")
 _IDS = re.compile(r' (?:id|aria-labelledby)="[^"]*"')
 _MODULE_LINES = re.compile(r"^import .*\n|^export ", re.MULTILINE)
+_CODE = re.compile(r"`([^`]+)`")
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
 
 
@@ -195,6 +196,7 @@ def _environment() -> Environment:
     )
     environment.filters["cell"] = _cell
     environment.filters["long"], environment.filters["cut"] = _long, _cut
+    environment.filters["prose"] = _prose
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["shade"] = _shade
     environment.filters["is_shaded"] = lambda table: any(_shade(cell) for row in table.rows for cell in row)
@@ -228,6 +230,13 @@ def _long(text: str) -> str:
         ' <details class="long"><summary>All {:,} characters</summary><span class="whole">{}</span></details>'
     )
     return Markup("{}").format(shown) + details.format(len(whole), pieces)
+
+
+def _prose(text: str) -> Markup:
+    """A sentence, with code where it stands between backticks."""
+    from markupsafe import Markup, escape
+
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))  # noqa: S704 - escaped before
 
 
 def _cell(cell: object, column: Column) -> str:
