@@ -61,6 +61,8 @@ FACTS = """cards => cards.flatMap(card => [...card.querySelectorAll("table.facts
         apart: text.right <= at.left + 1 || text.bottom <= at.top + 1};
 }))"""
 """Of each label with its figure: where they are on the page."""
+ABOVE = "all => all.map(each => each.getBoundingClientRect().top - each.previousElementSibling.getBoundingClientRect().bottom)"
+"""Room between figures and the last caveat or bullet, in pixels."""
 WIDER = "cards => cards.filter(card => card.scrollWidth > card.clientWidth + 1).length"
 CONTRAST = """cards => cards.map(card => {
     const light = colour => {
@@ -109,6 +111,7 @@ def test_a_card_is_readable_under_the_style_sheet_of(name: str, theme: str, brow
     page.goto(path.as_uri())
     assert_readable(page)
     assert page.locator(".picture svg").first.is_visible()
+    assert min(page.locator("table.facts").evaluate_all(ABOVE)) >= 12
     page.close()
 
 

@@ -130,6 +130,16 @@ def test_text_from_systems_is_shown_and_not_obeyed(evil: Comparison) -> None:
     assert found.elements["img"] == 0
 
 
+def test_a_command_in_a_sentence_is_code(comparison: Comparison) -> None:
+    reasons = ("2 judgments could turn it: `cranfield holes <a> b`", "one ` alone")
+    verdict = replace(comparison.verdict, reasons=reasons)
+    result = replace(comparison, verdict=verdict)
+    for page in (render(comparison_document(result), "html"), result._repr_html_()):
+        assert "<li>2 judgments could turn it: <code>cranfield holes &lt;a&gt; b</code></li>" in page
+        assert "<li>one ` alone</li>" in page
+    assert "`cranfield holes <a> b`" in " ".join(render(comparison_document(result), "text").split())
+
+
 @settings(max_examples=min(60, settings().max_examples))
 @given(st.text(st.characters(), max_size=40))
 def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
@@ -366,11 +376,3 @@ def test_the_script_makes_elements_from_text_alone(page: str) -> None:
     script = page[page.rindex("<script>") :]
     assert "DecompressionStream" in script
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc", script)
-
-
-def test_a_command_in_a_sentence_is_code_and_what_it_holds_is_escaped(comparison: Comparison) -> None:
-    page = comparison_document(comparison)
-    assert page.verdict is not None
-    marked = replace(page, verdict=replace(page.verdict, caveats=("judge first: `holes <a> --top 1`, or `not closed",)))
-    text = render(marked, "html")
-    assert "<li>judge first: <code>holes &lt;a&gt; --top 1</code>, or `not closed</li>" in text
