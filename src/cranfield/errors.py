@@ -9,6 +9,7 @@
     │   └── BookFileError              a file of a whole book
     ├── UsageError                 2   something in your call
     │   ├── UnknownNameError           an unknown measure, test, convention or system
+    │   │   └── NotEvaluatedError      a measure that was not evaluated
     │   ├── MeasureError               a measure whose parameters, or data, do not allow it
     │   ├── MissingExtraError          an optional library that is not installed
     │   ├── PlatformError              this operating system cannot do it

@@ -169,8 +169,8 @@ def notebooks(jupyter: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         _wait_for(address, server, home / "log")
         yield address, home / "SETTINGS/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
     finally:
-        server.terminate()
-        server.wait(60)
+        server.kill()  # nothing of it is kept, and its kernels take long to end
+        server.wait()
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -50,6 +50,8 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if (loop := sys.modules.get("cranfield.concurrency.loop")) is not None:
+            loop.INTERRUPTED.clear()  # of an earlier command of this process
         try:
             return command(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):

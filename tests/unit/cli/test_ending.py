@@ -248,3 +248,12 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(call: Call) -> None:
         done = call(*options, "evaluate", "qrels", "none")
         assert done.returncode == 2
         assert ("Traceback" in done.stderr) is shown
+
+
+def test_an_interruption_of_an_earlier_command_of_the_process_is_over(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "INTERRUPTED", threading.Event())
+    loop.INTERRUPTED.set()
+    assert run_program(lambda: program_of(PermissionError(errno.EACCES, "Permission denied", b"x"), handled), []) == 2
+    assert "permission denied" in capsys.readouterr().err

@@ -368,8 +368,8 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         assert bool(said) == bool(shown)
         items = store.reading.items(store.books.get(name).id)
         assert sorted((item.query, item.doc) for item in items) == [("q1", "a"), ("q2", "c")]
-    assert _is_without_text(store, store.books.get(name))
-    assert not _is_without_text(store, store.books.get("shop"))
+    assert _is_without_text(store, store.books.get(name), DocumentTexts())
+    assert not _is_without_text(store, store.books.get("shop"), DocumentTexts())
     name = book_of_runs(store, runs, testset, 10)
     (item,) = store.reading.items(store.books.get(name).id)
     assert [[hit["doc"] for hit in item.fields[side]] for side in "ab"] == [["a", "b"], ["b", "a"]]
