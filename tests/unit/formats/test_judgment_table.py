@@ -300,6 +300,8 @@ def test_wrong_lines_are_named_all_at_once(tmp_path):
         (4, "no line number"),
         (5, "no line number"),
     ]
+    table = pd.DataFrame({"query_id": ["q", "p"], "doc_id": ["a", "b"], "grade": [1, 1], "start": ["x", "x"]})
+    assert load(table).grades == {"q": {"a": 1}, "p": {"b": 1}}  # a start alone says no lines
     with pytest.raises(TestSetError, match="judgments of lines are not read from a frame"):
         load(pd.DataFrame({"query_id": ["q"], "doc_id": ["a"], "grade": [1], "start_line": [1], "end_line": [2]}))
 

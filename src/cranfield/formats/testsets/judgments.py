@@ -15,7 +15,7 @@ from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, LINE_COLUMNS, STRAT
 from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
 from cranfield.formats.io.table import Role, column_names, read_table, rows_where, text_columns
 from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
-from cranfield.formats.testsets.judgment_table import YES, QueryColumns
+from cranfield.formats.testsets.judgment_table import YES, QueryColumns, roles_of
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import not_carried
 
@@ -102,8 +102,9 @@ class _QueryTable:
     def __init__(self, frame: Any, columns: Mapping[str, str]) -> None:
         there = column_names(frame, TestSetError)
         self._frame = frame
-        if lines := [name for names in LINE_COLUMNS.values() for name in names if name in there]:
-            hint = "write the table to a CSV file, and load that"
+        roles = roles_of(lambda *names: next((name for name in names if name in there), None))
+        if lines := [name for role, name in roles.items() if role in LINE_COLUMNS]:
+            hint = "write the table to a CSV file, and load that; or rename the columns, where they say something else"
             raise TestSetError(
                 "judgments of lines are not read from a frame", got=f"columns {', '.join(lines)}", hint=hint
             )
