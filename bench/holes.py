@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from cranfield import Query, TestSet, parse
-from cranfield.evaluation.joint import OpenPair, open_pair
+from cranfield.evaluation.joint import OpenLists, open_lists
 from cranfield.evaluation.unjudged import shares_of_holes
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Run
 from cranfield.ranking import rank_run
@@ -79,7 +79,7 @@ def bm25s_lists(folder: Path = DATA) -> Lists:
     }
 
 
-def hide(judgments: Judgments, sides: Sequence[Lists], share: float, seed: int) -> tuple[OpenPair, list[float]]:
+def hide(judgments: Judgments, sides: Sequence[Lists], share: float, seed: int) -> tuple[OpenLists, list[float]]:
     """The two systems with a share of the judgments of their pool hidden, and the grades of what is unjudged then."""
     rng = np.random.default_rng(seed)
     known: dict[str, dict[str, float]] = {}
@@ -94,14 +94,14 @@ def hide(judgments: Judgments, sides: Sequence[Lists], share: float, seed: int) 
         Run("run", {q: Answer(Outcome.ANSWERED, tuple(map(Hit, docs))) for q, docs in side.items()}) for side in sides
     ]
     first, second = (rank_run(testset, run, CONVENTIONS["trec"]) for run in runs)
-    pair = open_pair(MEASURE, (first, second), GRADES)
+    pair = open_lists(MEASURE, (first, second), GRADES)
     if isinstance(pair, str):
         raise SystemExit(pair)
     of = zip(pair.query.tolist(), pair.doc_ids, strict=True)
     return pair, [judgments.get(pair.query_ids[query], {}).get(doc_id, 0.0) for query, doc_id in of]
 
 
-def settled_after(pair: OpenPair, order: Iterable[int], grades: Sequence[float]) -> int:
+def settled_after(pair: OpenLists, order: Iterable[int], grades: Sequence[float]) -> int:
     """Judgments, in an order, from which on the verdict is that of all."""
     fixed = np.zeros(len(grades))
     queries, rows = [], []
@@ -130,7 +130,7 @@ def verdict(difference: np.ndarray) -> int:
     return 1 if found.ci_low > 0 else -1 if found.ci_high < 0 else 0
 
 
-def by_rank(pair: OpenPair) -> list[int]:
+def by_rank(pair: OpenLists) -> list[int]:
     """Holes by the better of both ranks; of one rank query by query, A first."""
     return sorted(
         range(len(pair.query)),
@@ -141,7 +141,7 @@ def by_rank(pair: OpenPair) -> list[int]:
 
 
 def judging_order(
-    pair: OpenPair, judge: Callable[[int], float], *, expected: bool = True, batch: int = 1
+    pair: OpenLists, judge: Callable[[int], float], *, expected: bool = True, batch: int = 1
 ) -> Iterator[tuple[int, float]]:
     """The holes one by one, the largest effect first, re-computed after each judgment.
 
@@ -181,12 +181,12 @@ def judging_order(
             waiting.add(int(pair.query[hole]))
 
 
-def by_effect(pair: OpenPair, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:
+def by_effect(pair: OpenLists, grades: Sequence[float], *, expected: bool = True, batch: int = 1) -> list[int]:
     """Holes in the order of `cranfield holes`."""
     return [hole for hole, _ in judging_order(pair, grades.__getitem__, expected=expected, batch=batch)]
 
 
-def orders(pair: OpenPair, grades: Sequence[float], seed: int) -> dict[str, list[int]]:
+def orders(pair: OpenLists, grades: Sequence[float], seed: int) -> dict[str, list[int]]:
     """Orders of judging by name."""
     return {
         "holes": by_effect(pair, grades),

@@ -193,10 +193,10 @@ def compare_command(
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
     )
+    inputs = (str(testset), *map(str, runs))
     if more:
-        many, document, verdicts = _compare_many(evaluations, declared, about, baseline_less=baseline_less)
+        many, document, verdicts = _compare_many(evaluations, declared, inputs, about, baseline_less=baseline_less)
     else:
-        inputs = (str(testset), str(baseline), str(candidate))
         repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
         document, verdicts = _compare_two(evaluations, declared, inputs, about, repeat if sensitivity else None)
         many = None
@@ -256,7 +256,7 @@ def _refuse(
 def _compare_two(
     evaluations: Sequence[Evaluation],
     declared: CompareOptions,
-    inputs: tuple[str, str, str],
+    inputs: tuple[str, ...],
     shown: Shown,
     repeat: Callable[[Comparison], Sensitivity] | None,
 ) -> tuple[Document, list[VerdictCode]]:
@@ -279,12 +279,17 @@ def _sensitivity(
 
 
 def _compare_many(
-    evaluations: Sequence[Evaluation], declared: CompareOptions, shown: Shown, *, baseline_less: bool
+    evaluations: Sequence[Evaluation],
+    declared: CompareOptions,
+    inputs: tuple[str, ...],
+    shown: Shown,
+    *,
+    baseline_less: bool,
 ) -> tuple[ManyComparison, Document, list[VerdictCode]]:
     """The comparison of three systems or more, its report, and the verdict overall and of each against the baseline."""
     from cranfield.evaluation.many import compare_many
     from cranfield.reporting import comparison_document
 
     first = None if baseline_less else evaluations[0].name
-    many = compare_many(evaluations, declared, baseline=first, progress=pair_progress())
+    many = replace(compare_many(evaluations, declared, baseline=first, progress=pair_progress()), inputs=inputs)
     return many, comparison_document(many, **shown), list(many.claims)

@@ -1,6 +1,6 @@
-"""Two systems and the unjudged results of both: the lowest and highest mean difference that judgments of them could give.
+"""Systems and the unjudged results of all of them: the lowest and highest mean difference that judgments of them could give.
 
-A document has one grade, in both lists. Queries do not share judgments, so the extremes of the mean are the means of the
+A document has one grade, in every list. Queries do not share judgments, so the extremes of the mean are the means of the
 extremes of each query. `METHODS` says how those are found; a test holds each method to every assignment of small cases.
 """
 
@@ -62,16 +62,16 @@ def grades_of(testset: TestSet) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class OpenPair:
-    """The unjudged results of two lists a query, and what the measure is under any grades of them.
+class OpenLists:
+    """The unjudged results of some lists a query, one of each system, and what the measure is under any grades of them.
 
-    Axes: Q queries that both sides have, N documents that are unjudged within the cutoff of either list, L grades.
+    Axes: Q queries that all sides have, S sides, N documents that are unjudged within the cutoff of any list, L grades.
     """
 
     measure: Measure
-    sides: tuple[Ranking, Ranking]
+    sides: tuple[Ranking, ...]
     query_ids: tuple[str, ...]
-    places: tuple[Places, Places]
+    places: tuple[Places, ...]
     """intp[Q] of each side: the query there."""
     grades: tuple[float, ...]
     """L, ascending."""
@@ -79,11 +79,9 @@ class OpenPair:
     """intp[N], ascending."""
     doc_ids: tuple[str, ...]
     rank: NDArray[np.int32]
-    """int32[N, 2]: in either list; 0 where it is not within the cutoff."""
-    hits: tuple[dict[str, tuple[RankedHit, ...]], dict[str, tuple[RankedHit, ...]]] = field(
-        default=({}, {}), repr=False
-    )
-    """Of either side the results of the queries that have such documents, which take long to look up."""
+    """int32[N, S]: in each list; 0 where it is not within the cutoff."""
+    hits: tuple[dict[str, tuple[RankedHit, ...]], ...] = field(default=(), repr=False)
+    """Of each side the results of the queries that have such documents, which take long to look up."""
 
     @cached_property
     def start(self) -> Places:
@@ -97,7 +95,7 @@ class OpenPair:
 
     @cached_property
     def now(self) -> FloatN:
-        """float64[Q, 2]: the values as they are; NaN where there is none."""
+        """float64[Q, S]: the values as they are; NaN where there is none."""
         columns = []
         for side, place in zip(self.sides, self.places, strict=True):
             values, scored, _ = compute(self.measure, side)
@@ -105,7 +103,7 @@ class OpenPair:
         return np.column_stack(columns)
 
     def values(self, query: Places, grade: FloatN) -> FloatN:
-        """float64[P, 2]: values of P pairs of lists in which all is judged; NaN where there is none.
+        """float64[P, S]: values of P times S lists in which all is judged; NaN where there is none.
 
         Args:
             query: intp[P], whose lists.
@@ -113,7 +111,7 @@ class OpenPair:
         """
         n = self.n_open[query]
         ends = np.cumsum(n)
-        found = np.empty((len(query), 2))
+        found = np.empty((len(query), len(self.sides)))
         per_list = sum(len(side.query) + len(side.expected_query) for side in self.sides) / max(len(self.query_ids), 1)
         cuts = np.flatnonzero(np.diff((ends + np.arange(len(query)) * per_list) // ROWS_AT_A_TIME)) + 1
         for some in np.split(np.arange(len(query)), cuts):
@@ -139,18 +137,21 @@ class OpenPair:
         return np.column_stack(columns)
 
     def judged(self, fixed: FloatN) -> FloatN:
-        """float64[Q, 2]: the values with some documents judged; those that are not (NaN) have the lowest grade."""
+        """float64[Q, S]: the values with some documents judged; those that are not (NaN) have the lowest grade."""
         result = self.now.copy()
         queries = np.flatnonzero(self.n_open)
         result[queries] = self.values(queries, np.where(np.isnan(fixed), self.grades[0], fixed))
         return result
 
-    def effects(self, queries: Places, fixed: FloatN) -> tuple[FloatN, Places, FloatN]:
+    def effects(
+        self, queries: Places, fixed: FloatN, between: tuple[int, int] = (0, 1)
+    ) -> tuple[FloatN, Places, FloatN]:
         """What one more judgment would change.
 
         Args:
             queries: intp[P].
             fixed: float64[N] grades of what is judged; NaN where a document is not, which has the lowest grade then.
+            between: the two sides, A and B.
 
         Returns:
             float64[P] differences B - A as things are; intp[M] documents of these queries that are not judged; and
@@ -169,7 +170,7 @@ class OpenPair:
         if not lists:
             return np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, len(self.grades)))
         values = self.values(np.concatenate(lists), np.concatenate(grades))
-        difference = values[:, 1] - values[:, 0]
+        difference = values[:, between[1]] - values[:, between[0]]
         sizes = np.array([len(each) for each in lists])
         first = np.cumsum(sizes) - sizes
         is_base = np.zeros(len(difference), dtype=np.bool_)
@@ -180,29 +181,27 @@ class OpenPair:
         return base, holes.astype(np.intp), np.hstack([np.zeros((len(holes), 1)), change])
 
 
-def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence[float]) -> OpenPair | str:
-    """The unjudged results of two rankings of one test set; the reason where their bounds cannot be computed.
+def open_lists(measure: Measure, sides: Sequence[Ranking], grades: Sequence[float]) -> OpenLists | str:
+    """The unjudged results of rankings of one test set; the reason where their bounds cannot be computed.
 
     Args:
         measure: one of `METHODS`.
-        sides: baseline and candidate; each keeps its hits down to the cutoff (`keep` of the reader).
+        sides: two or more, the baseline first; each keeps its hits down to the cutoff (`keep` of the reader).
         grades: that a judgment may have.
     """
     why = _why_not(measure, sides)
     if why:
         return why
-    kept = {query_id: place for place, query_id in enumerate(sides[1].query_ids)}
-    query_ids = tuple(query_id for query_id in sides[0].query_ids if query_id in kept)
-    first = {query_id: place for place, query_id in enumerate(sides[0].query_ids)}
-    places = tuple(np.array([index[q] for q in query_ids], dtype=np.intp) for index in (first, kept))
+    index = [{query_id: place for place, query_id in enumerate(side.query_ids)} for side in sides]
+    query_ids = tuple(query_id for query_id in sides[0].query_ids if all(query_id in kept for kept in index))
+    places = tuple(np.array([kept[q] for q in query_ids], dtype=np.intp) for kept in index)
     query: list[int] = []
     doc_ids: list[str] = []
-    rank: list[tuple[int, int]] = []
-    known: tuple[dict[str, tuple[RankedHit, ...]], dict[str, tuple[RankedHit, ...]]] = ({}, {})
-    is_open = [_has_unjudged(measure, ranking) for ranking in sides]
-    for number, query_id in enumerate(query_ids):
-        if not (is_open[0][places[0][number]] or is_open[1][places[1][number]]):
-            continue
+    rank: list[list[int]] = []
+    known: tuple[dict[str, tuple[RankedHit, ...]], ...] = tuple({} for _ in sides)
+    is_open = np.array([_has_unjudged(measure, side)[place] for side, place in zip(sides, places, strict=True)])
+    for number in np.flatnonzero(is_open.any(axis=0)).tolist():
+        query_id = query_ids[number]
         found: dict[str, list[int]] = {}
         for side, ranking in enumerate(sides):
             shown = _shown(ranking, int(places[side][number]), measure)
@@ -211,25 +210,25 @@ def open_pair(measure: Measure, sides: tuple[Ranking, Ranking], grades: Sequence
                 return NOT_KEPT.format(kept=len(hits))
             for hit in hits[:shown]:
                 if hit.state is not State.JUDGED:
-                    found.setdefault(hit.id, [0, 0])[side] = hit.rank
+                    found.setdefault(hit.id, [0] * len(sides))[side] = hit.rank
         if len(found) > MOST_OPEN:
             return TOO_MANY.format(n=len(found), query=query_id, most=MOST_OPEN)
         query += [number] * len(found)
         doc_ids += found
-        rank += [(a, b) for a, b in found.values()]
-    pair = OpenPair(
+        rank += found.values()
+    lists = OpenLists(
         measure,
-        sides,
+        tuple(sides),
         query_ids,
-        (places[0], places[1]),
+        places,
         tuple(grades),
         np.array(query, dtype=np.intp),
         tuple(doc_ids),
-        np.array(rank, dtype=np.int32).reshape(-1, 2),
+        np.array(rank, dtype=np.int32).reshape(-1, len(sides)),
         known,
     )
-    n_grades = int(pair.n_open @ pair.n_open) * len(grades)
-    return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MOST_GRADES else _only_scored(pair)
+    n_grades = int(lists.n_open @ lists.n_open) * len(grades)
+    return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MOST_GRADES else _only_scored(lists)
 
 
 def _has_unjudged(measure: Measure, ranking: Ranking) -> NDArray[np.bool_]:
@@ -247,7 +246,7 @@ def _shown(ranking: Ranking, place: int, measure: Measure) -> int:
     return n if measure.depth is None else min(n, measure.depth)
 
 
-def _why_not(measure: Measure, sides: tuple[Ranking, Ranking]) -> str:
+def _why_not(measure: Measure, sides: Sequence[Ranking]) -> str:
     convention = sides[0].convention
     if measure.name not in METHODS:
         return NO_METHOD.format(measure=measure)
@@ -260,21 +259,21 @@ def _why_not(measure: Measure, sides: tuple[Ranking, Ranking]) -> str:
     return next((why for side in sides if (why := why_unbounded(measure, side))), "")
 
 
-def _only_scored(pair: OpenPair) -> OpenPair:
-    """The pair on the queries that have a value on both sides once all is judged."""
-    final = pair.judged(np.full(len(pair.query), np.nan))
+def _only_scored(lists: OpenLists) -> OpenLists:
+    """The lists of the queries that have a value on every side once all is judged."""
+    final = lists.judged(np.full(len(lists.query), np.nan))
     counts: NDArray[np.bool_] = np.isfinite(final.sum(axis=1))
     if counts.all():
-        return pair
-    keep = counts[pair.query]
-    return OpenPair(
-        pair.measure,
-        pair.sides,
-        tuple(itertools.compress(pair.query_ids, counts.tolist())),
-        (pair.places[0][counts], pair.places[1][counts]),
-        pair.grades,
-        (np.cumsum(counts) - 1)[pair.query[keep]].astype(np.intp),
-        tuple(itertools.compress(pair.doc_ids, keep.tolist())),
-        pair.rank[keep],
-        pair.hits,
+        return lists
+    keep = counts[lists.query]
+    return OpenLists(
+        lists.measure,
+        lists.sides,
+        tuple(itertools.compress(lists.query_ids, counts.tolist())),
+        tuple(place[counts] for place in lists.places),
+        lists.grades,
+        (np.cumsum(counts) - 1)[lists.query[keep]].astype(np.intp),
+        tuple(itertools.compress(lists.doc_ids, keep.tolist())),
+        lists.rank[keep],
+        lists.hits,
     )

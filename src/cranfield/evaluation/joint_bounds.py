@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.joint import METHODS, SEPARABLE, FloatN, Method, OpenPair, Places
+from cranfield.evaluation.joint import METHODS, SEPARABLE, FloatN, Method, OpenLists, Places
 from cranfield.evaluation.joint_ratio import best_assignment, ratios_of
 from cranfield.ranking.value import FloatQ
 
@@ -42,7 +42,7 @@ class JointBounds:
 
 
 def joint_bounds(
-    pair: OpenPair, *, most_lists: int = MOST_ENUMERATED, progress: Callable[[int, int], None] | None = None
+    pair: OpenLists, *, most_lists: int = MOST_ENUMERATED, progress: Callable[[int, int], None] | None = None
 ) -> JointBounds | str:
     """The lowest and highest difference of every query; the reason where a query has neither them nor a bound.
 
@@ -76,7 +76,7 @@ def joint_bounds(
     return JointBounds(found[:, 0], found[:, 1], grades[:, 0], grades[:, 1], exact)
 
 
-def _method(pair: OpenPair) -> Method:
+def _method(pair: OpenLists) -> Method:
     measure, ideal = pair.measure, pair.sides[0].convention.ideal
     if measure.name == "nDCG" and ideal in {"one", "retrieved"}:
         return "sum" if ideal == "one" else "every assignment"
@@ -85,7 +85,7 @@ def _method(pair: OpenPair) -> Method:
     return METHODS[measure.name]
 
 
-def _enumerable(pair: OpenPair, most_lists: int) -> set[int]:
+def _enumerable(pair: OpenLists, most_lists: int) -> set[int]:
     """Queries whose assignments are few enough, those with the fewest first."""
     each = len(_levels_that_count(pair))
     budget, found = most_lists, set()
@@ -98,7 +98,7 @@ def _enumerable(pair: OpenPair, most_lists: int) -> set[int]:
     return found
 
 
-def _levels_that_count(pair: OpenPair) -> tuple[float, ...]:
+def _levels_that_count(pair: OpenLists) -> tuple[float, ...]:
     """Grades that differ for the measure: two where it asks for relevance alone."""
     if pair.measure.name in RELEVANCE_ALONE:
         return (pair.grades[0], pair.grades[-1])
@@ -106,7 +106,7 @@ def _levels_that_count(pair: OpenPair) -> tuple[float, ...]:
 
 
 def _extremes(
-    pair: OpenPair, method: Method, queries: Sequence[int], progress: Callable[[int, int], None] | None
+    pair: OpenLists, method: Method, queries: Sequence[int], progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[slice, FloatN]]:
     """The documents of each query, and float64[n, 2] their grades at its lowest and its highest difference."""
     if method in {"sum", "first"}:
@@ -141,7 +141,7 @@ def _best_grades(change: FloatN, *, single: bool) -> Places:
     return best
 
 
-def _of_every_assignment(pair: OpenPair, query: int) -> FloatN:
+def _of_every_assignment(pair: OpenLists, query: int) -> FloatN:
     n = int(pair.n_open[query])
     every = np.array(list(itertools.product(_levels_that_count(pair), repeat=n)))
     values = pair.values(np.full(len(every), query, dtype=np.intp), every.ravel())
@@ -149,7 +149,7 @@ def _of_every_assignment(pair: OpenPair, query: int) -> FloatN:
     return np.column_stack([every[difference.argmin()], every[difference.argmax()]])
 
 
-def _range_of_list(pair: OpenPair, query: int, side: int) -> tuple[float, float]:
+def _range_of_list(pair: OpenLists, query: int, side: int) -> tuple[float, float]:
     """Lowest and highest value of one list, whatever the other is: its first or last u relevant, the rest of the pair with it."""
     rank = pair.rank[pair.start[query] : pair.start[query + 1], side]
     own = np.flatnonzero(rank > 0)

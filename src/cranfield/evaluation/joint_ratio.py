@@ -89,9 +89,7 @@ def _value(ratio: Ratio, gained: Floats, ends: NDArray[np.intp]) -> float:
     return float(numerator / ideal) if ideal > 0 else 0.0
 
 
-def ratios_of(
-    measure: Measure, sides: tuple[Ranking, Ranking], places: tuple[NDArray[np.intp], NDArray[np.intp]]
-) -> RatioOf:
+def ratios_of(measure: Measure, sides: Sequence[Ranking], places: Sequence[NDArray[np.intp]]) -> RatioOf:
     """The function that makes the `Ratio` of a query: of its number, the ranks of its documents, the grades, and 1 or -1.
 
     With -1 it is the ratio of A - B, whose highest value is the lowest of B - A.

@@ -29,6 +29,7 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.procedure import procedure_of
+from cranfield.evaluation.unjudged_many import unjudged_of_many
 from cranfield.evaluation.unseen import largest_difference
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of
@@ -104,6 +105,7 @@ def compare_many(
         against=against,
         dropped=dropped_queries(evaluations, paired),
         evidence=options.limits.inspect(evaluations, primary),
+        find_unjudged=unjudged_of_many,
     )
     verdict = verdict_of_many(many)
     key = "" if verdict.code is VerdictCode.INVALID else deciding_key(evaluations[0].testset, options)

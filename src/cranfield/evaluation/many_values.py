@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cranfield.display import DisplayedByQuery, in_line
 from cranfield.evaluation.evidence.values import Finding
@@ -18,6 +19,9 @@ from cranfield.numbers import format_value
 from cranfield.stats.omnibus import letter_display
 from cranfield.stats.result import TestResult
 from cranfield.words import first_of, n_of
+
+if TYPE_CHECKING:
+    from cranfield.evaluation.unjudged import Unjudged
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,15 @@ class ManyComparison(DisplayedByQuery):
     """Query id to why it does not count for the primary measure."""
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the verdict invalid first."""
+    find_unjudged: Callable[[ManyComparison], Unjudged | None] | None = field(default=None, repr=False, compare=False)
+    """What computes `unjudged`, when it is first read."""
+    inputs: tuple[str, ...] | None = None
+    """Test set and systems as a command line names them; None: by their names."""
+
+    @cached_property
+    def unjudged(self) -> Unjudged | None:
+        """What judgments of the unjudged results can make of the verdict; None where nothing is unjudged or it cannot be said."""
+        return None if self.find_unjudged is None else self.find_unjudged(self)
 
     @property
     def names(self) -> tuple[str, ...]:

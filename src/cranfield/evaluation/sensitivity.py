@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from cranfield.errors import CranfieldError
-from cranfield.evaluation.joint import grades_of, open_pair
+from cranfield.evaluation.joint import grades_of, open_lists
 from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_bounds
 from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
@@ -290,7 +290,7 @@ def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
 def _joint_extremes(analyses: _Analyses, sides: tuple[Ranking, Ranking]) -> tuple[PairedValues, PairedValues] | None:
     """The values best for the candidate, and best for the baseline, with one grade a document; None where they are only bounded."""
     primary = analyses.comparison.primary
-    pair = open_pair(primary, sides, grades_of(analyses.sides[0].testset))
+    pair = open_lists(primary, sides, grades_of(analyses.sides[0].testset))
     found = pair if isinstance(pair, str) or not pair.query_ids else joint_bounds(pair, most_lists=FEW_LISTS)
     if isinstance(pair, str) or not isinstance(found, JointBounds) or not found.exact.all():
         return None

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.evaluation.evidence.inspection import threshold_of
-from cranfield.evaluation.joint import FloatN, OpenPair, Places, grades_of, open_pair
+from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, open_lists
 from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_bounds
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison
 from cranfield.evaluation.verdict import CompareOptions, sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_count, format_percent
 from cranfield.ranking.transform import unjudged_results
@@ -30,7 +31,7 @@ from cranfield.ranking.value import State
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
 
 PRIOR_WEIGHT = 4.0
 """Judged results that the shares over all ranks count as, in a band of ranks."""
@@ -88,6 +89,8 @@ class Unjudged:
     """`over all queries`, where classes decide the verdict."""
     command: str = ""
     """The command that makes a pool of these results."""
+    best: tuple[str, ...] = ()
+    """Of three systems and more: those that are best with these judgments."""
 
     @property
     def sentence(self) -> str:
@@ -101,10 +104,13 @@ class Unjudged:
         among = f"{n_of(self.n_results or 0, 'unjudged results', format_count)} in {n_of(self.n_queries or 0, 'queries', format_count)}"
         if self.kind is UnjudgedKind.HOLDS:
             return f"{lead}the verdict holds whatever the unjudged results are ({among})"
-        if self.n_judgments is None or self.verdict is None:
+        if self.n_judgments is None:
             return f"{lead}no judgments were found that turn the verdict, and none are excluded ({among})"
         judgments = n_of(self.n_judgments, "judgments", format_count)
-        return f"{lead}{judgments} could turn it to {self.verdict.text} ({among})"
+        if self.verdict is not None:
+            return f"{lead}{judgments} could turn it to {self.verdict.text} ({among})"
+        best = f"{and_list(self.best)} {'are' if len(self.best) > 1 else 'is'} best" if self.best else "none is best"
+        return f"{judgments} could turn it: {best} then ({among})"
 
     @property
     def is_doubt(self) -> bool:
@@ -122,13 +128,13 @@ def unjudged_of_pair(comparison: Comparison) -> Unjudged | None:
         return _without_bounds(comparison, NOT_ON_ITS_SCALE)
     if not any(len(unjudged_results(side, primary.depth)[0]) for side in (first, second)):
         return None
-    pair = open_pair(primary, (first, second), grades_of(baseline.testset))
+    pair = open_lists(primary, (first, second), grades_of(baseline.testset))
     if isinstance(pair, str):
         return _without_bounds(comparison, pair)
-    return _of_open_pair(comparison, pair) if len(pair.query) else None
+    return _of_open_lists(comparison, pair) if len(pair.query) else None
 
 
-def _of_open_pair(comparison: Comparison, pair: OpenPair) -> Unjudged:
+def _of_open_lists(comparison: Comparison, pair: OpenLists) -> Unjudged:
     base, _, change = pair.effects(np.arange(len(pair.query_ids)), np.full(len(pair.query), np.nan))
     verdicts, code = Verdicts(comparison, pair), comparison.pooled_code
     n, of = len(pair.query), "" if comparison.by_class is None else "over all queries"
@@ -168,19 +174,39 @@ def _without_bounds(comparison: Comparison, why: str) -> Unjudged:
 
 
 def _command(comparison: Comparison, top: int) -> str:
-    """The command that makes a pool of the first results in the order of `cranfield holes`, with what was declared here."""
-    declared, (baseline, candidate) = CompareOptions(), comparison.evaluations
-    testset, *runs = comparison.inputs or (baseline.testset.name, baseline.name, candidate.name)
-    convention = baseline.ranking.convention.name
-    words = ["cranfield", "holes", *runs, "--testset", testset, "-m", str(comparison.primary)]
-    for option, value, usual in (
-        ("--test", comparison.test, declared.test),
-        ("--margin", comparison.margin, declared.margin),
-        ("--alpha", comparison.alpha, declared.alpha),
-        ("--seed", comparison.seed, declared.seed),
+    declared, (baseline, candidate) = comparison, comparison.evaluations
+    return holes_command(
+        comparison.inputs or (baseline.testset.name, baseline.name, candidate.name),
+        comparison.primary,
+        CompareOptions(test=declared.test, margin=declared.margin, alpha=declared.alpha, seed=declared.seed),
+        convention=baseline.ranking.convention.name,
+        top=top,
+    )
+
+
+def holes_command(
+    inputs: Sequence[str], measure: Measure, options: CompareOptions, *, convention: str, top: int
+) -> str:
+    """The command that makes a pool of the first results in the order of `cranfield holes`.
+
+    Args:
+        inputs: the test set, the baseline and the candidate.
+        measure: the primary one.
+        options: what was declared.
+        convention: by name.
+        top: results in the pool.
+    """
+    usual = CompareOptions()
+    testset, *runs = inputs
+    words = ["cranfield", "holes", *runs, "--testset", testset, "-m", str(measure)]
+    for option, value, unsaid in (
+        ("--test", options.test, usual.test),
+        ("--margin", options.margin, usual.margin),
+        ("--alpha", options.alpha, usual.alpha),
+        ("--seed", options.seed, usual.seed),
         ("--convention", convention, DEFAULT_CONVENTION),
     ):
-        if value != usual:
+        if value != unsaid:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     return shlex.join([*words, "--top", str(top), "--out", POOL])
 
@@ -196,7 +222,7 @@ class Verdicts:
     """Verdicts of the declared test under supposed differences."""
 
     comparison: Comparison
-    pair: OpenPair
+    pair: OpenLists
     known: dict[bytes, Case] = field(default_factory=dict)
     """Cases by their differences: a test of thousands of queries takes a fifth of a second."""
 
@@ -355,7 +381,7 @@ def _or_infinite(value: float | None, way: int = 1) -> float:
     return way * np.inf if value is None else value
 
 
-def grade_shares(pair: OpenPair) -> NDArray[np.float64]:
+def grade_shares(pair: OpenLists) -> NDArray[np.float64]:
     """float64[B, L]: how likely each grade is, by band of ranks: 1, 2-3, 4-7, 8-15 and so on, of the better of both ranks.
 
     The shares of the judged results of both lists within the cutoff; in each band as if `PRIOR_WEIGHT` more were judged
@@ -386,20 +412,20 @@ def _band(rank: NDArray[np.int32]) -> Places:
     return bands
 
 
-def shares_of_holes(pair: OpenPair) -> NDArray[np.float64]:
+def shares_of_holes(pair: OpenLists) -> NDArray[np.float64]:
     """float64[N, L]: how likely each grade of each unjudged document is."""
     shown = np.where(pair.rank > 0, pair.rank, np.iinfo(np.int32).max)
     shares: NDArray[np.float64] = grade_shares(pair)[_band(shown.min(axis=1, initial=np.iinfo(np.int32).max))]
     return shares
 
 
-def expected_effect(pair: OpenPair, change: FloatN) -> FloatN:
+def expected_effect(pair: OpenLists, change: FloatN) -> FloatN:
     """float64[N]: root mean square of the change of the mean difference, the grades weighted by their shares."""
     effect: FloatN = np.sqrt((shares_of_holes(pair) * change**2).sum(axis=1)) / len(pair.query_ids)
     return effect
 
 
-def order_of_holes(pair: OpenPair, change: FloatN) -> Places:
+def order_of_holes(pair: OpenLists, change: FloatN) -> Places:
     """intp[N]: the unjudged documents, the largest expected effect first."""
     effect = np.abs(change).max(axis=1, initial=0.0)
     order: Places = np.lexsort((np.arange(len(change)), -effect, -expected_effect(pair, change)))

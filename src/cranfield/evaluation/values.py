@@ -387,7 +387,7 @@ class Comparison(DisplayedByQuery):
     """The verdict of each class; None where the mean over all queries decides."""
     find_unjudged: Callable[[Comparison], Unjudged | None] | None = field(default=None, repr=False, compare=False)
     """What computes `unjudged`, when it is first read."""
-    inputs: tuple[str, str, str] | None = None
+    inputs: tuple[str, ...] | None = None
     """Test set, baseline and candidate as a command line names them; None: by their names."""
 
     @cached_property

@@ -324,10 +324,7 @@ def _set_result(experiment: Experiment, job: Job) -> SetResult:
     )
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
     compared = job.many or job.comparison
-    found = (
-        job.comparison.unjudged if job.comparison is not None else None,
-        compared.verdict.unseen if compared is not None else None,
-    )
+    found = () if compared is None else (compared.unjudged, compared.verdict.unseen)
     remark = "; ".join(each.sentence for each in found if each is not None and each.sentence)
     if job.many is not None:
         return row(len(job.many.query_ids), verdict=shown, remark=remark)

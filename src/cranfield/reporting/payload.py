@@ -60,7 +60,7 @@ FIELDS: Fields = {
     Summary: "aggregate mean median std ci_low ci_high n total geometric_mean weighted_mean",
     TestResult: "statistic p_two_sided p_one_sided p_adjusted ci_low ci_high estimate? note extra?",
     TestSet: "name version digest n_queries=queries.__len__ review=meta.review? qrels=other_judgments? notes?",
-    Unjudged: "kind n_results n_queries n_judgments verdict why? sentence",
+    Unjudged: "kind n_results n_queries n_judgments verdict best? why? sentence",
     Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""

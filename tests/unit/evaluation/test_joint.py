@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.evaluation import joint, joint_bounds
-from cranfield.evaluation.joint import METHODS, SEPARABLE, OpenPair, grades_of, open_pair
+from cranfield.evaluation.joint import METHODS, SEPARABLE, OpenLists, grades_of, open_lists
 from cranfield.evaluation.margins import RISES_WITH_RANK
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.model import CONVENTIONS, Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet
@@ -48,8 +48,8 @@ def rankings(grades, a, b, convention="trec"):
 
 
 def paired(measure, grades, a, b, convention="trec", levels=(0.0, 1.0, 2.0)):
-    pair = open_pair(measure, rankings(grades, a, b, convention), levels)
-    assert isinstance(pair, OpenPair), pair
+    pair = open_lists(measure, rankings(grades, a, b, convention), levels)
+    assert isinstance(pair, OpenLists), pair
     return pair
 
 
@@ -161,7 +161,7 @@ def test_a_query_that_nobody_judged_counts_once_it_is_judged():
     testset = TestSet("set", (Query("q"), Query("n")), {"q": {"a": 1}})
     answers = {q: Answer(Outcome.ANSWERED, (Hit("a"), Hit("b"))) for q in ("q", "n")}
     sides = tuple(rank_run(testset, Run("run", answers), CONVENTIONS["trec"]) for _ in range(2))
-    pair = open_pair(parse("P@1"), sides, (0.0, 1.0))
+    pair = open_lists(parse("P@1"), sides, (0.0, 1.0))
     assert pair.query_ids == ("q", "n")
     assert np.isnan(pair.now[1]).all()
     assert pair.doc_ids == ("b",) * 0 + ("a",)  # of `q`, rank 1 is judged
@@ -171,7 +171,7 @@ def test_patterns_have_no_open_document():
     testset = TestSet("set", (Query("p"), Query("q")), {"q": {"a": 1}}, {"p": (Pattern("^a"),)})
     answer = Answer(Outcome.ANSWERED, (Hit("x"), Hit("a")))
     ranking = rank_run(testset, Run("run", {"p": answer, "q": answer}), CONVENTIONS["trec"])
-    pair = open_pair(parse("P@2"), (ranking, ranking), (0.0, 1.0))
+    pair = open_lists(parse("P@2"), (ranking, ranking), (0.0, 1.0))
     assert [pair.query_ids[q] for q in pair.query.tolist()] == ["q"]
     assert joint_bounds.joint_bounds(pair).exact.all()
 
@@ -186,7 +186,7 @@ def test_patterns_have_no_open_document():
     ],
 )
 def test_what_has_no_bounds_says_why(spelling, convention, words):
-    why = open_pair(parse(spelling), rankings({"a": 1, "n": 0}, ["u", "n"], ["a"], convention), (0.0, 1.0))
+    why = open_lists(parse(spelling), rankings({"a": 1, "n": 0}, ["u", "n"], ["a"], convention), (0.0, 1.0))
     assert isinstance(why, str)
     assert words in why
 
@@ -194,12 +194,12 @@ def test_what_has_no_bounds_says_why(spelling, convention, words):
 def test_hits_that_are_not_kept_and_work_that_is_too_much_are_refused(monkeypatch):
     docs = [f"x{i}" for i in range(12)]
     sides = rankings({"a": 1}, docs, docs[::-1])
-    assert "beyond rank 10" in open_pair(parse("AP"), sides, (0.0, 1.0))
+    assert "beyond rank 10" in open_lists(parse("AP"), sides, (0.0, 1.0))
     monkeypatch.setattr(joint, "MOST_OPEN", 9)
-    assert "more than 9" in open_pair(parse("P@10"), sides, (0.0, 1.0))
+    assert "more than 9" in open_lists(parse("P@10"), sides, (0.0, 1.0))
     monkeypatch.setattr(joint, "MOST_OPEN", 200)
     monkeypatch.setattr(joint, "MOST_GRADES", 10)
-    assert "too many" in open_pair(parse("P@10"), sides, (0.0, 1.0))
+    assert "too many" in open_lists(parse("P@10"), sides, (0.0, 1.0))
 
 
 @given(grades=graded, a=lists, b=lists)

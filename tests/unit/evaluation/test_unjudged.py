@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield import Query, TestSet, compare, evaluate
+from cranfield import Query, TestSet, compare, compare_many, evaluate
 from cranfield.evaluation.unjudged import Unjudged, UnjudgedKind
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -172,3 +172,80 @@ def test_what_it_says_is_true_of_every_assignment_of_small_cases(queries):
         assert verdicts == {found.verdict.code}
     elif beside.kind is UnjudgedKind.CAN_TURN:
         assert beside.verdict in verdicts - {found.verdict.code}
+
+
+def three_systems(n_judged_relevant=0, n=14):
+    """B has the relevant document first; A and C second, after results that are unjudged or, in the first queries, relevant."""
+    judgments = {f"q{i}": {"hit": 1} | ({"x": 1} if i < n_judged_relevant else {}) for i in range(n)}
+    testset = TestSet("set", tuple(map(Query, judgments)), judgments)
+    runs = {"A": ["x", "hit"], "B": ["hit"], "C": ["y", "hit"]}
+    sides = [
+        evaluate(testset, dict.fromkeys(judgments, answer), measures="P@1", name=name) for name, answer in runs.items()
+    ]
+    return compare_many(sides, test="permutation")
+
+
+def test_of_three_systems_the_judgments_are_those_with_which_others_are_best():
+    many = three_systems()
+    assert many.verdict.best == ("B",)
+    k = many.unjudged.n_judgments
+    assert many.unjudged == Unjudged(
+        UnjudgedKind.CAN_TURN,
+        n_results=28,
+        n_queries=14,
+        n_judgments=k,
+        best=("B", "A"),
+        command=f"cranfield holes B A --testset set -m P@1 --top {k} --out holes.pool.json",
+    )
+    # Judged so, and tested anew, A is among the best; with fewer it is not.
+    assert set(three_systems(k).verdict.best) == {"B", "A"}
+    assert three_systems(k - 1).verdict.best == ("B",)
+    assert many.unjudged.sentence == (
+        f"{k} judgments could turn it: B and A are best then (28 unjudged results in 14 queries)"
+    )
+
+
+def test_of_three_systems_nothing_stands_without_unjudged_results_or_where_too_much_would_be_tested(monkeypatch):
+    judgments = {f"q{i}": {"hit": 1} for i in range(8)}
+    testset = TestSet("set", tuple(map(Query, judgments)), judgments)
+    sides = [evaluate(testset, {query: ["hit"] for query in judgments}, measures="P@1", name=name) for name in "ABC"]
+    assert compare_many(sides).unjudged is None
+    monkeypatch.setattr("cranfield.evaluation.unjudged_many.MOST_VALUES", 41)
+    assert three_systems().unjudged is None  # 14 queries, 3 pairs
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "brief", "json"])
+def test_every_form_of_a_report_on_three_systems_has_the_sentence(form):
+    many = three_systems()
+    document = comparison_document(many)
+    text = html.unescape(re.sub(r"<[^>]+>", "", render(document, form)))
+    assert many.unjudged.sentence in " ".join(text.split())
+
+
+@few
+@given(st.data())
+def test_what_is_said_of_three_systems_is_so_when_it_is_judged(data):
+    """With every result judged, the judgments found among them: some set of so many judgments brings these best systems."""
+    n = data.draw(st.integers(5, 9), label="queries")
+    answers = st.lists(st.sampled_from(["hit", "x", "y"]), min_size=1, max_size=2, unique=True)
+    judgments = {f"q{i}": {"hit": 1} for i in range(n)}
+    runs = {name: {query: data.draw(answers) for query in judgments} for name in "ABC"}
+
+    def compared_with(more):
+        judged = {query: grades | more.get(query, {}) for query, grades in judgments.items()}
+        testset = TestSet("set", tuple(map(Query, judged)), judged)
+        sides = [evaluate(testset, runs[name], measures="P@1", name=name) for name in runs]
+        return compare_many(sides, alpha=0.2)
+
+    many = compared_with({})
+    found = many.unjudged
+    if found is None or found.kind is not UnjudgedKind.CAN_TURN:
+        return
+    holes = sorted(
+        {(query, side[query][0]) for side in runs.values() for query in judgments if side[query][0] != "hit"}
+    )
+    assert any(
+        set(compared_with({query: {doc: 1} for query, doc in some}).verdict.best) == set(found.best)
+        for some in itertools.combinations(holes, found.n_judgments)
+        if len({query for query, _ in some}) == len(some)
+    )

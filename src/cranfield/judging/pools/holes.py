@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.joint import METHODS, OpenPair, grades_of, open_pair
+from cranfield.evaluation.joint import METHODS, OpenLists, grades_of, open_lists
 from cranfield.evaluation.joint_bounds import joint_bounds
 from cranfield.evaluation.unjudged import Case, Verdicts, expected_effect, order_of_holes, verdicts_of
 from cranfield.evaluation.values import Comparison
@@ -95,7 +95,7 @@ def find_holes(
     sides = (comparison.baseline.ranking_for(comparison.primary), comparison.candidate.ranking_for(comparison.primary))
     if sides[0] is None or sides[1] is None:
         raise UsageError("the runs were not ranked on the scale of this measure", got=str(comparison.primary))
-    pair = open_pair(comparison.primary, (sides[0], sides[1]), grades_of(comparison.baseline.testset))
+    pair = open_lists(comparison.primary, (sides[0], sides[1]), grades_of(comparison.baseline.testset))
     bounds = pair if isinstance(pair, str) else joint_bounds(pair, progress=progress)
     if isinstance(pair, str) or isinstance(bounds, str):
         raise UsageError(
@@ -130,7 +130,7 @@ def find_holes(
     )
 
 
-def _hole(pair: OpenPair, hole: int, effect: float, expected: float, turns: tuple[VerdictCode, ...]) -> Hole:
+def _hole(pair: OpenLists, hole: int, effect: float, expected: float, turns: tuple[VerdictCode, ...]) -> Hole:
     a, b = pair.rank[hole].tolist()
     return Hole(
         pair.query_ids[pair.query[hole]],

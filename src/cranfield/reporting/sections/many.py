@@ -343,7 +343,7 @@ FIELDS: Fields = {
         "disagreements=verdict.disagreements evidence baseline primary test=options.test adjust=options.adjustment "
         "smallest_p=procedure.smallest_p alpha=options.alpha margin=options.margin "
         "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
-        "omnibus ranks orders=agreements strata unpaired=dropped unseen=verdict.unseen"
+        "omnibus ranks orders=agreements strata unpaired=dropped unjudged unseen=verdict.unseen"
     ),
     OrderAgreement: "a b kendall_tau=tau",
     PairComparison: "first second delta estimate wins ties losses verdict p_tukey test=result "

@@ -68,15 +68,18 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
-    unjudged = unjudged_reasons(result) if isinstance(result, Comparison) else ()
-    reasons = (*verdict.reasons, *unjudged, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
+    reasons = (
+        *verdict.reasons,
+        *unjudged_reasons(result),
+        *((verdict.unseen.sentence,) if verdict.unseen is not None else ()),
+    )
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
         caveats=caveat_sentences(result.evidence),
     )
 
 
-def unjudged_reasons(comparison: Comparison) -> tuple[str, ...]:
+def unjudged_reasons(comparison: Comparison | ManyComparison) -> tuple[str, ...]:
     """What judgments of the unjudged results can make of a verdict, and the command that makes a pool of them."""
     found = comparison.unjudged
     if found is None or not found.sentence:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cranfield import Query, TestSet, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.joint import OpenPair, open_pair
+from cranfield.evaluation.joint import OpenLists, open_lists
 from cranfield.evaluation.unjudged import grade_shares, verdicts_of
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -30,8 +30,8 @@ def compared(judgments, first, second, *, measure="nDCG@2", **options):
 
 
 def pair_of(comparison, grades=(0.0, 1.0)):
-    pair = open_pair(comparison.primary, (comparison.baseline.ranking, comparison.candidate.ranking), grades)
-    assert isinstance(pair, OpenPair)
+    pair = open_lists(comparison.primary, (comparison.baseline.ranking, comparison.candidate.ranking), grades)
+    assert isinstance(pair, OpenLists)
     return pair
 
 
