@@ -70,6 +70,16 @@ def pictures_drawn_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def command_lines_built_once() -> Iterator[None]:
+    """Build the options of each command once in a process: tests call a thousand, and building takes a fifth of a call."""
+    from typer import testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "_get_command", cache(testing._get_command))
+        yield
+
+
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The folder that holds tests/, docs/ and examples/ (a copy of them, when the wheel is under test)."""

@@ -51,7 +51,7 @@ def slugs(text: str) -> set[str]:
 def dead_links(page: Path, files: set[str], folder: Path = CHECKOUT) -> Iterator[str]:
     """What is wrong with the links of a page."""
     text = page.read_text(encoding="utf-8")
-    folders = {parent.as_posix() for name in files for parent in Path(name).parents}
+    folders = folders_of(frozenset(files))
     for target in links(text):
         if re.match(r"[a-z]+:", target):
             continue
@@ -62,6 +62,12 @@ def dead_links(page: Path, files: set[str], folder: Path = CHECKOUT) -> Iterator
             yield f"{page.relative_to(folder)}: {target} is not in the repository"
         elif anchor and aim.suffix == ".md" and anchor not in slugs_of(aim):
             yield f"{page.relative_to(folder)}: {target}: {name} has no such heading"
+
+
+@cache
+def folders_of(files: frozenset[str]) -> set[str]:
+    """Every folder that holds a file, of the repository or of one of its folders."""
+    return {parent.as_posix() for name in files for parent in Path(name).parents}
 
 
 @cache

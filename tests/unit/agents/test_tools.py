@@ -235,14 +235,14 @@ def test_patterns_of_paths(glob: str, matches: list[str], others: list[str]) -> 
     assert [path for path in (*matches, *others) if pattern.fullmatch(path)] == matches
 
 
-@settings(max_examples=50)
+@settings(max_examples=min(50, settings().max_examples))
 @given(glob=st.text("ab*?[],!-/^\\.", max_size=12))
 @example("[?--]")
 def test_every_pattern_of_paths_without_braces_is_an_expression(glob: str) -> None:
     re.compile(glob_regex(glob))
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 @given(data=st.data())
 def test_reads_are_exactly_the_lines_that_were_shown(tools: SourceTools, data: st.DataObject) -> None:
     """Numbers in the text of a result are those of its reads, whatever was asked for."""

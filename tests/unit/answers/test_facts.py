@@ -64,7 +64,7 @@ WORDS = st.lists(st.text("abX_`().,", min_size=1, max_size=4), min_size=1, max_s
 
 @example(["X_"], ["X"], "_..")  # longer than the fact, until its full stops are taken away
 @example(["X"], ["a"], "...")
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(
     st.lists(WORDS.filter(lambda text: any(map(str.isalpha, text))), min_size=1, max_size=4, unique=True),
     st.lists(WORDS, max_size=2),

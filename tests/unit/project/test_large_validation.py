@@ -57,7 +57,7 @@ JUDGMENT = st.tuples(st.integers(0, 8), st.integers(0, 3), st.integers(0, 2))
 
 
 @given(st.lists(JUDGMENT, min_size=1, max_size=20), st.lists(st.tuples(TEXT, STRATA), max_size=9), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=min(150, settings().max_examples))
 def test_beir_folders_have_the_usual_findings(
     folder: Path,
     judgments: Sequence[tuple[int, int, int]],
@@ -84,7 +84,7 @@ LINE = st.one_of(
 
 
 @given(st.lists(LINE, max_size=12), st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_texts_of_another_file_are_taken_as_usual(folder: Path, lines: Sequence[str], as_json: bool) -> None:
     path, queries = folder / "some.qrels", folder / "queries"
     path.write_text("q1 0 d 1\nq2 0 d 0\nq2 0 e 0\n")

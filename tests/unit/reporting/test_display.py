@@ -200,7 +200,7 @@ def test_hostile_texts_are_neither_markup_nor_control_characters(evil: Compariso
 
 
 def test_the_card_of_many_queries_and_measures_stays_small() -> None:
-    queries = tuple(Query(f"q{n}", f"text of {n} " * 20, {"class": f"class {n % 90}"}) for n in range(600))
+    queries = tuple(Query(f"q{n}", f"text of {n} " * 20, {"class": f"class {n % 90}"}) for n in range(300))
     testset = TestSet("large", queries, {query.id: {f"{query.id}-{n}": 1 for n in range(4)} for query in queries})
     measures = [f"{name}@{k}" for name in ("nDCG", "P", "R") for k in range(1, 31)]
 
@@ -242,7 +242,7 @@ def test_a_card_without_what_draws_says_so(comparison: Comparison, monkeypatch) 
     assert_safe(comparison._repr_html_())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=min(40, settings().max_examples))
 @given(name=st.text(max_size=300), version=st.text(max_size=40), doc_id=st.text(min_size=1, max_size=40))
 def test_any_name_prints_one_line(name: str, version: str, doc_id: str) -> None:
     testset = TestSet(name, (Query("q"),), {"q": {doc_id: 1}}, version=version)

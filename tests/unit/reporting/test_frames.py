@@ -72,7 +72,7 @@ Ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=min(30, settings().max_examples))
 @given(
     lists=st.dictionaries(Ids, st.lists(Ids, unique=True, min_size=1, max_size=6), min_size=1, max_size=4),
     data=st.data(),

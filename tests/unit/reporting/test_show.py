@@ -132,7 +132,7 @@ def test_the_card_has_the_lists_side_by_side(comparison: Comparison) -> None:
     assert_safe(card)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=min(30, settings().max_examples))
 @given(
     before=st.permutations(list("abcdef")).map(lambda ids: ids[:4]),
     after=st.permutations(list("abcdef")).map(lambda ids: ids[:4]),

@@ -85,7 +85,7 @@ def qrels_lines(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(qrels_lines(), max_size=25), st.booleans(), st.sampled_from(["", "qid iter docno rel\n"]))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_qrels_are_read_as_usual(folder: Path, lines: Sequence[str], ends: bool, header: str) -> None:
     text = "1 0 first 1\n" + "\n".join(lines)
     if header:
@@ -106,7 +106,7 @@ QUOTED = {"d,1": '"d,1"', 'd"2': '"d""2"'}
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", ",", ",extra", "\n"]),
 )
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_tables_are_read_as_usual(
     folder: Path, rows: Sequence[tuple[str, str, str]], separator: str, end: str, last: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_tables_are_read_as_usual(
 
 
 @given(st.lists(st.tuples(CELL, CELL, st.sampled_from([0, 1, 2, 2.5])), min_size=1, max_size=20), st.data())
-@settings(max_examples=100)
+@settings(max_examples=settings().max_examples)
 def test_parquet_is_read_as_usual(folder: Path, rows: Sequence[tuple[str, str, float]], data: st.DataObject) -> None:
     queries, documents, grades = map(list, zip(*rows, strict=True))
     kinds = data.draw(st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]))

@@ -24,7 +24,7 @@ def all_of(results, rows=7):
     return ids, values, np.concatenate([block.answered for block in blocks])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=min(25, settings().max_examples))
 @given(
     n=st.integers(1, 40),
     n_systems=st.integers(1, 4),

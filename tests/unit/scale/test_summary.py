@@ -44,7 +44,7 @@ def close(value):
     return pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=min(20, settings().max_examples))
 @given(n=st.integers(1, 300), seed=st.integers(0, 99), n_units=st.integers(2, 400))
 def test_means_are_those_of_the_values_in_memory(tmp_path_factory, n, seed, n_units):
     values = with_holes(n, seed)

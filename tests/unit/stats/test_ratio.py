@@ -29,7 +29,7 @@ def test_against_a_constant_ratio_the_ends_are_those_of_the_logarithm():
     assert (value, low, high) == pytest.approx((-4, 3 * math.exp(-half) - 7, 3 * math.exp(half) - 7))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=min(40, settings().max_examples), deadline=None)
 @given(POSITIVE, st.floats(0.01, 100))
 def test_exchanged_sides_mirror_it_and_units_scale_it(rows, unit):
     x1, y1, x2, y2 = np.array(rows).T

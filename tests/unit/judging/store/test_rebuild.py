@@ -165,7 +165,7 @@ def test_everything_follows_from_the_log(store, clock, steps, raters, most) -> N
 
 
 @pytest.mark.slow
-@settings(SETTINGS, max_examples=150)
+@settings(SETTINGS, max_examples=min(150, settings().max_examples))
 @CASES
 def test_everything_follows_from_the_log_in_many_cases(store, clock, steps, raters, most) -> None:
     play(store, clock, steps, raters, most)
