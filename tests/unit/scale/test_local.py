@@ -88,7 +88,7 @@ def test_an_interrupted_evaluation_goes_on(n_parts, tmp_path, monkeypatch):
     )
     draw = random.Random(n_parts)
     for _ in range(1000):
-        calls = iter(range(draw.randint(1, 9)))
+        calls = iter(range(draw.randint(3, 40)))
 
         def stop(pace, calls=calls):
             if next(calls, None) is None:
