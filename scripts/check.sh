@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
-# Run every check, one line each; the output of those that fail is shown in full.
+# Run every check, one line each as it ends, as many at a time as there are processors; the output of those that fail is
+# shown in full.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-failed=()
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+outputs=$(mktemp -d)
+trap 'rm -rf "$outputs"' EXIT
+processors=$(getconf _NPROCESSORS_ONLN)
 
 step() {
-    local name=$1 began=$SECONDS
+    while [ "$(jobs -pr | wc -l)" -ge "$processors" ]; do
+        sleep 0.2
+    done
+    run_step "$@" &
+}
+
+run_step() {
+    local name=$1 began=$SECONDS output="$outputs/$1"
     shift
-    printf '%-14s' "$name"
     if "$@" >"$output" 2>&1 </dev/null; then
-        printf 'ok (%s s)\n' $((SECONDS - began))
+        printf '%-14s ok (%s s)\n' "$name" $((SECONDS - began))
     else
-        printf 'FAILED: %s\n' "$*"
-        cat "$output"
-        failed+=("$name")
+        touch "$output.failed"
+        printf '%-14s FAILED: %s\n%s\n' "$name" "$*" "$(cat "$output")"
     fi
 }
 
@@ -33,6 +39,11 @@ step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflo
 step action .venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 step security .venv/bin/zizmor --offline --no-progress --min-severity medium .github action.yml examples/ci/github-actions.yml
 step documentation scripts/docs.sh --check
+wait
 
-[ ${#failed[@]} = 0 ] || die "failed: ${failed[*]} (make format and make docs fix some of it)"
+failed=
+for mark in "$outputs"/*.failed; do
+    [ -e "$mark" ] && failed+=" $(basename "$mark" .failed)"
+done
+[ -z "$failed" ] || die "failed:$failed (make format and make docs fix some of it)"
 echo "all checks passed"

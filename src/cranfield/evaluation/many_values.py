@@ -140,7 +140,7 @@ class ManyComparison(DisplayedByQuery):
 
     @cached_property
     def unjudged(self) -> Unjudged | None:
-        """What judgments of the unjudged results can make of the verdict; None where nothing is unjudged or it cannot be said."""
+        """What judgments of the unjudged results can make of the verdict; None where nothing is unjudged or it is not known."""
         return None if self.find_unjudged is None else self.find_unjudged(self)
 
     @property

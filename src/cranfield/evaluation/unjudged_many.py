@@ -28,7 +28,7 @@ MORE = (1.0, 1.25)
 """Times the judgments that were expected to do: the tests of all pairs are stricter or milder than the expectation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Turn:
     """Judgments all of which favour one system over another."""
 
@@ -44,9 +44,9 @@ class _Turn:
 
 
 def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
-    """The fewest judgments found with which other systems are best; None where nothing is unjudged, or it cannot be said.
+    """The fewest judgments found with which other systems are best; None where nothing is unjudged, or it is not known.
 
-    What it cannot say: of measures and conventions without joint bounds, and of more than `MOST_VALUES`. There the evidence
+    It is not known of measures and conventions without joint bounds, and of more than `MOST_VALUES`. There the evidence
     check on the judged share stands alone.
     """
     rankings = [side.ranking_for(many.primary) for side in many.evaluations]
