@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT
+trap 'trap - TERM; kill 0' INT TERM # what runs in the background does not hear Ctrl-C
 processors=$(getconf _NPROCESSORS_ONLN)
 
 step() {

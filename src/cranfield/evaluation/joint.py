@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -80,7 +80,7 @@ class OpenLists:
     doc_ids: tuple[str, ...]
     rank: NDArray[np.int32]
     """int32[N, S]: in each list; 0 where it is not within the cutoff."""
-    hits: tuple[dict[str, tuple[RankedHit, ...]], ...] = field(default=(), repr=False)
+    hits: tuple[dict[str, tuple[RankedHit, ...]], ...] = field(repr=False)
     """Of each side the results of the queries that have such documents, which take long to look up."""
 
     @cached_property
@@ -143,19 +143,16 @@ class OpenLists:
         result[queries] = self.values(queries, np.where(np.isnan(fixed), self.grades[0], fixed))
         return result
 
-    def effects(
-        self, queries: Places, fixed: FloatN, between: tuple[int, int] = (0, 1)
-    ) -> tuple[FloatN, Places, FloatN]:
+    def changes(self, queries: Places, fixed: FloatN) -> tuple[FloatN, Places, FloatN]:
         """What one more judgment would change.
 
         Args:
             queries: intp[P].
             fixed: float64[N] grades of what is judged; NaN where a document is not, which has the lowest grade then.
-            between: the two sides, A and B.
 
         Returns:
-            float64[P] differences B - A as things are; intp[M] documents of these queries that are not judged; and
-            float64[M, L] how much the difference of the query changes with each grade of each.
+            float64[P, S] values as things are; intp[M] documents of these queries that are not judged; and float64[M, L, S]
+            how much each value of the query changes with each grade of each.
         """
         lowest = np.where(np.isnan(fixed), self.grades[0], fixed)
         open_holes = [np.arange(self.start[q], self.start[q + 1]) for q in queries.tolist()]
@@ -167,18 +164,30 @@ class OpenLists:
             rows[np.arange(1, len(rows)), np.repeat(some - self.start[query], len(others))] = np.tile(others, len(some))
             lists.append(np.full(len(rows), query, dtype=np.intp))
             grades.append(rows.ravel())
+        n_sides = len(self.sides)
         if not lists:
-            return np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros((0, len(self.grades)))
+            return np.zeros((0, n_sides)), np.zeros(0, dtype=np.intp), np.zeros((0, len(self.grades), n_sides))
         values = self.values(np.concatenate(lists), np.concatenate(grades))
-        difference = values[:, between[1]] - values[:, between[0]]
         sizes = np.array([len(each) for each in lists])
         first = np.cumsum(sizes) - sizes
-        is_base = np.zeros(len(difference), dtype=np.bool_)
+        is_base = np.zeros(len(values), dtype=np.bool_)
         is_base[first] = True
-        base = difference[first]
-        holes = np.concatenate(free) if free else np.zeros(0, dtype=np.intp)
-        change = (difference - np.repeat(base, sizes))[~is_base].reshape(len(holes), len(others))
-        return base, holes.astype(np.intp), np.hstack([np.zeros((len(holes), 1)), change])
+        base, holes = values[first], np.concatenate(free).astype(np.intp)
+        change = (values - np.repeat(base, sizes, axis=0))[~is_base].reshape(len(holes), len(others), n_sides)
+        return base, holes, np.hstack([np.zeros((len(holes), 1, n_sides)), change])
+
+    def effects(self, queries: Places, fixed: FloatN) -> tuple[FloatN, Places, FloatN]:
+        """What one more judgment would change in the difference B - A of the first two sides.
+
+        Args:
+            queries: intp[P].
+            fixed: see `changes`.
+
+        Returns:
+            float64[P] differences as things are; intp[M] documents; and float64[M, L] how much the difference changes.
+        """
+        base, holes, change = self.changes(queries, fixed)
+        return base[:, 1] - base[:, 0], holes, change[..., 1] - change[..., 0]
 
 
 def open_lists(measure: Measure, sides: Sequence[Ranking], grades: Sequence[float]) -> OpenLists | str:
@@ -266,14 +275,11 @@ def _only_scored(lists: OpenLists) -> OpenLists:
     if counts.all():
         return lists
     keep = counts[lists.query]
-    return OpenLists(
-        lists.measure,
-        lists.sides,
-        tuple(itertools.compress(lists.query_ids, counts.tolist())),
-        tuple(place[counts] for place in lists.places),
-        lists.grades,
-        (np.cumsum(counts) - 1)[lists.query[keep]].astype(np.intp),
-        tuple(itertools.compress(lists.doc_ids, keep.tolist())),
-        lists.rank[keep],
-        lists.hits,
+    return replace(
+        lists,
+        query_ids=tuple(itertools.compress(lists.query_ids, counts.tolist())),
+        places=tuple(place[counts] for place in lists.places),
+        query=(np.cumsum(counts) - 1)[lists.query[keep]].astype(np.intp),
+        doc_ids=tuple(itertools.compress(lists.doc_ids, keep.tolist())),
+        rank=lists.rank[keep],
     )

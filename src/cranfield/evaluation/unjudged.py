@@ -90,7 +90,7 @@ class Unjudged:
     command: str = ""
     """The command that makes a pool of these results."""
     best: tuple[str, ...] = ()
-    """Of three systems and more: those that are best with these judgments."""
+    """Of three systems and more: those that are best with these judgments; empty where no two differ significantly then."""
 
     @property
     def sentence(self) -> str:

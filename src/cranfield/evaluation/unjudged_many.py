@@ -7,8 +7,8 @@ judgments are supposed, every system is scored with them, and all pairs are test
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -61,21 +61,11 @@ def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
     base = lists.judged(np.full(len(lists.query), np.nan))
     if not np.array_equal(base, lists.now):
         return None  # the convention gives unjudged results another value than the lowest grade
-    n, n_queries, best = len(lists.query), int((lists.n_open > 0).sum()), set(_best(many.pairs, many.names))
-    turns = sorted(_turns(many, lists, base), key=lambda turn: turn.n)
+    n, n_queries = len(lists.query), int((lists.n_open > 0).sum())
+    turns = sorted(_turns(many, lists), key=lambda turn: turn.n)
     for turn in turns[:CANDIDATES]:
-        for expected in dict.fromkeys(min(math.ceil(more * turn.n), len(turn.holes)) for more in MORE):
-            low, few = 0, expected
-            brought = _best_with(many, lists, base, turn, few)
-            if set(brought) == best:
-                continue
-            while few - low > 1:
-                middle = (low + few) // 2
-                found = _best_with(many, lists, base, turn, middle)
-                if set(found) == best:
-                    low = middle
-                else:
-                    few, brought = middle, found
+        few, best = _fewest(many, lists, base, turn)
+        if few:
             place = np.argsort(order_of_holes(lists, turn.change))
             testset, *runs = many.inputs or (many.evaluations[0].testset.name, *many.names)
             command = holes_command(
@@ -85,18 +75,21 @@ def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
                 convention=known[0].convention.name,
                 top=int(place[turn.holes[:few]].max()) + 1,
             )
-            return Unjudged(UnjudgedKind.CAN_TURN, n, n_queries, few, best=brought, command=command)
+            turned = None
+            if len(best) == len(many.names):
+                turned, best = VerdictCode.NOT_SIGNIFICANT, ()
+            return Unjudged(UnjudgedKind.CAN_TURN, n, n_queries, few, turned, best=best, command=command)
     return Unjudged(UnjudgedKind.UNKNOWN, n, n_queries)
 
 
-def _turns(many: ManyComparison, lists: OpenLists, base: FloatN) -> Iterator[_Turn]:
+def _turns(many: ManyComparison, lists: OpenLists) -> Iterator[_Turn]:
     """Of each two systems, for either, the judgments in its favour that are expected to turn the verdict on the two."""
     sign, place = sign_of(many.primary), {name: number for number, name in enumerate(many.names)}
-    queries, nothing = np.arange(len(lists.query_ids)), np.full(len(lists.query), np.nan)
+    base, _, changes = lists.changes(np.arange(len(lists.query_ids)), np.full(len(lists.query), np.nan))
     for pair in many.pairs:
         first, second = place[pair.first], place[pair.second]
-        difference, _, change = lists.effects(queries, nothing, (first, second))
-        critical = _critical(pair, base[:, second] - base[:, first])
+        difference, change = base[:, second] - base[:, first], changes[..., second] - changes[..., first]
+        critical = _critical(pair, difference)
         for way, gains, loses in ((sign, second, first), (-sign, first, second)):
             if pair.winner == many.names[gains]:
                 continue  # it is better already
@@ -135,8 +128,26 @@ def _expected(difference: FloatN, query: Places, effect: FloatN, aim: float) -> 
     return None
 
 
+def _fewest(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn) -> tuple[int, tuple[str, ...]]:
+    """The fewest of the judgments with which other systems are best, and these, the best mean first; 0: none were found."""
+    before = set(_best(many))
+    for n in dict.fromkeys(min(math.ceil(more * turn.n), len(turn.holes)) for more in MORE):
+        low, few, best = 0, n, _best_with(many, lists, base, turn, n)
+        if set(best) == before:
+            continue
+        while few - low > 1:
+            middle = (low + few) // 2
+            found = _best_with(many, lists, base, turn, middle)
+            if set(found) == before:
+                low = middle
+            else:
+                few, best = middle, found
+        return few, best
+    return 0, ()
+
+
 def _best_with(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn, few: int) -> tuple[str, ...]:
-    """The systems that are best with some judgments, tested as declared; in the order of their means."""
+    """The systems that are best with some judgments, tested as declared; the best mean first."""
     chosen = turn.holes[:few]
     grade = np.full(len(lists.query), lists.grades[0])
     grade[chosen] = turn.grade[chosen]
@@ -145,12 +156,11 @@ def _best_with(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn
     values[queries] = lists.values(queries, grade[np.isin(lists.query, queries)])
     paired = PairedValues(many.primary, many.query_ids, values)
     pairs = compare_pairs(paired, all_pairs(len(many.names)), many.names, many.options, {})
-    means = -sign_of(many.primary) * values.mean(axis=0)
-    best = set(_best(pairs, many.names))
-    return tuple(many.names[number] for number in np.argsort(means, kind="stable") if many.names[number] in best)
+    best = set(_best(replace(many, pairs=pairs)))
+    order = np.argsort(-sign_of(many.primary) * values.mean(axis=0), kind="stable")
+    return tuple(many.names[number] for number in order.tolist() if many.names[number] in best)
 
 
-def _best(pairs: Sequence[PairComparison], names: Sequence[str]) -> tuple[str, ...]:
-    """The systems that no other is significantly better than."""
-    beaten = {pair.first if pair.winner == pair.second else pair.second for pair in pairs if pair.winner is not None}
-    return tuple(name for name in names if name not in beaten)
+def _best(many: ManyComparison) -> tuple[str, ...]:
+    """The systems that no other is significantly better than: all of them where no pair is significant."""
+    return tuple(name for name, (_, worse) in many.wins.items() if not worse)

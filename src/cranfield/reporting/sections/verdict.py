@@ -6,7 +6,7 @@ from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
-from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
+from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED, UnjudgedKind
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -69,14 +69,16 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     verdict = result.verdict
-    unjudged, caveats = unjudged_reasons(result), caveat_sentences(result.evidence)
-    if unjudged and isinstance(result, ManyComparison):  # instead of the judged shares
-        others = caveat_sentences(finding for finding in result.evidence if finding.check != MOSTLY_UNJUDGED)
-        unjudged, caveats = (), (*unjudged, *others)
+    unjudged, evidence = unjudged_reasons(result), result.evidence
+    caveats: tuple[str, ...] = ()
+    if result.unjudged is not None and isinstance(result, ManyComparison):
+        caveats, unjudged = unjudged, ()
+        if result.unjudged.kind is UnjudgedKind.CAN_TURN:  # instead of the judged shares
+            evidence = tuple(finding for finding in evidence if finding.check != MOSTLY_UNJUDGED)
     reasons = (*verdict.reasons, *unjudged, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
     return VerdictBlock(
         *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
-        caveats=caveats,
+        caveats=(*caveats, *caveat_sentences(evidence)),
     )
 
 
