@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -148,7 +149,7 @@ def _score_collected(
             expected=f"ids such as {first_of(testset.query_ids)}",
             got=first_of(extra),
         )
-    warnings = [*match.warnings, *_extra_queries(extra)]
+    warnings = [*match.warnings, *_extra_queries(extra), *_ordered_ties(run, rules)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth, keep=given.keep)
@@ -171,6 +172,19 @@ def _score_collected(
     from cranfield.evaluation.narrow import narrow_queries
 
     return _with_narrow(evaluation, narrow_queries(run), lambda narrow: rank(convention=narrow))
+
+
+def _ordered_ties(run: Run, rules: Convention) -> Iterable[str]:
+    """Equal scores in lists whose order counts, where all orders of equal scores were asked for."""
+    if run.order != "given" or rules.ties != "expected":
+        return
+    hits = [answer.hits for answer in run.answers.values()]
+    n = sum(a.score is not None and a.score == b.score for some in hits for a, b in pairwise(some))
+    if n:
+        text = (
+            f"{n} results have the score of the one before, in lists whose own order counts: there are no ties in them"
+        )
+        yield Caveat(f"{text}; ids with scores, as a mapping, are ranked by score", CaveatKind.TIES, rules.ties)
 
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:

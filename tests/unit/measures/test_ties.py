@@ -133,3 +133,15 @@ def test_a_depth_that_cuts_ties_is_refused_and_the_option_overrides_the_conventi
     assert ScoringOptions(ties="ascending", convention="sklearn").resolved()[1].ties == "ascending"
     with pytest.raises(UsageError, match="ties is 'random'"):
         ScoringOptions(ties="random")
+
+
+def test_equal_scores_of_a_list_in_its_own_order_are_named_where_ties_were_asked_for():
+    judgments, pairs = {"q": {"a": 1, "c": 2}}, [("a", 1.0), ("b", 1.0), ("c", 1.0)]
+    ordered = evaluate(judgments, {"q": pairs}, measures=["nDCG"], ties="expected")
+    # In the order of the list: (1 + 2 / 2) / (2 + 1 / log2(3)) = .7602; with equal scores the mean gain is 1: .8100.
+    assert ordered.mean("nDCG") == pytest.approx(0.7601875334)
+    assert str(ordered.warnings[0]).startswith("2 results have the score of the one before, in lists whose own order")
+    tied = evaluate(judgments, {"q": dict(pairs)}, measures=["nDCG"], ties="expected")
+    assert tied.mean("nDCG") == pytest.approx(ndcg_score([[1, 0, 2]], [[1, 1, 1]])) == pytest.approx(0.8099531166)
+    assert evaluate(judgments, {"q": ["a", "b", "c"]}, measures=["nDCG"], ties="expected").warnings == ()
+    assert evaluate(judgments, {"q": pairs}, measures=["nDCG"]).warnings == ()
