@@ -47,7 +47,7 @@ lock: setup  ## write requirements/*.txt anew from pyproject.toml (UPGRADE=1 mov
 demo: setup  ## compare two real search systems over the standard library; the report is in cranfield-demo/
 	@$(BIN)/cranfield demo --out cranfield-demo
 
-test: setup  ## run the tests that find most mistakes, in under four minutes on two cores (ARGS="-k name" narrows)
+test: setup  ## run the tests that find most mistakes, in minutes (ARGS="-k name" narrows)
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES)
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(IN_ORDER) $(ARGS)
 

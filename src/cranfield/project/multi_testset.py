@@ -40,9 +40,9 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     documents = [result.document for result in results]
     guidelines = (guidelines_differ(*(each.testset for each in two)) for two in pairwise(results))
     sentences = tuple(
-        f"{result.name}: {result.document.verdict.sentence if result.document.verdict else result.document.title}"
-        + (f" Here {result.remark}." if result.remark else "")
+        f"{result.name}: {result.document.verdict.sentence}" + (f" Here {result.remark}." if result.remark else "")
         for result in results
+        if result.document.verdict is not None
     )
     return Document(
         title=f"{len(results)} test sets: {', '.join(result.name for result in results)}",
@@ -100,9 +100,11 @@ def _table(results: Sequence[SetResult]) -> Table:
 
 
 def _scores(results: Sequence[SetResult]) -> Table:
-    """The mean of every measure, for each test set and system."""
+    """The mean of every measure, the primary ones first, for each test set and system."""
     scored = [(each, evaluation) for each in results for evaluation in each.evaluations]
     measures = list(dict.fromkeys(measure for _, evaluation in scored for measure in evaluation.measures))
+    primary = {each.measure for each in results}
+    measures.sort(key=lambda measure: str(measure) not in primary)
     rows = [
         (each.name, evaluation.name, len(evaluation.query_ids), *(_mean(evaluation, measure) for measure in measures))
         for each, evaluation in scored

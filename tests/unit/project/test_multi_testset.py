@@ -41,3 +41,20 @@ def test_one_system_on_several_test_sets_is_a_row_of_scores_for_each(tmp_path: P
     ]
     assert "nothing to compare" not in render(document, "markdown")
     assert "| two | a | 2 | 0.5000 | 0.5000 |" in render(document, "markdown")
+
+
+def test_the_primary_measure_is_the_first_score_and_a_set_without_a_verdict_is_no_caveat(tmp_path: Path) -> None:
+    (tmp_path / "one.qrels").write_text("q1 0 d1 1\n")
+    (tmp_path / "two.qrels").write_text("q1 0 d2 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n")
+    (tmp_path / "cranfield.yaml").write_text(
+        "testsets:\n  one: {path: one.qrels}\n  two: {path: two.qrels}\nmeasures: [P@1, RR]\nprimary: RR\nsystems:\n  a: {run: a.run}\n"
+    )
+    text = render_brief(run_job(tmp_path / "cranfield.yaml", out=tmp_path / "out").document)
+    lines = [line.split() for line in text.splitlines() if line.startswith(("test set ", "one", "two", "!"))]
+    # d2 at rank 2: RR 1/2, P@1 0
+    assert lines == [
+        ["test", "set", "system", "queries", "RR", "P@1"],
+        ["one", "a", "1", "1.0000", "1.0000"],
+        ["two", "a", "1", "0.5000", "0.0000"],
+    ]
