@@ -50,8 +50,8 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if (loop := sys.modules.get("cranfield.concurrency.loop")) is not None:
-            loop.INTERRUPTED.clear()  # of an earlier command of this process
+        if (interrupted := _interrupted()) is not None:
+            interrupted.clear()  # of an earlier command of this process
         try:
             return command(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):
@@ -92,8 +92,14 @@ def _is_interruption(error: BaseException) -> bool:
     """Whether a signal ended the command, also where a library made another error of it."""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return True
+    interrupted = _interrupted()
+    return interrupted is not None and interrupted.is_set() and not isinstance(error, CranfieldError)
+
+
+def _interrupted() -> threading.Event | None:
+    """Set by a signal; None while nothing that hears signals has been imported."""
     loop = sys.modules.get("cranfield.concurrency.loop")
-    return loop is not None and loop.INTERRUPTED.is_set() and not isinstance(error, CranfieldError)
+    return None if loop is None else loop.INTERRUPTED
 
 
 def _is_of_database(error: BaseException) -> bool:

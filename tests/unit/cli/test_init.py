@@ -500,3 +500,15 @@ def test_every_published_schema_is_in_the_table():
 
     published = Path(package.__file__).parent.rglob("*.schema.json")
     assert {schema.path for schema in SCHEMAS.values()} == set(published)
+
+
+@pytest.mark.parametrize("heading", ["Found 2 results in 12 ms", None])
+def test_a_word_that_begins_every_answer_is_named(folder, cranfield, heading):
+    """The heading is a line as the results are, and would be the first of every list; results that differ are none."""
+    (folder / "three.csv").write_text("query_id,query,doc_id,grade\na,alpha,doc-a,1\nb,beta,doc-b,1\nc,gamma,doc-c,1\n")
+    said = f"echo '{heading}'\n" if heading else ""
+    (folder / "headed.sh").write_text(f'{said}echo "doc-$(printf %s "$1" | cut -c1)  0.9"\necho "doc-z  0.5"\n')
+    code, out, err = cranfield("init", "three.csv", "sh headed.sh {query}", "--yes")
+    assert code == 0, err
+    note = "every answer begins with 'Found': if that is a heading and no result"
+    assert (note in out + (folder / "cranfield.yaml").read_text()) is (heading is not None)

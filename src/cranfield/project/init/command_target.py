@@ -115,6 +115,9 @@ def open_notes(found: FoundSystem, other_ids: tuple[str, ...] = ()) -> tuple[str
     if other_ids:
         extract = found.settings.get("extract", {})
         notes.append(f"ids are read from {extract.get('id')}; {', '.join(other_ids)} would do as well")
+    first = [ids[0] for ids in found.ids.values() if ids]
+    if len(first) > 1 and len(set(first)) == 1:
+        notes.append(f"every answer begins with {first[0]!r}: if that is a heading and no result, correct `extract`")
     return tuple(notes)
 
 
