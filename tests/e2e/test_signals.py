@@ -81,16 +81,20 @@ def start(tmp_path):
         process.communicate()
 
 
-def interrupt(process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...]) -> None:
+def interrupt(
+    process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...], *, may_be_done: bool = False
+) -> int:
+    """Send signals, which end the process; its exit status."""
     began = time.monotonic()
     for number in signals:
         process.send_signal(number)
         time.sleep(0.05)
     _, errors = process.communicate(timeout=ALLOWED_S)
     took = time.monotonic() - began
-    assert process.returncode in {128 + signals[0], -signals[0], 130}, errors
+    assert process.returncode in {128 + signals[0], -signals[0], 130, *([0] if may_be_done else [])}, errors
     assert b"internal error" not in errors
     print(f"heard after {took:.2f} s of {HEARD_S:g}")
+    return process.returncode
 
 
 def wait_until(begun: Path | None) -> None:
@@ -136,7 +140,9 @@ def test_a_signal_ends_the_reading_and_scoring_of_files(tmp_path, start, wait, n
     if wait == "large set":
         queries = "".join(f"- {{id: q{n}, text: grid, judgments: {{d{n}: 1}}}}\n" for n in range(30_000))
         (tmp_path / "set.yaml").write_text(f"cranfield_testset: 1\nname: t\nqueries:\n{queries}")
-    process = start("evaluate", "set.yaml", "-" if wait == "standard input" else run)
-    time.sleep(random.uniform(0.5, 1.0))
-    if process.poll() is None:
-        interrupt(process, (number,))
+    for most in (1.0, 0.7, 0.5, 0.35, 0.25):  # a fast machine may be done when the signal comes: then earlier
+        process = start("evaluate", "set.yaml", "-" if wait == "standard input" else run)
+        time.sleep(random.uniform(most / 2, most))
+        if interrupt(process, (number,), may_be_done=wait.startswith("large")) != 0:
+            return
+    pytest.fail("the signal was never heard")

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from cranfield.server.access import Caller, require
-from cranfield.server.evaluations import SOON_S, lead_to
+from cranfield.server.evaluations import SOON_S
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.page_parts import page_parts
-from cranfield.server.pages import render_page
+from cranfield.server.pages import lead_to, render_page
 from cranfield.server.results import comparison_page_of, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
 from cranfield.service.requests import CompareRequest

@@ -16,7 +16,7 @@ from cranfield.server.grade_hole import counted_later
 from cranfield.server.guide import explained
 from cranfield.server.live_measures import live_values
 from cranfield.server.page_parts import page_parts
-from cranfield.server.pages import render_page, see_other
+from cranfield.server.pages import lead_to, render_page, see_other
 from cranfield.server.results import service_of
 from cranfield.server.summary import evidence_block, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cranfield.service.service import Service
-    from cranfield.service.values import EvaluationInfo, JobInfo
+    from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -242,12 +242,3 @@ def compare(request: Request, caller: Evaluator, evaluation_id: int, baseline: A
     wanted = CompareRequest(baseline=baseline, candidate=evaluation_id)
     job = service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id)
     return lead_to(service.jobs.wait(job.id, SOON_S))
-
-
-def lead_to(job: JobInfo) -> Response:
-    """The result of a job that is done, its page otherwise."""
-    if job.results and isinstance(job.request, CompareRequest):
-        return see_other(f"/comparisons/{job.results[0]}")
-    if len(job.results) == 1:
-        return see_other(f"/evaluations/{job.results[0]}")
-    return see_other(f"/jobs/{job.id}")

@@ -15,8 +15,7 @@ from cranfield.server.results import service_of
 from cranfield.server.streams import events, number_event
 from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_table, list_caption, listed, schedule_table
 from cranfield.server.v1.jobs import found_job
-from cranfield.service.requests import CompareRequest
-from cranfield.service.responses import JobState
+from cranfield.service.responses import JobKind, JobState
 from cranfield.service.watch.status import outcome_lines, watch_states
 
 router = APIRouter()
@@ -70,7 +69,7 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
     """Show a job: its progress, its results, or why it failed."""
     service = service_of(request)
     info = service.jobs.get(job_id)
-    compares = isinstance(info.request, CompareRequest)
+    compares = info.kind is JobKind.COMPARE
     return render_page(
         request,
         "job.html",

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from cranfield.errors import Problem, UsageError
 from cranfield.server.access import Caller, require
 from cranfield.server.books import book_path, with_labels
-from cranfield.server.pages import see_other
+from cranfield.server.pages import lead_to, see_other
 from cranfield.server.results import Kept, service_of
 from cranfield.service.hole_grades import compare_again, freeze_onto, score_again
 from cranfield.service.values import EvaluationFilter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cranfield.judging.store.values import BookInfo
     from cranfield.service.live_measures import LiveMeasures
     from cranfield.service.service import Service
-    from cranfield.service.values import EvaluationInfo, JobInfo
+    from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
@@ -123,14 +123,5 @@ def recomputed(
     service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, caller: Caller, *, partial: bool = True
 ) -> Response:
     """The comparison of two runs by the grades as they are now; the job where it takes longer."""
-    by = caller.account.id
-    job = compare_again(service, baseline, candidate, by, seconds=SECONDS, allow_partial=partial)
-    return to_comparison(job, "recomputed", "compare-later")
-
-
-def to_comparison(job: JobInfo, done: str, later: str) -> Response:
-    """The page of a comparison, or of the job that is not done, with a sentence for each."""
-    is_comparison = job.kind == "compare"
-    if is_comparison and job.results:
-        return see_other(f"/comparisons/{job.results[0]}", done=done)
-    return see_other(f"/jobs/{job.id}", done="" if is_comparison or job.has_ended else later)
+    job = compare_again(service, baseline, candidate, caller.account.id, allow_partial=partial)
+    return lead_to(service.jobs.wait(job.id, SECONDS), done="recomputed")

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from cranfield.server.navigation import entries
 from cranfield.server.signing import add_form_token, form_token, new_form_token
+from cranfield.service.responses import JobKind
 from cranfield.words import printable_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
     from cranfield.server.access import Caller
+    from cranfield.service.values import JobInfo
 
 FOLDER = Path(__file__).parent
 
@@ -104,8 +106,6 @@ NOTICES = {
     "graded": "The grade is saved in its book. Stored figures stay as they are; the page of the evaluation or comparison offers to recompute them.",
     "frozen-set": "The grades are frozen in a version of the test set; this evaluation is scored by it.",
     "recomputed": "Both runs are scored by the grades as they are now. Evaluations and comparisons before stay as they were.",
-    "compare-later": "Both runs are scored by the new grades. When the job is done, compare its evaluations.",
-    "try-later": "The config and the other values are evaluated. When both jobs are done, compare their evaluations.",
     "reset": "The password is set. Sign in with it.",
 }
 """Sentences that a page shows after a form: the address names one of them, and holds no text of its own."""
@@ -116,6 +116,15 @@ def see_other(path: str, *, done: str = "") -> RedirectResponse:
     if done:
         path += ("&" if "?" in path else "?") + f"done={done}"
     return RedirectResponse(path, 303)
+
+
+def lead_to(job: JobInfo, *, done: str = "") -> Response:
+    """The result of a job that is done, with a sentence on a comparison; the page of the job otherwise."""
+    if job.results and job.kind is JobKind.COMPARE:
+        return see_other(f"/comparisons/{job.results[0]}", done=done)
+    if len(job.results) == 1:
+        return see_other(f"/evaluations/{job.results[0]}")
+    return see_other(f"/jobs/{job.id}")
 
 
 def local_path(path: str) -> str:

@@ -16,8 +16,8 @@ from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.measures import USUAL_K
 from cranfield.project.listed_systems import filled_yaml
 from cranfield.server.access import Caller, require
-from cranfield.server.live_measures import SECONDS, to_comparison
-from cranfield.server.pages import render_page, see_other, segment
+from cranfield.server.live_measures import SECONDS
+from cranfield.server.pages import lead_to, render_page, see_other, segment
 from cranfield.server.refusal import not_found
 from cranfield.server.results import service_of
 from cranfield.service.hole_grades import compare_results
@@ -230,7 +230,7 @@ def try_out(request: Request, caller: Lead, name: str, settings: Settings, tests
     plain = EvaluateRequest(testset=testset, systems=(name,), pilot=True, tags=("try",))
     both = [plain, plain.model_copy(update={"params": values})]
     jobs = [service.jobs.submit(each, trigger=Trigger.PAGE, by=by) for each in both]
-    return to_comparison(compare_results(service, jobs, by, seconds=SECONDS), "", "try-later")
+    return lead_to(service.jobs.wait(compare_results(service, jobs, by).id, SECONDS))
 
 
 @router.post("/systems/{name}/variants")

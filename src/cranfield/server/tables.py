@@ -12,7 +12,7 @@ from cranfield.reporting.document import Cell, Column, Document, Link, Section, 
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.server.pages import segment, when
-from cranfield.service.requests import BenefitRequest, CompareRequest
+from cranfield.service.requests import BenefitRequest, CompareRequest, CompareResultsRequest
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -177,6 +177,8 @@ def job_subject(info: JobInfo) -> str:
     request = info.request
     if isinstance(request, CompareRequest):
         return f"#{request.candidate} against #{request.baseline}"
+    if isinstance(request, CompareResultsRequest):
+        return "the results of " + " and ".join(f"job {number}" for number in request.jobs)
     if isinstance(request, BenefitRequest):
         return f"the experiment of the schedule {request.schedule}"
     runs = [f"run {number}" for number in request.runs]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
-from cranfield.errors import MeasureError
+from cranfield.errors import MeasureError, Problem, UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
@@ -20,8 +20,8 @@ from cranfield.reporting.comparison_page import made_page
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
-from cranfield.service.requests import CompareRequest, EvaluateRequest
-from cranfield.service.responses import Trigger
+from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
+from cranfield.service.responses import JobState, Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
 from cranfield.service.systems import ChosenSystem, chosen_systems
 from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
@@ -82,12 +82,14 @@ def evaluated(
         yield found
 
 
-def compared(service: Service, request: CompareRequest) -> NewComparison:
+def compared(service: Service, request: CompareRequest | CompareResultsRequest) -> NewComparison:
     """Compare two stored evaluations as a request says.
 
     Raises:
-        UsageError: the two do not belong together.
+        UsageError: the two do not belong together, or the jobs did not make two.
     """
+    if isinstance(request, CompareResultsRequest):
+        request = _of_results(service, request)
     comparison = service.comparisons.compare(request)
     payload = to_json(results_payload(comparison)).encode()
     verdict = comparison.verdict
@@ -96,6 +98,25 @@ def compared(service: Service, request: CompareRequest) -> NewComparison:
         *(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload),
         page=made_page(comparison),
     )
+
+
+def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequest:
+    """The comparison of what jobs made.
+
+    Raises:
+        UsageError: they did not make two evaluations.
+    """
+    jobs = [service.jobs.get(number) for number in request.jobs]
+    if problems := [
+        Problem(f"job {job.id}, whose result was to be compared, is {job.state}", hint="try it again, then this one")
+        for job in jobs
+        if job.state != JobState.DONE
+    ]:
+        raise UsageError(problems)
+    made = [number for job in jobs for number in job.results]
+    if len(made) != 2:
+        raise UsageError("the jobs did not make two evaluations", got=str(len(made)))
+    return CompareRequest(baseline=made[0], candidate=made[1])
 
 
 def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:

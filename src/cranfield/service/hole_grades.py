@@ -21,7 +21,7 @@ from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.values import ItemFilter, SaveRequest
-from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.requests import CompareResultsRequest, EvaluateRequest
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.snapshot import empty_pool, snapshot_pool
 from cranfield.stats.consensus import DEFAULT_RULE
@@ -229,17 +229,15 @@ def compare_again(
     candidate: EvaluationInfo,
     by: int | None,
     *,
-    seconds: float,
     allow_partial: bool = True,
 ) -> JobInfo:
-    """Freeze the grades, score both runs on that version, and compare them: the last job. What did not change is not done again.
+    """Freeze the grades, and the job that compares both runs on that version. What did not change is not done again.
 
     Args:
         service: of both.
         baseline: an evaluation.
         candidate: another one of the same queries, in the same book or on the same test set.
         by: who asks for it.
-        seconds: longest wait for the scoring; after it the job of the scoring is returned, and nothing is compared.
         allow_partial: whether documents may be without a grade.
 
     Raises:
@@ -248,23 +246,9 @@ def compare_again(
     infos = (baseline, candidate)
     runs = {f"#{info.id} {info.system}": service.runs.load(info.run_id) for info in infos}
     version = freeze_onto(service, candidate, runs, by, allow_partial=allow_partial, other=baseline)
-    return compare_results(service, [score_again(service, infos, version, by)], by, seconds=seconds)
+    return compare_results(service, [score_again(service, infos, version, by)], by)
 
 
-def compare_results(service: Service, jobs: Sequence[JobInfo], by: int | None, *, seconds: float) -> JobInfo:
-    """Compare the two evaluations that jobs make, the baseline first.
-
-    Returns:
-        The comparison; the first job without a result where that takes longer, or it failed.
-    """
-    until = service.clock() + seconds * 1000
-    results: list[int] = []
-    for submitted in jobs:
-        job = service.jobs.wait(submitted.id, max(0.0, until - service.clock()) / 1000)
-        results += job.results
-        if not job.results:
-            return job
-    if len(results) != 2:
-        return job
-    request = CompareRequest(baseline=results[0], candidate=results[1])
-    return service.jobs.wait(_submit_once(service, request, by).id, seconds)
+def compare_results(service: Service, jobs: Sequence[JobInfo], by: int | None) -> JobInfo:
+    """The job that compares the two evaluations that jobs make, the baseline first, once these have ended."""
+    return _submit_once(service, CompareResultsRequest(jobs=tuple(job.id for job in jobs)), by)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError
 from cranfield.service.experiments import benefit_watch
-from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.requests import (
+    BenefitRequest,
+    CompareRequest,
+    CompareResultsRequest,
+    EvaluateRequest,
+    JobRequest,
+)
 from cranfield.service.responses import Trigger
 from cranfield.service.store.jobs import StoredJobs
 from cranfield.service.values import JobInfo
@@ -53,6 +59,9 @@ class Jobs(StoredJobs):
             problems = list(_check_evaluate(self._service, request))
         elif isinstance(request, BenefitRequest):
             problems = list(_problems("schedule", partial(benefit_watch, self._service, request.schedule)))
+        elif isinstance(request, CompareResultsRequest):
+            checks = [(f"jobs[{place}]", partial(self.get, job)) for place, job in enumerate(request.jobs)]
+            problems = [problem for where, check in checks for problem in _problems(where, check)]
         else:
             problems = list(_check_compare(self._service, request))
         if problems:

@@ -77,6 +77,12 @@ class CompareRequest(Request):
     seed: Seed = 0
 
 
+class CompareResultsRequest(Request):
+    """Compare the two evaluations that jobs make, once these have ended: the first one is the baseline. Pages ask for it."""
+
+    jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
+
+
 class BenefitRequest(Request):
     """Run the experiment of a schedule, score it, and write its result. Nothing but the schedule asks for one."""
 
@@ -84,4 +90,4 @@ class BenefitRequest(Request):
     """Name in the operator's file, which has the plan."""
 
 
-JobRequest = EvaluateRequest | CompareRequest | BenefitRequest
+JobRequest = EvaluateRequest | CompareRequest | CompareResultsRequest | BenefitRequest

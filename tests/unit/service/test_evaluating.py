@@ -20,7 +20,7 @@ from cranfield.model import Predicate, Query, TestSet
 from cranfield.project.loading import load
 from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_testset, unpack_testset
-from cranfield.service.requests import CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobState, Trigger
 from cranfield.service.results import compare_evaluations
 from cranfield.service.scoring import USUAL_MEASURES, figures_of
@@ -180,6 +180,30 @@ def test_evaluations_of_different_queries_are_not_compared(project) -> None:
         project.service.jobs.submit(request)
     with pytest.raises(UsageError, match="different test sets"):
         project.service.comparisons.compare(request)
+
+
+def test_what_made_no_two_evaluations_is_not_compared(project) -> None:
+    def work_off(number: int) -> JobInfo:
+        return work_here(project.service, number, project.folder / "job")
+
+    jobs, one = project.service.jobs, EvaluateRequest(testset="help", systems=["old"])
+    first, second = jobs.submit(one), jobs.submit(one.model_copy(update={"systems": ("search",)}))
+    both = jobs.submit(CompareResultsRequest(jobs=(first.id, second.id)))
+    jobs.cancel(second.id)
+    work_off(first.id)
+    (problem,) = work_off(both.id).problems
+    assert problem.message == f"job {second.id}, whose result was to be compared, is cancelled."
+    assert problem.hint == "try it again, then this one."
+    (problem,) = work(project, CompareResultsRequest(jobs=(first.id,))).problems
+    assert problem.message == "the jobs did not make two evaluations; got 1."
+    jobs.retry(second.id)
+    jobs.retry(both.id)
+    work_off(second.id)
+    (number,) = work_off(both.id).results
+    found = project.service.comparisons.get(number)
+    assert (found.baseline.system, found.candidate.system) == ("old", "search")
+    with pytest.raises(UsageError, match="job 99"):
+        jobs.submit(CompareResultsRequest(jobs=(99,)))
 
 
 def test_a_result_is_not_compared_with_itself() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.model import Query, TestSet
-from cranfield.service.requests import CompareRequest, EvaluateRequest
-from cranfield.service.responses import JobState, Source, Trigger
+from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
+from cranfield.service.responses import JobKind, JobState, Source, Trigger
 from cranfield.service.service import Service
 from cranfield.service.store.jobs import KeyConflictError, ProblemCode, QueueFullError
 from cranfield.service.values import Claim, EvaluationFigures, JobInfo, JobProblem, NewEvaluation, NewRun
@@ -62,6 +62,27 @@ def test_a_key_with_the_same_request_is_one_job_and_with_another_an_error(bare: 
     with pytest.raises(KeyConflictError, match=f"job {job.id}"):
         bare.jobs.add(CompareRequest(baseline=1, candidate=2), Trigger.API, key="k1")
     assert len(bare.jobs.all()) == 1
+
+
+def test_results_are_compared_once_their_jobs_have_ended(bare: Service, clock) -> None:
+    first, second = add(bare).id, add(bare).id
+    compare = bare.jobs.add(CompareResultsRequest(jobs=(first, second)), Trigger.PAGE)
+    assert (compare.kind, compare.progress) == (JobKind.COMPARE, f"begins when jobs {first} and {second} have ended")
+    claims = [bare.jobs.claim("a"), bare.jobs.claim("b")]
+    assert [claim.job for claim in claims if claim] == [first, second]
+    assert bare.jobs.claim("c") is None
+    assert bare.jobs.fail(claims[0], [])
+    assert bare.jobs.claim("c") is None  # the second one runs
+    bare.jobs.release(claims[1])
+    assert bare.jobs.claim("c").job == second
+    assert bare.jobs.claim("d") is None
+    bare.jobs.cancel(second)
+    clock.pass_seconds(1_000)
+    bare.jobs.claim("d")  # ends the job that was to stop
+    claim = bare.jobs.claim("d")
+    assert (claim.job, bare.jobs.get(compare.id).request) == (compare.id, CompareResultsRequest(jobs=(first, second)))
+    assert bare.jobs.fail(claim, [])
+    assert bare.jobs.retry(compare.id).progress == compare.progress
 
 
 def test_the_last_change_is_that_of_any_job(bare: Service, clock) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import cast
 
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
@@ -22,7 +23,13 @@ from cranfield.database.engine import Clock, Database
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.store.rows import as_value
 from cranfield.service.outcome import BenefitOutcome
-from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
+from cranfield.service.requests import (
+    BenefitRequest,
+    CompareRequest,
+    CompareResultsRequest,
+    EvaluateRequest,
+    JobRequest,
+)
 from cranfield.service.responses import JobKind, JobState, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name, row_of
 from cranfield.service.store.comparisons import add_comparison
@@ -30,10 +37,11 @@ from cranfield.service.store.evaluations import add_evaluation
 from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import Claim, JobInfo, JobProblem, NewComparison, NewEvaluation, Result
 
-REQUESTS: Mapping[JobKind, type[JobRequest]] = {
-    JobKind.EVALUATE: EvaluateRequest,
-    JobKind.COMPARE: CompareRequest,
-    JobKind.BENEFIT: BenefitRequest,
+KINDS: Mapping[type[JobRequest], JobKind] = {
+    EvaluateRequest: JobKind.EVALUATE,
+    CompareRequest: JobKind.COMPARE,
+    CompareResultsRequest: JobKind.COMPARE,
+    BenefitRequest: JobKind.BENEFIT,
 }
 MOST_ATTEMPTS = 3
 """Claims of a job whose worker died each time; then it has failed."""
@@ -88,11 +96,12 @@ class StoredJobs(ServicePart):
             return found
         now = self._clock()
         row = Job(
-            kind=next(kind for kind, model in REQUESTS.items() if isinstance(request, model)),
+            kind=KINDS[type(request)],
             state=JobState.QUEUED,
             trigger=trigger,
             request=request.model_dump(mode="json"),
             key=key,
+            progress=_waits_for(request),
             account_id=by,
             created_at=now,
             changed_at=now,
@@ -180,7 +189,7 @@ class StoredJobs(ServicePart):
                     hint="send the request again for another evaluation",
                 )
             row.state, row.cancel, row.problems, row.attempts = JobState.QUEUED, False, None, 0
-            row.finished_at, row.progress, row.n_done, row.n_all = None, "", 0, 0
+            row.finished_at, row.progress, row.n_done, row.n_all = None, _waits_for(_request(row)), 0, 0
             row.changed_at = self._clock()
             session.flush()
             found = _info(session, row)
@@ -325,12 +334,17 @@ def _turns(session: Session, now: int = 0) -> list[int]:
     """The jobs to take, in order: first those whose lease ended before `now`, then the queue, one job of each account in turn.
 
     An account that has sent many jobs so does not keep the others waiting. Schedules have no account, and count as one.
+    A job that compares the results of others has no turn before these have ended.
     """
-    query = select(Job.id, Job.account_id, Job.state, Job.lease_until)
+    query = select(Job.id, Job.account_id, Job.state, Job.lease_until, Job.request)
     rows = session.execute(query.where(Job.state.in_((JobState.QUEUED, JobState.RUNNING)))).all()
+    open_jobs = {row.id for row in rows}
     before: Counter[int | None] = Counter()
     turns = []
-    for number, account, state, lease_until in sorted(rows, key=lambda row: (row.state == JobState.QUEUED, row.id)):
+    for row in sorted(rows, key=lambda row: (row.state == JobState.QUEUED, row.id)):
+        number, account, state, lease_until, request = row
+        if any(other in open_jobs for other in cast("list[int]", request.get("jobs", ()))):
+            continue
         if state == JobState.QUEUED:
             turns.append((before[account], number))
         elif (lease_until or 0) < now:
@@ -344,27 +358,41 @@ def _row(session: Session, job_id: int, *, lock: bool = False) -> Job:
 
 
 def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo:
-    kind, request = JobKind(row.kind), row.request
+    kind = JobKind(row.kind)
     results: Sequence[int] = ()
     if row.state == JobState.DONE and kind is not JobKind.BENEFIT:
         made = StoredEvaluation if kind == JobKind.EVALUATE else StoredComparison
         results = session.scalars(select(made.id).where(made.job_id == row.id).order_by(made.id)).all()
     waiting = (turns or _turns(session)) if row.state == JobState.QUEUED else []
     ahead = waiting.index(row.id) if row.id in waiting else 0  # another server may have claimed it since it was read
-    model = REQUESTS[kind]
     return as_value(
         JobInfo,
         row,
         kind=kind,
         state=JobState(row.state),
         trigger=Trigger(row.trigger),
-        request=model.model_validate({name: request[name] for name in model.model_fields if name in request}),
+        request=_request(row),
         account=account_name(session, row.account_id),
         problems=tuple(_problem(problem) for problem in row.problems or ()),
         results=tuple(results),
         ahead=ahead,
         outcome=None if row.outcome is None else BenefitOutcome.model_validate(row.outcome),
     )
+
+
+def _request(row: Job) -> JobRequest:
+    """What a job is asked to do; a key that a former version wrote is left out."""
+    of_kind = next(model for model, kind in KINDS.items() if kind == row.kind)
+    model = CompareResultsRequest if "jobs" in row.request else of_kind
+    return model.model_validate({name: row.request[name] for name in model.model_fields if name in row.request})
+
+
+def _waits_for(request: JobRequest) -> str:
+    """What a job that compares the results of others waits for, for people."""
+    if not isinstance(request, CompareResultsRequest):
+        return ""
+    jobs = " and ".join(str(number) for number in request.jobs)
+    return f"begins when job {jobs} has ended" if len(request.jobs) == 1 else f"begins when jobs {jobs} have ended"
 
 
 def _died(row: Job) -> JobProblem:
