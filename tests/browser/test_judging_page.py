@@ -337,7 +337,7 @@ def test_ctrl_c_ends_the_server_within_a_second_and_a_book_that_is_not_there_is_
     started = time.monotonic()
     program.process.send_signal(signal.SIGINT)
     program.process.communicate(timeout=20)
-    assert time.monotonic() - started < 4  # a machine with other work; a wait that nobody ends takes 10
+    assert time.monotonic() - started < 1.5
     assert (program.process.returncode, "Traceback" in (program.folder / "server.log").read_text()) == (0, False)
     words = [sys.executable, "-m", "cranfield", "judge", "shap", "--db", "books.db", "--no-open"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)

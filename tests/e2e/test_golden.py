@@ -23,7 +23,7 @@ STEPS = (
     *("00_candidates", "01_oracle_answers", "02_adversary_reports", "02_agreements", "03_validation_failures"),
     *("04_human_review_queue", "05_rejected"),
 )
-N_KILLS = 5
+N_KILLS = 8
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.slow  # starts the program ten times
-def test_killed_five_times_it_gives_the_same_set_and_asks_nothing_twice(
+def test_killed_eight_times_it_gives_the_same_set_and_asks_nothing_twice(
     place: Path, models: Any, served: Any, model_server: Any
 ) -> None:
     server, asked = served

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench" / "holes.py"
-HIDINGS = 5
+HIDINGS = 8
 
 
 @pytest.mark.slow

@@ -84,14 +84,15 @@ def start(tmp_path):
 def interrupt(
     process: subprocess.Popen[bytes], signals: tuple[signal.Signals, ...], *, may_be_done: bool = False
 ) -> int:
-    """Send signals, which end the process; its exit status."""
+    """Send signals, which end the process; its exit status: 0 of one that was about to end, where it may be."""
     began = time.monotonic()
     for number in signals:
         process.send_signal(number)
         time.sleep(0.05)
     _, errors = process.communicate(timeout=ALLOWED_S)
     took = time.monotonic() - began
-    assert process.returncode in {128 + signals[0], -signals[0], 130, *([0] if may_be_done else [])}, errors
+    if not (may_be_done and process.returncode == 0 and took < HEARD_S):
+        assert process.returncode in {128 + signals[0], -signals[0], 130}, errors
     assert b"internal error" not in errors
     print(f"heard after {took:.2f} s of {HEARD_S:g}")
     return process.returncode

@@ -475,7 +475,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(
         place = Place("postgres", "env:CORPUS", tmp_path)
         started = time.monotonic()
         (found,) = problems(asking(place, "SELECT id FROM doc"), place, timeout_s=TIMEOUT_S)
-        assert time.monotonic() - started < TIMEOUT_S + 4
+        assert time.monotonic() - started < TIMEOUT_S + 1.5
         assert f"stopped after {TIMEOUT_S:g} s" in found.message
 
 
@@ -488,7 +488,7 @@ def test_servers_that_accept_and_say_nothing_are_not_waited_for_one_by_one(
         place = Place("postgres", "env:CORPUS", tmp_path)
         started = time.monotonic()
         (found,) = problems(asking(place, "SELECT id FROM doc"), place, timeout_s=0.1)
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 1.5
         assert found.message.endswith("the database at $CORPUS cannot be reached: no answer in 0.1 s")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 SEED = 20261123
-EXAMPLES = 3
+EXAMPLES = 5
 """Of each operation and phase."""
 REFUSED_BY_MEANING = ["2xx", "400", "401", "403", "404", "409", "412", "413", "415", "422", "424", "429"]
 """Data that the schema allows, and that name nothing there is: a measure, a test set, a file that is none."""
