@@ -19,6 +19,7 @@ from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo
 from cranfield.model import Run, TestSet
 from cranfield.project.matched_ids import by_own_ids
+from cranfield.testsets.declared import scale_to_judge
 
 
 def take_snapshot(
@@ -77,7 +78,7 @@ def empty_pool(testset: TestSet, depth: int, name: str) -> Pool:
         testset=testset.name,
         testset_digest=testset.digest,
         n_earlier=testset.n_judgments,
-        scale=testset.meta.scale,
+        scale=scale_to_judge(testset),
         runs=(),
         queries=(),
         items=(),

@@ -9,6 +9,9 @@ from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.model import TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
+MOST_GRADES = 20
+"""Of a scale that raters judge on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
@@ -54,6 +57,22 @@ def off_the_scale(testset: TestSet) -> Iterator[Undeclared]:
         for rating in ratings:
             if rating.grade is not None and rating.grade not in scale:
                 yield found(query_id, rating.doc_id, rating.grade, f" by {rating.rater}")
+
+
+def scale_to_judge(testset: TestSet) -> tuple[float, ...]:
+    """The grades that raters may give so that they are on one scale with those of a test set.
+
+    Returns:
+        The declared scale. Where none is declared, and there are grades over 3 that no ratings were combined to, the whole
+        numbers up to the highest, from 1 on where these are 1 to 10; otherwise nothing: any usual scale does.
+    """
+    if testset.meta.scale:
+        return testset.meta.scale
+    given = {grade for judged in testset.grades.values() for grade in judged.values() if grade >= 0}
+    highest = max(given, default=0.0)
+    if not 3 < highest < MOST_GRADES or any(grade != int(grade) for grade in given) or any(testset.ratings.values()):
+        return ()
+    return tuple(map(float, range(int(highest == 10 and min(given) >= 1), int(highest) + 1)))
 
 
 def unknown_task_types(testset: TestSet) -> Iterator[Undeclared]:

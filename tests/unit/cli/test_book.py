@@ -136,6 +136,9 @@ SHOP = "q1 0 a 2\nq1 0 b 0\nq1 0 old 1\nq2 0 x 1\n"
 SHOP_RUN = "q1 Q0 a 1 3 A\nq1 Q0 n 2 2 A\nq2 Q0 x 1 1 A\n"
 
 
+GRADES_OF_TWO = "grades of two scales: of the test set none declared, of the book 0, 1, 2, 3; the version declares none"
+
+
 def frozen_grades(name: str) -> dict[str, dict[str, float]]:
     found = read_testset(Path(name))
     return {query_id: dict(grades) for query_id, grades in found.grades.items()}
@@ -173,6 +176,28 @@ def test_a_book_over_a_test_set_freezes_onto_it_and_keeps_every_earlier_judgment
     # The four of shop.qrels, and the one that was graded.
     assert frozen_grades("next.yaml") == {"q1": {"a": 2, "b": 0, "old": 1, "n": 1}, "q2": {"x": 1}}
     assert [query.text for query in read_testset(Path("next.yaml")).queries] == ["wool socks", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("words", "scale", "note"),
+    [((), "own (0, 1, 2, 3, 4)", ""), (("--scale", "graded"), "graded (0, 1, 2, 3)", GRADES_OF_TWO)],
+)
+def test_grades_over_three_are_judged_on_their_own_scale_and_a_frozen_file_can_be_read(
+    call, words, scale, note
+) -> None:
+    """Grades to 4 without a declared scale: on the usual one, 0 to 3, the earlier judgments would not be allowed."""
+    Path("shop.qrels").write_text(SHOP.replace("q1 0 a 2", "q1 0 a 4"))
+    Path("texts.tsv").write_text("q1\twool socks\nq2\tblue\n")
+    Path("a.run").write_text(SHOP_RUN)
+    call("pool", "build", "a.run", "--testset", "shop.qrels", "--queries", "texts.tsv", "--out", "shop.json")
+    call("book", "create", "shop", "--pool", "shop.json", *words)
+    assert f"scale {scale}" in call("book", "show", "shop")
+    with closing(open_store("cranfield-books.db")) as store:
+        ann = store.people.add("ann").id
+        store.people.join(1, ann)
+        store.log.save(SaveRequest(1, 1, ann, Action.GRADE, "k", 3))
+    assert note in call("book", "freeze", "shop", "--out", "next.yaml")
+    assert frozen_grades("next.yaml")["q1"] == {"a": 4, "b": 0, "old": 1, "n": 3}
 
 
 def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) -> None:

@@ -208,6 +208,21 @@ def test_a_scale_that_no_book_has_is_refused(tmp_path):
         scale_for(read_testset(path))
 
 
+@pytest.mark.parametrize(
+    ("grades", "scale"),
+    [
+        ((1,), (0, 1)),
+        ((0, 3), (0, 1, 2, 3)),
+        ((1, 4), (0, 1, 2, 3, 4)),
+        ((1, 10), tuple(range(1, 11))),
+        ((0, 10), tuple(range(11))),
+    ],
+)
+def test_a_test_set_without_a_declared_scale_is_judged_on_one_that_ends_where_its_grades_end(grades, scale):
+    judged = {f"d{grade}": grade for grade in grades}
+    assert scale_for(TestSet("t", (Query("q"),), {"q": judged})).grades == scale
+
+
 def test_the_pooled_results_of_a_run_as_trec(book, tmp_path):
     write_run(pooled_run(book, "bm25"), tmp_path / "out.run", "trec")
     assert (tmp_path / "out.run").read_text().splitlines() == [

@@ -21,6 +21,7 @@ from cranfield.judging.store.values import BookInfo, ImportedJudgment
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 from cranfield.testsets.consensus import ratings_of
+from cranfield.testsets.declared import scale_to_judge
 
 Unknown = Literal["error", "add", "skip"]
 """What is done with a document that the book does not have."""
@@ -240,7 +241,7 @@ def scale_for(testset: TestSet) -> GradeScale:
     rated = {r.grade for given in testset.ratings.values() for r in given if r.grade is not None}
     graded = {grade for judged in testset.grades.values() for grade in judged.values()}
     given = {grade for grade in rated or graded if grade >= 0}
-    if testset.meta.scale:
-        return scale_of(testset.meta.scale)
+    if scale := scale_to_judge(testset):
+        return scale_of(scale)
     fitting = (scale for scale in SCALES.values() if given <= set(scale.grades))
     return next(fitting, None) or scale_of(sorted(given))

@@ -23,6 +23,7 @@ from cranfield.matching.place import names_lines
 from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
 from cranfield.model.note import info
 from cranfield.model.query import negative_of
+from cranfield.testsets.declared import off_the_scale
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.words import first_of, n_of
 
@@ -119,6 +120,10 @@ def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) 
         ),
         notes=info(*_notes(old, made, found)),
     )
+    if any(off_the_scale(merged)):
+        scales = [", ".join(f"{grade:g}" for grade in each.meta.scale) or "none declared" for each in (old, frozen)]
+        text = f"grades of two scales: of the test set {scales[0]}, of the book {scales[1]}; the version declares none"
+        merged = replace(merged, meta=replace(merged.meta, scale=()), notes=(*merged.notes, *info(text)))
     sentence = frozen.meta.history[-1].partition(": ")[2]
     if found.grades:
         sentence += f"; judged by ids of documents, no longer by targets: {', '.join(found.grades)}"

@@ -17,6 +17,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, Poo
 from cranfield.judging.pools.request import PoolRequest
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import Query, TestSet, query_strata
+from cranfield.testsets.declared import scale_to_judge
 from cranfield.testsets.drawing import share_of, shuffled
 from cranfield.words import first_of, n_of
 
@@ -96,7 +97,7 @@ def build_pool(
         testset="" if testset is None else testset.name,
         testset_digest="" if testset is None else testset.digest,
         n_earlier=0 if testset is None else testset.n_judgments,
-        scale=() if testset is None else testset.meta.scale,
+        scale=() if testset is None else scale_to_judge(testset),
         runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in systems),
         queries=tuple(pooled_query(query) for query in queries if query.id in in_pool),
         items=tuple(map(_item, selected)),

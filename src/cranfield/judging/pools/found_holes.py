@@ -13,6 +13,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
 from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.pools.rule_view import Grades, RuleView
 from cranfield.model import TestSet
+from cranfield.testsets.declared import scale_to_judge
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class FoundHoles:
             testset=self.testset.name,
             testset_digest=self.testset.digest,
             n_earlier=self.testset.n_judgments,
-            scale=self.testset.meta.scale,
+            scale=scale_to_judge(self.testset),
             runs=tuple(PooledRun(name=system.name, digest=system.digest) for system in self.systems),
             queries=tuple(map(pooled_query, queries)),
             items=tuple(

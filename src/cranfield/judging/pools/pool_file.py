@@ -79,7 +79,7 @@ class Pool(_Record):
     n_earlier: Annotated[int, Field(ge=0)] = 0
     """Judgments and targets of the test set, whatever the pool left out of them: a frozen book keeps them."""
     scale: tuple[float, ...] = ()
-    """Grades of the test set, where it declares them."""
+    """Grades of the test set, where it declares them or has grades over 3."""
     runs: tuple[PooledRun, ...]
     queries: tuple[PooledQuery, ...]
     items: tuple[PooledItem, ...]
