@@ -7,7 +7,7 @@ judgments are supposed, every system is scored with them, and all pairs are test
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,8 +24,8 @@ MOST_VALUES = 3_000
 """Queries times pairs: the tests of more take most of a second each time, and some ten are needed."""
 CANDIDATES = 3
 """Pairs whose judgments are tried, those that few are expected to turn first."""
-MORE = (1.0, 1.25)
-"""Times the judgments that were expected to do: the tests of all pairs are stricter or milder than the expectation."""
+MORE = (1.0, 1.25, 1.6)
+"""Times the judgments that were expected to do: the tests of all pairs are stricter or milder than Student's t."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class _Turn:
     gains: int
     loses: int
     n: int
-    """How many are expected to turn the verdict on the two."""
+    """How many are expected to make other systems best."""
     holes: Places
     """Places in the lists, the largest effect first."""
     grade: FloatN
@@ -62,7 +62,7 @@ def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
     if not np.array_equal(base, lists.now):
         return None  # the convention gives unjudged results another value than the lowest grade
     n, n_queries = len(lists.query), int((lists.n_open > 0).sum())
-    turns = sorted(_turns(many, lists), key=lambda turn: turn.n)
+    turns = sorted(_turns(many, lists, base), key=lambda turn: turn.n)
     for turn in turns[:CANDIDATES]:
         few, best = _fewest(many, lists, base, turn)
         if few:
@@ -82,24 +82,38 @@ def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
     return Unjudged(UnjudgedKind.UNKNOWN, n, n_queries)
 
 
-def _turns(many: ManyComparison, lists: OpenLists) -> Iterator[_Turn]:
-    """Of each two systems, for either, the judgments in its favour that are expected to turn the verdict on the two."""
-    sign, place = sign_of(many.primary), {name: number for number, name in enumerate(many.names)}
-    base, _, changes = lists.changes(np.arange(len(lists.query_ids)), np.full(len(lists.query), np.nan))
-    for pair in many.pairs:
-        first, second = place[pair.first], place[pair.second]
-        difference, change = base[:, second] - base[:, first], changes[..., second] - changes[..., first]
-        critical = _critical(pair, difference)
+def _turns(many: ManyComparison, lists: OpenLists, base: FloatN) -> Iterator[_Turn]:
+    """Of each two systems, for either, the judgments in its favour with which other systems are expected to be best."""
+    sign, place, best = sign_of(many.primary), {name: n for n, name in enumerate(many.names)}, set(_best(many))
+    _, _, changes = lists.changes(np.arange(len(lists.query_ids)), np.full(len(lists.query), np.nan))
+    sides = [(place[pair.first], place[pair.second]) for pair in many.pairs]
+    critical = [
+        _critical(pair, base[:, second] - base[:, first])
+        for pair, (first, second) in zip(many.pairs, sides, strict=True)
+    ]
+    before = _beaten(base, sides, critical, sign)
+    few: list[int] = []
+    for first, second in sides:
+        change = changes[..., second] - changes[..., first]
         for way, gains, loses in ((sign, second, first), (-sign, first, second)):
-            if pair.winner == many.names[gains]:
-                continue  # it is better already
+            if many.names[gains] in best and many.names[loses] not in best:
+                continue  # it takes nothing from a system that is best
             effect = (way * change).max(axis=1, initial=0.0)
             order = np.argsort(-effect, kind="stable")[: int((effect > 0).sum())].astype(np.intp)
-            aim = critical if pair.winner is None else -critical
-            few = _expected(way * difference, lists.query[order], effect[order], aim)
-            if few is not None:
-                grade = np.array(lists.grades)[(way * change).argmax(axis=1)]
-                yield _Turn(gains, loses, few, order, grade, change)
+            turn = _Turn(gains, loses, 0, order, np.array(lists.grades)[(way * change).argmax(axis=1)], change)
+
+            def turns(n: int, turn: _Turn = turn) -> bool:
+                return _beaten(_values_with(lists, base, turn, n), sides, critical, sign) != before
+
+            most = min([len(order), *sorted(few)[CANDIDATES - 1 : CANDIDATES]])
+            n = next((n for n in (2**power for power in range(most.bit_length())) if n <= most and turns(n)), most)
+            low, n = (0, 0) if not most or not turns(n) else (n // 2, n)
+            while n - low > 1:
+                middle = (low + n) // 2
+                low, n = (low, middle) if turns(middle) else (middle, n)
+            if n:
+                few.append(n)
+                yield replace(turn, n=n)
 
 
 def _critical(pair: PairComparison, difference: FloatN) -> float:
@@ -111,21 +125,15 @@ def _critical(pair: PairComparison, difference: FloatN) -> float:
     return (high - low) / 2 / error
 
 
-def _expected(difference: FloatN, query: Places, effect: FloatN, aim: float) -> int | None:
-    """The fewest effects, added in their order, with which the t statistic of the differences reaches `aim`; None: never.
-
-    The sums are updated one by one: the effects of one query add up, which for most measures is nearly so.
-    """
-    n, now = len(difference), difference.copy()
-    total, squares = float(now.sum()), float((now**2).sum())
-    for k, (place, more) in enumerate(zip(query.tolist(), effect.tolist(), strict=True), start=1):
-        total += more
-        squares += (now[place] + more) ** 2 - now[place] ** 2
-        now[place] += more
-        error = math.sqrt(max(squares - total**2 / n, 0.0) / max(n - 1, 1) / n)
-        if total / n >= aim * error and (error > 0 or total > 0):
-            return k
-    return None
+def _beaten(values: FloatN, sides: Sequence[tuple[int, int]], critical: Sequence[float], sign: int) -> frozenset[int]:
+    """The systems that are expected to be significantly worse than another, by the t statistic of each pair."""
+    beaten = set()
+    for (first, second), needed in zip(sides, critical, strict=True):
+        difference = sign * (values[:, second] - values[:, first])
+        mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(len(difference))
+        if abs(mean) > needed * error:
+            beaten.add(first if mean > 0 else second)
+    return frozenset(beaten)
 
 
 def _fewest(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn) -> tuple[int, tuple[str, ...]]:
@@ -148,17 +156,22 @@ def _fewest(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn) -
 
 def _best_with(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn, few: int) -> tuple[str, ...]:
     """The systems that are best with some judgments, tested as declared; the best mean first."""
-    chosen = turn.holes[:few]
-    grade = np.full(len(lists.query), lists.grades[0])
-    grade[chosen] = turn.grade[chosen]
-    queries = np.unique(lists.query[chosen])
-    values = base.copy()
-    values[queries] = lists.values(queries, grade[np.isin(lists.query, queries)])
+    values = _values_with(lists, base, turn, few)
     paired = PairedValues(many.primary, many.query_ids, values)
     pairs = compare_pairs(paired, all_pairs(len(many.names)), many.names, many.options, {})
     best = set(_best(replace(many, pairs=pairs)))
     order = np.argsort(-sign_of(many.primary) * values.mean(axis=0), kind="stable")
     return tuple(many.names[number] for number in order.tolist() if many.names[number] in best)
+
+
+def _values_with(lists: OpenLists, base: FloatN, turn: _Turn, few: int) -> FloatN:
+    """float64[Q, S]: the values of all systems with some of the judgments."""
+    chosen = turn.holes[:few]
+    grade = np.full(len(lists.query), lists.grades[0])
+    grade[chosen] = turn.grade[chosen]
+    queries, values = np.unique(lists.query[chosen]), base.copy()
+    values[queries] = lists.values(queries, grade[np.isin(lists.query, queries)])
+    return values
 
 
 def _best(many: ManyComparison) -> tuple[str, ...]:

@@ -254,6 +254,25 @@ def test_what_is_said_of_three_systems_is_so_when_it_is_judged(data):
     assert any(map(turns, itertools.combinations(holes, found.n_judgments)))
 
 
+def test_of_three_systems_judgments_of_one_query_need_not_add_up():
+    """A finds something in all 30 queries, B and C in one; else each has five unjudged results, any of which is enough."""
+    judgments = {f"q{i}": {"hit": 1} for i in range(30)}
+    testset = TestSet("set", tuple(map(Query, judgments)), judgments)
+    answers = {"A": ["hit"], "B": list("abcde"), "C": list("fghij")}
+    runs = {name: dict.fromkeys(judgments, some) | {"q29": ["hit"]} for name, some in answers.items()}
+
+    def compared_with(n_queries: int):
+        more = {query: {**judgments[query], **dict.fromkeys("abcde", 1)} for query in list(judgments)[:n_queries]}
+        judged = TestSet("set", testset.queries, judgments | more)
+        return compare_many([evaluate(judged, run, measures="Success@5", name=name) for name, run in runs.items()])
+
+    found = compared_with(0).unjudged
+    assert (found.kind, set(found.best)) == (UnjudgedKind.CAN_TURN, {"A", "B"})
+    # The results of a query stand one after the other, so that n judgments are those of n / 5 queries, rounded up.
+    queries = -(-found.n_judgments // 5)
+    assert [set(compared_with(n).verdict.best) for n in (queries, queries - 1)] == [{"A", "B"}, {"A"}]
+
+
 def test_of_three_systems_that_no_longer_differ_the_sentence_says_so():
     """B alone is better, on 14 queries; with x and y relevant in enough of them nothing is significant."""
     judgments = {f"q{i}": {"hit": 1} for i in range(14)}
