@@ -106,8 +106,9 @@ def _turns(many: ManyComparison, lists: OpenLists, base: FloatN) -> Iterator[_Tu
                 return _beaten(_values_with(lists, base, turn, n), sides, critical, sign) != before
 
             most = min([len(order), *sorted(few)[CANDIDATES - 1 : CANDIDATES]])
-            n = next((n for n in (2**power for power in range(most.bit_length())) if n <= most and turns(n)), most)
-            low, n = (0, 0) if not most or not turns(n) else (n // 2, n)
+            steps = [*(2**power for power in range(most.bit_length())), most]
+            n = next((n for n in steps if n and turns(n)), 0)
+            low = n // 2
             while n - low > 1:
                 middle = (low + n) // 2
                 low, n = (low, middle) if turns(middle) else (middle, n)
