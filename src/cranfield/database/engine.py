@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
@@ -89,10 +89,16 @@ class Database:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        """A transaction that writes; undone where an error leaves the block."""
-        turn = self._turn if self.is_sqlite else nullcontext()
-        with turn, Session(self._writing, expire_on_commit=False) as session, session.begin():
+    def write(self, turn: str = "") -> Iterator[Session]:
+        """A transaction that writes; undone where an error leaves the block.
+
+        Args:
+            turn: transactions of one name follow each other also where the database has no row for them to lock.
+        """
+        own = self._turn if self.is_sqlite else nullcontext()
+        with own, Session(self._writing, expire_on_commit=False) as session, session.begin():
+            if turn and not self.is_sqlite:
+                session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(turn, 0))))
             yield session
 
     @contextmanager

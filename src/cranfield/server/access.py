@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from hmac import compare_digest
@@ -16,7 +17,7 @@ from starlette.routing import BaseRoute, Mount
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Role
 from cranfield.server.guard import SAFE
-from cranfield.server.refusal import SIGN_IN, RefusedError, not_found
+from cranfield.server.refusal import NO_ANSWER, SIGN_IN, RefusedError, not_found
 from cranfield.server.signing import form_token, unsigned
 
 if TYPE_CHECKING:
@@ -137,6 +138,13 @@ def admit(request: Request, access: Access) -> Caller | None:
     request.state.account_id = caller.account.id  # of the line in the log
     name = request.path_params.get("book")
     return caller if name is None else _with_book(store, caller, name)
+
+
+def caller_or_none(request: Request) -> Caller | None:
+    """Who asks, where that can be found: for a page that nobody needs to be signed in for."""
+    with suppress(RefusedError, *NO_ANSWER):
+        return _caller(request, request.app.state.store)
+    return None
 
 
 def _with_book(store: Store, caller: Caller, name: str) -> Caller:

@@ -16,7 +16,7 @@ from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
 from cranfield.server.pages import FOLDER
 from cranfield.server.refusal import add_handlers
-from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -52,7 +52,7 @@ def create_app(
     app.state.options = options
     app.state.texts = texts or DocumentTexts()
     app.state.stopping = asyncio.Event()
-    app.state.reports = {}
+    app.state.reports = Kept(MOST_REPORTS)
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
     app.state.service = service
     app.state.results = Kept(MOST_RESULTS)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -26,10 +25,13 @@ from cranfield.server.documents import RenderedDocument, rendered
 from cranfield.server.judging_cards import image_response, note_text
 from cranfield.server.pages import render_page, see_other, segment
 from cranfield.server.refusal import not_found
+from cranfield.service.values import EvaluationFilter
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, FrozenInfo, ItemView
+    from cranfield.server.results import Kept
+    from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("read"))]
@@ -38,7 +40,8 @@ Lead = Annotated[Caller, Depends(require("manage"))]
 CallOutcome = Literal["ok", "bad_answer", "error", "cached"]
 PAGE = 50
 LINK_DAYS = 14
-_MEASURING = Lock()
+SHOWN = 10
+"""Evaluations that a page of a book names."""
 
 
 def book_of(caller: Caller) -> BookInfo:
@@ -55,14 +58,13 @@ def book_path(book: BookInfo, *rest: object, **parameters: object) -> str:
 
 
 def quality_of(request: Request, book: BookInfo) -> Quality:
-    """The figures of a book, measured again only after an event."""
+    """The figures of a book, measured again only after an event, or where its items or settings are others."""
     store: Store = request.app.state.store
-    kept: dict[int, tuple[int, Quality]] = request.app.state.reports
+    kept: Kept = request.app.state.reports
     last = store.reading.last_event_id(book.id)
-    with _MEASURING:
-        if book.id not in kept or kept[book.id][0] != last:
-            kept[book.id] = last, book_quality(store, book)
-        return kept[book.id][1]
+    key = (book.id, last, book.n_items, book.settings.model_dump_json())
+    found: Quality = kept.get(key, lambda: book_quality(store, book))
+    return found
 
 
 def lowest_grade(book: BookInfo) -> float:
@@ -107,9 +109,16 @@ def dashboard(request: Request, caller: Reader) -> HTMLResponse:
         fast_ms=FAST_MS,
         n_queue=len(books_selected(request, book, Selection(waits=True))),
         frozen=store.books.frozen(book.id),
+        evaluations=evaluations_in(request, book),
         unfinished=book.settings.mode is Mode.GRADE and caller.may("manage") and is_unfinished(store, book.id),
         levels=book.settings.scale.levels,
     )
+
+
+def evaluations_in(request: Request, book: BookInfo) -> Sequence[EvaluationInfo]:
+    """The latest evaluations whose results are judged in a book."""
+    service = request.app.state.service
+    return () if service is None else service.evaluations.all(EvaluationFilter(book=book.id, limit=SHOWN))
 
 
 @router.get("/books/{book}/items")

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from cranfield.server.access import Caller, require
-from cranfield.server.evaluations import SOON_S
+from cranfield.server.evaluations import compared
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.page_parts import page_parts
-from cranfield.server.pages import lead_to, render_page
+from cranfield.server.pages import render_page
 from cranfield.server.results import comparison_page_of, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
 from cranfield.service.requests import CompareRequest
-from cranfield.service.responses import Trigger
+from cranfield.service.set_versions import are_versions_of_one, own_name
 from cranfield.service.values import EvaluationFilter
 from cranfield.testsets.diff import diff
 from cranfield.testsets.judging_notes import guidelines_differ
@@ -68,7 +68,7 @@ def comparisons(
         chosen=chosen,
         both=chosen[0] is not None and chosen[1] is not None,
         flags=list(flags(service, chosen[0], chosen[1], ahead=True)) if chosen[0] and chosen[1] else [],
-        outdated=outdated(service, chosen[0], chosen[1]) if chosen[0] and chosen[1] else [],
+        on_newest=bool(chosen[0] and chosen[1] and are_versions_of_one(chosen[0], chosen[1])),
         n=len(found[:PAGE]),
         content=listed("comparisons", "Comparisons", table),
         before_id=found[PAGE - 1].id if len(found) > PAGE else None,
@@ -110,7 +110,7 @@ def _side_flags(side: EvaluationInfo) -> Iterator[str]:
 
 def _set_flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
     old, new = (service.testsets.load(f"{side.testset_name}@{side.testset_id}") for side in (baseline, candidate))
-    if baseline.testset_name != candidate.testset_name:
+    if own_name(baseline.testset_name) != own_name(candidate.testset_name):
         yield f"Different test sets: {baseline.testset_name} and {candidate.testset_name}."
     found = diff(old, new)
     for ids, what in (
@@ -125,15 +125,6 @@ def _set_flags(service: Service, baseline: EvaluationInfo, candidate: Evaluation
         yield f"{differ[:1].upper()}{differ[1:]}"
 
 
-def outdated(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> list[EvaluationInfo]:
-    """Which of two evaluations are to run again for a verdict: those by an older version of the test set that both name."""
-    same = baseline.testset_digest == candidate.testset_digest
-    if same or baseline.testset_name != candidate.testset_name or (baseline.book_id or candidate.book_id) is not None:
-        return []
-    latest = service.testsets.get(baseline.testset_name).id
-    return [side for side in (baseline, candidate) if side.testset_id != latest]
-
-
 @router.post("/comparisons/make")
 def compare(
     request: Request,
@@ -143,10 +134,8 @@ def compare(
     measure: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Compare two evaluations."""
-    service = service_of(request)
     wanted = CompareRequest(baseline=baseline, candidate=candidate, measure=measure.strip() or None)
-    job = service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id)
-    return lead_to(service.jobs.wait(job.id, SOON_S))
+    return compared(service_of(request), wanted, caller)
 
 
 @router.get("/comparisons/{comparison_id:int}")

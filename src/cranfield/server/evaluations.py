@@ -14,14 +14,16 @@ from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lin
 from cranfield.server.access import Caller, require
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.guide import explained
-from cranfield.server.live_measures import live_values
+from cranfield.server.live_measures import SECONDS, live_values
 from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import lead_to, render_page, see_other
 from cranfield.server.results import service_of
 from cranfield.server.summary import evidence_block, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
+from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import Source, Trigger
+from cranfield.service.set_versions import are_versions_of_one, baseline_for
 from cranfield.service.values import EvaluationFilter
 from cranfield.words import n_of
 
@@ -170,14 +172,15 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
     """Show an evaluation: whether it counts, then its figures."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
-    baseline = service.evaluations.baseline(info.testset_name)
+    baseline = baseline_for(service, info)
     return render_page(
         request,
         "evaluation.html",
         caller,
         info=info,
         followed=info.configured and info.trigger in service.workbench.metrics.triggers,
-        baseline=None if baseline is None or baseline.id == info.id else baseline,
+        baseline=baseline,
+        on_newest=baseline is not None and are_versions_of_one(baseline, info),
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,
         content=blocks(summary_sections(info), evidence_block(info), most_rows=PAGE),
@@ -238,7 +241,14 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
 @router.post("/evaluations/{evaluation_id:int}/compare")
 def compare(request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[int, Form()]) -> Response:
     """Compare it with another evaluation of the same queries."""
-    service = service_of(request)
-    wanted = CompareRequest(baseline=baseline, candidate=evaluation_id)
-    job = service.jobs.submit(wanted, trigger=Trigger.PAGE, by=caller.account.id)
-    return lead_to(service.jobs.wait(job.id, SOON_S))
+    return compared(service_of(request), CompareRequest(baseline=baseline, candidate=evaluation_id), caller)
+
+
+def compared(service: Service, wanted: CompareRequest, caller: Caller) -> Response:
+    """The comparison of two evaluations, those of different versions of a test set scored on the newest; or the page of its job."""
+    by = caller.account.id
+    baseline, candidate = (service.evaluations.get(number) for number in (wanted.baseline, wanted.candidate))
+    if are_versions_of_one(baseline, candidate):
+        job = compare_on_newest(service, baseline, candidate, by, measure=wanted.measure)
+        return lead_to(service.jobs.wait(job.id, SECONDS), done="on-newest")
+    return lead_to(service.jobs.wait(service.jobs.submit(wanted, trigger=Trigger.PAGE, by=by).id, SOON_S))

@@ -106,6 +106,7 @@ NOTICES = {
     "graded": "The grade is saved in its book. Stored figures stay as they are; the page of the evaluation or comparison offers to recompute them.",
     "frozen-set": "The grades are frozen in a version of the test set; this evaluation is scored by it.",
     "recomputed": "Both runs are scored by the grades as they are now. Evaluations and comparisons before stay as they were.",
+    "on-newest": "The answers of both runs are scored on the newest version of the test set, as far as both were asked its queries. The evaluations before stay as they were.",
     "reset": "The password is set. Sign in with it.",
 }
 """Sentences that a page shows after a form: the address names one of them, and holds no text of its own."""

@@ -46,6 +46,8 @@ class Kept:
             return made
 
 
+MOST_REPORTS = 32
+"""Reports on books in memory."""
 MOST_RESULTS = 4
 """Evaluations or pages of comparisons in memory: an evaluation of 7,000 queries takes some hundred MB, a page 30."""
 

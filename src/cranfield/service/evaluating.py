@@ -116,7 +116,7 @@ def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequ
     made = [number for job in jobs for number in job.results]
     if len(made) != 2:
         raise UsageError("the jobs did not make two evaluations", got=str(len(made)))
-    return CompareRequest(baseline=made[0], candidate=made[1])
+    return CompareRequest(baseline=made[0], candidate=made[1], measure=request.measure)
 
 
 def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:

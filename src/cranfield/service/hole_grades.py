@@ -19,10 +19,12 @@ from cranfield.judging.book.imports import scale_for
 from cranfield.judging.book.onto import put_onto
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.rows import ChangedMeanwhileError
 from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.values import ItemFilter, SaveRequest
 from cranfield.service.requests import CompareResultsRequest, EvaluateRequest
 from cranfield.service.responses import Source, Trigger
+from cranfield.service.set_versions import newest, newest_for, own_name, part_for, stored_name
 from cranfield.service.snapshot import empty_pool, snapshot_pool
 from cranfield.stats.consensus import DEFAULT_RULE
 from cranfield.testsets.split import only
@@ -35,13 +37,11 @@ if TYPE_CHECKING:
     from cranfield.service.service import Service
     from cranfield.service.values import EvaluationInfo, JobInfo, SetInfo
 
-JUDGED = " (judged)"
-"""Ends the name of a version of a test set of the config, whose own name is for what the config has."""
-SHARED = " (shared queries)"
-"""Ends the name of a version with the queries that two lists have in common."""
 GRADES = ": grades"
 LOOKED_AT = 200
 """Latest jobs among which one of the same request is looked for."""
+ATTEMPTS = 5
+"""To store a version while others are stored."""
 DEEPEST = 1_000
 """Rank down to which the results of a query with targets go along, with the grades of the rule."""
 
@@ -62,7 +62,7 @@ def hole_book(service: Service, info: EvaluationInfo) -> BookInfo | None:
 
 
 def _book_name(testset: str) -> str:
-    return testset.removesuffix(JUDGED).replace("\\", "-") + GRADES
+    return own_name(testset).replace("\\", "-") + GRADES
 
 
 def hole_levels(service: Service, info: EvaluationInfo) -> tuple[Level, ...]:
@@ -152,9 +152,9 @@ def freeze_onto(
     by: int | None,
     *,
     allow_partial: bool = True,
-    other: EvaluationInfo | None = None,
+    others: Sequence[EvaluationInfo] = (),
 ) -> SetInfo:
-    """Freeze the book of an evaluation, and store its test set with these grades: a new version, unless the latest has them.
+    """Freeze the book of an evaluation onto the newest version of its test set: a new version, unless nothing is new.
 
     Args:
         service: of the evaluation.
@@ -162,31 +162,52 @@ def freeze_onto(
         runs: whose results a rule of the test set grades along with those of the book.
         by: who asks for it.
         allow_partial: whether documents may be without a grade.
-        other: an evaluation of other queries that is scored on the version too, which has the queries that both asked.
+        others: evaluations that are scored on it too.
+
+    Returns:
+        The part of the version with the queries that all evaluations asked: as a rule all of it.
 
     Raises:
-        UsageError: there is no book, nothing is graded, or the book asks for more agreement or for all grades.
+        UsageError: there is no book, nothing is graded, the book asks for more agreement or for all grades, or no query of
+            the newest version was asked.
     """
     book = hole_book(service, info)
     if book is None:
         raise UsageError("nothing is graded yet", hint="grade a result that is not judged")
-    testset = service.testsets.load_id(info.testset_id)
-    _add_rated(service, book, testset, runs)
+    name = stored_name(service, info.testset_name)
+    for attempt in range(ATTEMPTS):
+        try:
+            version = _frozen(service, book, name, runs, by, allow_partial=allow_partial)
+            break
+        except ChangedMeanwhileError:
+            if attempt == ATTEMPTS - 1:
+                raise
+    return part_for(service, version, [info, *others], by)
+
+
+def _frozen(
+    service: Service, book: BookInfo, name: str, runs: Mapping[str, Run], by: int | None, *, allow_partial: bool
+) -> SetInfo:
+    """The newest version of a test set with the grades of a book as they are now.
+
+    Raises:
+        ChangedMeanwhileError: another version of the set, or of the book, was made meanwhile.
+    """
+    latest = service.testsets.latest(name)
+    _add_rated(service, book, newest(service, name), runs)
     today, contents = day_of(service.clock()), contents_of(service.store, book.id)
     made = freeze(contents, today=today, allow_partial=allow_partial)
-    name, merged = info.testset_name, put_onto(testset, contents, made, today)
-    name += JUDGED if service.testsets.config_key(name) is not None else ""
-    shared = testset.query_ids
-    if other is not None and other.testset_id != info.testset_id:
-        known = service.testsets.load_id(other.testset_id).by_id
-        shared = tuple(query_id for query_id in shared if query_id in known)
-        name += "" if len(shared) == len(testset.queries) else SHARED
-    version = merged if len(shared) == len(merged.queries) else only(merged, shared)  # a part loses a stored split
-    latest = {each.name: each for each in service.testsets.names()}.get(name)
+    undecided = {(item.query, item.doc) for item in contents.items} - made.rated.decided_by.keys()
+    ever = service.store.reading.graded_by(book.id) if undecided else {}
+    testset = newest(service, name, {pair: ever[pair] for pair in undecided if pair in ever})
+    version = put_onto(testset, contents, made, today)
+    if len(version.queries) > len(testset.queries):  # a query of the book that the test set does not have any more
+        version = only(version, testset.query_ids)
     if latest is not None and latest.digest == version.digest:
         return latest
     record_frozen(service.store, contents, made)
-    return service.testsets.keep(name, version, source=Source.BOOK, by=by)
+    after = 0 if latest is None else latest.id
+    return service.testsets.keep(name, version, source=Source.BOOK, by=by, after=after)
 
 
 def _add_rated(service: Service, book: BookInfo, testset: TestSet, runs: Mapping[str, Run]) -> None:
@@ -210,7 +231,8 @@ def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetI
         measures=tuple(settings["measures"] or first.figures.measures),
         primary=settings["primary"],
         convention=settings["convention"],
-        note="scored again with new grades: " + ", ".join(f"#{info.id} {info.label}" for info in infos),
+        note="scored again on another version of the test set: "
+        + ", ".join(f"#{info.id} {info.label}" for info in infos),
     )
     return _submit_once(service, request, by)
 
@@ -245,10 +267,25 @@ def compare_again(
     """
     infos = (baseline, candidate)
     runs = {f"#{info.id} {info.system}": service.runs.load(info.run_id) for info in infos}
-    version = freeze_onto(service, candidate, runs, by, allow_partial=allow_partial, other=baseline)
+    version = freeze_onto(service, candidate, runs, by, allow_partial=allow_partial, others=[baseline])
     return compare_results(service, [score_again(service, infos, version, by)], by)
 
 
-def compare_results(service: Service, jobs: Sequence[JobInfo], by: int | None) -> JobInfo:
+def compare_on_newest(
+    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, by: int | None, *, measure: str | None = None
+) -> JobInfo:
+    """The job that compares two runs on the newest version of their test set: stored answers, nothing is asked again.
+
+    Raises:
+        UsageError: no query of it was asked by both.
+    """
+    infos = (baseline, candidate)
+    job = score_again(service, infos, newest_for(service, infos, by), by)
+    return compare_results(service, [job], by, measure=measure)
+
+
+def compare_results(
+    service: Service, jobs: Sequence[JobInfo], by: int | None, *, measure: str | None = None
+) -> JobInfo:
     """The job that compares the two evaluations that jobs make, the baseline first, once these have ended."""
-    return _submit_once(service, CompareResultsRequest(jobs=tuple(job.id for job in jobs)), by)
+    return _submit_once(service, CompareResultsRequest(jobs=tuple(job.id for job in jobs), measure=measure), by)

@@ -81,6 +81,8 @@ class CompareResultsRequest(Request):
     """Compare the two evaluations that jobs make, once these have ended: the first one is the baseline. Pages ask for it."""
 
     jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
+    measure: Annotated[str, Field(max_length=200)] | None = None
+    """The primary measure; default: that of the baseline's evaluation."""
 
 
 class BenefitRequest(Request):

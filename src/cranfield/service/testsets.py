@@ -42,16 +42,30 @@ class TestSets(StoredSets):
         format_name: str = OWN_FORMAT,
         source: Source = Source.UPLOAD,
         by: int | None = None,
+        after: int | None = None,
     ) -> SetInfo:
         """Store a test set under a name: a new version where there is one of this name, with other contents.
 
+        Args:
+            name: of it.
+            testset: it.
+            format_name: what it was read from.
+            source: where it is from.
+            by: who stores it.
+            after: id of the version that it was made of, 0 where there was none: it is stored only where that is the latest.
+
         Raises:
             UsageError: not a name, or it is that of a test set of the config.
+            ChangedMeanwhileError: another version is the latest.
         """
         name = checked_name(name, REFUSED)
         if name in self._of_config():
             raise UsageError(f"the config of the server has a test set {name}", path="name", hint="choose another name")
-        return self._kept(name, testset, format_name, source, by)
+        return self._kept(name, testset, format_name, source, by, after)
+
+    def latest(self, name: str) -> SetInfo | None:
+        """The latest stored version of a name; None where there is none."""
+        return next(iter(self._latest(name)), None)
 
     def names(self) -> tuple[SetInfo, ...]:
         """The latest version of each, by name; of a test set of the config that was not used yet, the name alone."""
@@ -134,10 +148,18 @@ class TestSets(StoredSets):
         """The name that a test set has in the config: empty for the only one without a name; None where it has none."""
         return self._of_config().get(name)
 
-    def _kept(self, name: str, testset: TestSet, format_name: str, source: Source, by: int | None) -> SetInfo:
+    def _kept(
+        self,
+        name: str,
+        testset: TestSet,
+        format_name: str,
+        source: Source,
+        by: int | None,
+        after: int | None = None,
+    ) -> SetInfo:
         counts = (len(testset.queries), testset.n_judgments)
         info = _unused(name, testset.digest, testset.version[:200], source, format_name, *counts, by)
-        return self._keep(info, pack_testset(testset))
+        return self._keep(info, pack_testset(testset), after)
 
     def _of_config(self) -> Mapping[str, str]:
         """Name of each test set of the config to its key there."""

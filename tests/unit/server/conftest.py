@@ -20,7 +20,7 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
-from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
 from cranfield.service.service import Service, open_service
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -85,7 +85,8 @@ def team_app() -> FastAPI:
 
 def with_store(app: FastAPI, store: Store, service: Service | None = None) -> FastAPI:
     """The application, as it is made with these books."""
-    app.state.store, app.state.reports, app.state.texts, app.state.rates = store, {}, DocumentTexts(), {}
+    app.state.store, app.state.reports = store, Kept(MOST_REPORTS)
+    app.state.texts, app.state.rates = DocumentTexts(), {}
     app.state.service = service or open_service(store)
     return app
 

@@ -31,7 +31,7 @@ from cranfield.judging.review import review_settings
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.project.loading import load
-from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
 from cranfield.service.hole_grades import grade_hole
 from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest
@@ -265,7 +265,7 @@ class World:
         self.team.store.close()
         shutil.copy(self.start, Path(self.team.store.database.where))
         state = self.team.app.state
-        state.results, state.reports = Kept(MOST_RESULTS), {}
+        state.results, state.reports = Kept(MOST_RESULTS), Kept(MOST_REPORTS)
 
     def client(self, role: str) -> TestClient:
         """A browser, signed in as it was: an action before may have signed it out."""

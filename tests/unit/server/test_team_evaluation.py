@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from sqlalchemy import insert
 from tests.unit.server.conftest import Team
-from tests.unit.service.shop import Shop, make_shop
+from tests.unit.service.shop import SEARCH, Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.results import MOST_RESULTS, Kept
@@ -477,3 +477,64 @@ def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages):
             offered[a, b] = ('action="/comparisons/make"' in page, answer.status_code != 422)
     assert all(shown == accepted for shown, accepted in offered.values()), offered
     assert sum(shown for shown, _ in offered.values()) == 2  # the first two, both ways round
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_book_without_documents_says_so_and_offers_running_again(pages, is_broken):
+    pages.shop.answers(red_shoes="", boots="", laces="")
+    if is_broken:
+        (pages.shop.folder / "search.sh").write_text("exit 3\n")
+    number = pages.evaluated()
+    page = pages.get("/books/shoes")
+    assert "The book has no documents: nothing was returned, or every query failed." in page
+    assert f'href="/evaluations/{number}#change">shop on shoes, #{number}</a>' in page
+    assert ("3 of 3 queries failed" in page) is is_broken
+    for path in ("items", "judge", "adjudicate", "reopen", "settings"):
+        pages.get(f"/books/shoes/{path}")
+    for path in ("", "/agreement", "/quality", "/items", "/progress"):
+        assert pages.team.browser("lee").get(f"/v1/books/shoes{path}").status_code in {200, 404}, path
+    pages.shop.answers(red_shoes="ab")
+    (pages.shop.folder / "search.sh").write_text(SEARCH)
+    answer = pages.post(f"/evaluations/{number}/rerun")
+    assert answer.status_code == 303
+    pages.shop.work()
+    assert "The book has no documents" not in pages.get("/books/shoes")
+
+
+def test_an_error_keeps_the_navigation_of_who_is_signed_in(pages):
+    for path, status in (("/nowhere", 404), ("/evaluations/99", 404), ("/comparisons?before=x", 422)):
+        page = pages.get(path, status=status)
+        assert 'aria-label="Main"' in page
+        assert 'href="/evaluations"' in page
+    assert 'aria-label="Main"' in pages.post("/evaluations/99/compare", baseline=1).text
+    rater = pages.get("/evaluations", who="ann", status=403)
+    assert 'aria-label="Main"' in rater
+    assert 'href="/evaluations"' not in rater
+    assert 'aria-label="Main"' not in pages.team.new().get("/nowhere").text
+
+
+def test_a_baseline_of_another_version_is_compared_on_the_newest_with_one_button(pages):
+    service = pages.shop.service
+    pages.work_at_once()
+    numbers = []
+    for text in ("a: 1", "a: 1, b: 1"):
+        (pages.shop.folder / "own.yaml").write_text(
+            f"cranfield_testset: 1\nname: own\nqueries:\n- {{id: q1, text: red shoes, judgments: {{{text}}}}}\n"
+        )
+        numbers.append(pages.evaluated(keywords="", testset="own", book="/", measures="P@4", convention="trec"))
+    baseline, candidate = numbers
+    service.evaluations.pin(baseline)
+    button = f"Compare with the baseline, shop #{baseline}, on the newest version of the test set"
+    assert button in pages.get(f"/evaluations/{candidate}")
+    chosen = pages.get(f"/comparisons?baseline={baseline}&candidate={candidate}")
+    assert "Different test set: 1 query with other judgments (q1)." in chosen
+    assert "Compare on the newest version" in chosen
+    answer = pages.post(f"/evaluations/{candidate}/compare", baseline=baseline)
+    assert re.fullmatch(r"/comparisons/\d+\?done=on-newest", answer.headers["location"])
+    page = pages.get(answer.headers["location"])
+    assert "The answers of both runs are scored on the newest version of the test set" in page
+    (made,) = service.comparisons.all()
+    # a and b of a b c d are relevant now, in both
+    assert [side.figures.measures["P@4"]["mean"] for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]
+    again = pages.post("/comparisons/make", baseline=baseline, candidate=candidate)
+    assert again.headers["location"] == answer.headers["location"]

@@ -109,9 +109,13 @@ def freeze(
 
 
 def record_frozen(store: Store, contents: BookContents, made: Freezing) -> FrozenInfo:
-    """Record a frozen version in the database, with the whole test set."""
+    """Record a frozen version in the database, with the whole test set.
+
+    Raises:
+        ChangedMeanwhileError: another one was recorded since the contents were read.
+    """
     manifest: dict[str, object] = {"testset": document_of(made.testset)}
-    return store.books.add_frozen(contents.info.id, made.testset.digest, manifest)
+    return store.books.add_frozen(contents.info.id, made.testset.digest, manifest, len(contents.frozen) + 1)
 
 
 def frozen_text(store: Store, book: str | int, number: int) -> str:
@@ -179,7 +183,7 @@ def persons_testset(contents: BookContents) -> TestSet:
             if row.kind is RaterKind.PERSON and row.action in {Action.GRADE, Action.SKIP}:
                 by_query.setdefault(item.query, []).append(Rating(item.doc, row.rater, row.grade))
     bare = rated_book(contents).testset
-    ratings = {query_id: tuple(given) for query_id, given in by_query.items()} or {bare.query_ids[0]: ()}
+    ratings = {query_id: tuple(given) for query_id, given in by_query.items()} or dict.fromkeys(bare.query_ids[:1], ())
     return replace(bare, ratings=ratings, notes=())
 
 

@@ -15,6 +15,7 @@ from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source, with_pool
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
 from cranfield.judging.store.rows import (
+    ChangedMeanwhileError,
     account_row,
     as_value,
     book_row,
@@ -270,11 +271,23 @@ class Books(Part):
         with self._database.read() as session:
             return tuple(as_value(FrozenInfo, row) for row in session.scalars(query))
 
-    def add_frozen(self, book_id: int, digest: str, manifest: Json) -> FrozenInfo:
-        """Note a version; it gets the next number."""
+    def add_frozen(self, book_id: int, digest: str, manifest: Json, number: int | None = None) -> FrozenInfo:
+        """Note a version; it gets the next number.
+
+        Args:
+            book_id: of the book.
+            digest: of its test set.
+            manifest: the test set.
+            number: that it says of itself.
+
+        Raises:
+            ChangedMeanwhileError: that number is another version's.
+        """
         with self._database.write() as session:
             book_row(session, book_id, lock=True)
             last = session.scalar(select(func.max(Frozen.number)).where(Frozen.book_id == book_id)) or 0
+            if number is not None and number != last + 1:
+                raise ChangedMeanwhileError.of(f"the book {book_row(session, book_id).name}")
             row = Frozen(book_id=book_id, number=last + 1, digest=digest, manifest=manifest, at=self._clock())
             session.add(row)
             return as_value(FrozenInfo, row)

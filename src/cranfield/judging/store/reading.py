@@ -124,6 +124,22 @@ class Reading(Part):
             item_row(session, item_id)
             return _views(session, Item.id == item_id)[0]
 
+    def graded_by(self, book_id: int) -> dict[tuple[str, str], frozenset[str]]:
+        """Query and document to everybody who ever graded it in a book, also where it was taken back."""
+        query = (
+            select(BookQuery.name, Item.doc_id, Account.name)
+            .join(Item, Item.query_id == BookQuery.id)
+            .join(Event, Event.item_id == Item.id)
+            .join(Account, Account.id == Event.account_id)
+            .where(_of_book(book_id), Event.action.in_([*GRADES, Action.ADJUDICATE]))
+            .distinct()
+        )
+        found: dict[tuple[str, str], set[str]] = {}
+        with self._database.read() as session:
+            for name, doc, rater in session.execute(query):
+                found.setdefault((name, doc), set()).add(rater)
+        return {pair: frozenset(raters) for pair, raters in found.items()}
+
     def last_event_id(self, book_id: int) -> int:
         """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this each second."""
         with self._database.read() as session:

@@ -33,6 +33,15 @@ def _places(value: Any, tables: tuple[type, ...]) -> tuple[tuple[str, int], ...]
     return tuple((name, names[name]) for name in known if name in names)
 
 
+class ChangedMeanwhileError(UsageError):
+    """What was to follow the latest version is not its successor any more."""
+
+    @classmethod
+    def of(cls, what: str) -> ChangedMeanwhileError:
+        """The error for something of which another version was stored."""
+        return cls(f"another version of {what} was stored meanwhile", hint="try again")
+
+
 def checked_name(name: str, refused: str = "") -> str:
     """The name of an account or a book, without spaces around it.
 

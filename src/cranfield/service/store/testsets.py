@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cranfield.judging.store.rows import as_value
+from cranfield.judging.store.rows import ChangedMeanwhileError, as_value
 from cranfield.service.responses import Source
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredSet
@@ -49,11 +49,17 @@ class StoredSets(ServicePart):
         with self._database.read() as session:
             return blob_content(session, _row(session, testset_id).blob)
 
-    def _keep(self, info: SetInfo, content: bytes) -> SetInfo:
-        """Store a version, unless it is the latest one; a test set that became again what it was gets a new number."""
-        with self._database.write() as session:
+    def _keep(self, info: SetInfo, content: bytes, after: int | None = None) -> SetInfo:
+        """Store a version, unless it is the latest one; a test set that became again what it was gets a new number.
+
+        Raises:
+            ChangedMeanwhileError: the latest version is not the one of the id `after`.
+        """
+        with self._database.write(f"testset {info.name}") as session:
             known = select(StoredSet).where(StoredSet.name == info.name).order_by(StoredSet.id.desc()).limit(1)
             row = session.scalar(known)
+            if after is not None and after != (row.id if row else 0):
+                raise ChangedMeanwhileError.of(f"the test set {info.name}")
             if row is None or row.blob != content_digest(content):
                 row = StoredSet(
                     name=info.name,
