@@ -102,11 +102,12 @@ class MetricsConfig(Strict):
                 yield ("measures", measure), Problem(f"{name} is the name of {other} too", hint="use another name.")
 
 
-Event = Literal["worse", "gate-failed", "void", "job-failed"]
+Event = Literal["worse", "gate-failed", "void", "waiting-for-grades", "job-failed"]
 EVENTS: Mapping[Event, str] = {
-    "worse": "a comparison whose verdict is worse or mixed",
-    "gate-failed": "an evaluation that breaks a rule of the gate",
+    "worse": "a comparison whose verdict is worse or mixed; none of a pilot, nor of components with the whole system",
+    "gate-failed": "an evaluation of a whole system that breaks a rule of the gate",
     "void": "an evaluation whose figures do not count, or a comparison whose verdict is invalid",
+    "waiting-for-grades": "an evaluation whose results wait for grades in a book",
     "job-failed": "a job that failed",
 }
 """What a webhook is sent for."""
@@ -128,7 +129,7 @@ class Webhook(Strict):
     url: Annotated[str, checked(_check_address)]
     """Address; `env:NAME` reads it from a variable, for an address that is a secret itself."""
     on: Annotated[list[Event], Field(min_length=1)] = Field(default_factory=lambda: list(EVENTS))
-    """Events: `worse`, `gate-failed`, `void`, `job-failed`; default: all."""
+    """Events: `worse`, `gate-failed`, `void`, `waiting-for-grades`, `job-failed`; default: all."""
     secret: Annotated[str, Field(pattern=r"^env:[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """`env:NAME` of the variable with the key that signs messages (HMAC-SHA256); default: they are not signed."""
     allow: list[Host] = Field(default_factory=list)

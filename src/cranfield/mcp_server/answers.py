@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.service.responses import Figure, JudgedResponse
+from cranfield.service.responses import EvaluationState, Figure, JudgedResponse
 
 LONGEST_TEXT = 500
 """Characters of a title, a query or an item."""
@@ -109,7 +109,7 @@ class ResultAnswer(Answer):
     """The base of what is stated about a result."""
 
     counts: bool
-    """False: the figures mean nothing, for the reasons in `void`, or as `has_value` is false."""
+    """False: the figures mean nothing, for the reasons in `void`, as `has_value` is false, or as results wait for grades."""
     void: list[Untrusted]
     """Why the figures do not count. It may quote what a system answered."""
     has_value: bool
@@ -121,6 +121,9 @@ class ResultAnswer(Answer):
 class EvaluationAnswer(ResultAnswer):
     """The figures of one system on one test set."""
 
+    state: EvaluationState
+    n_waiting: int
+    """Results of its book that wait for a grade."""
     stored: bool
     """False: the server forgets it when it ends."""
     system: Untrusted

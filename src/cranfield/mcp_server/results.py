@@ -16,6 +16,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.mcp_server import answers
 from cranfield.mcp_server.answers import untrusted
 from cranfield.measures import Measure
+from cranfield.service.responses import EvaluationState
 from cranfield.service.values import EvaluationInfo
 
 MOST_STRATA = 50
@@ -123,6 +124,9 @@ def evaluation_answer(found: Found, most_strata: int = MOST_STRATA) -> answers.E
         found.known(has_value=figures.has_value)
         | {name: getattr(figures, name) for name in ("primary", "measures", "n_queries", "failures", "judged", "pilot")}
         | {
+            "counts": info.state is EvaluationState.VALID,
+            "state": info.state,
+            "n_waiting": info.n_waiting,
             "stored": found.is_stored,
             "system": untrusted(info.label),
             "testset": info.testset_name,

@@ -141,7 +141,7 @@ def admit(request: Request, access: Access) -> Caller | None:
 
 
 def caller_or_none(request: Request) -> Caller | None:
-    """Who asks, where that can be found: for a page that nobody needs to be signed in for."""
+    """Who asks, where that can be found: for a page that can be read without an account."""
     with suppress(RefusedError, *NO_ANSWER):
         return _caller(request, request.app.state.store)
     return None

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
-from cranfield.server.access import STATIC, check_routes
+from cranfield.server.access import STATIC, caller_or_none, check_routes
 from cranfield.server.guard import Guard
 from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
@@ -54,6 +54,7 @@ def create_app(
     app.state.stopping = asyncio.Event()
     app.state.reports = Kept(MOST_REPORTS)
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
+    app.state.caller_or_none = caller_or_none
     app.state.service = service
     app.state.results = Kept(MOST_RESULTS)
     app.state.rates = {}

@@ -18,7 +18,7 @@ from cranfield.server.live_measures import SECONDS, live_values
 from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import lead_to, render_page, see_other
 from cranfield.server.results import service_of
-from cranfield.server.summary import evidence_block, summary_sections
+from cranfield.server.summary import headline, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.requests import CompareRequest, EvaluateRequest
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cranfield.service.service import Service
-    from cranfield.service.values import EvaluationInfo
+    from cranfield.service.values import ComparisonInfo, EvaluationInfo
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -173,6 +173,7 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
     baseline = baseline_for(service, info)
+    compared_with = verdict_on(service, info, baseline)
     return render_page(
         request,
         "evaluation.html",
@@ -183,7 +184,7 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
         on_newest=baseline is not None and are_versions_of_one(baseline, info),
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,
-        content=blocks(summary_sections(info), evidence_block(info), most_rows=PAGE),
+        content=blocks(summary_sections(info), headline(info, compared_with, baseline), most_rows=PAGE),
         meanings=explained(info.figures.measures, info.figures.convention),
         comparisons=service.comparisons.all(evaluation=info.id, limit=10),
         others=[
@@ -192,6 +193,20 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
             if each.id != info.id
         ],
     )
+
+
+def verdict_on(service: Service, info: EvaluationInfo, baseline: EvaluationInfo | None) -> ComparisonInfo | None:
+    """The comparison that says whether an evaluation is better or worse: with the pinned baseline, else that of its schedule."""
+    if baseline is not None:
+        found = service.comparisons.of_runs(baseline.run_id, info.run_id, info.figures.primary)
+        if found is not None:
+            return found
+    if info.trigger is not Trigger.WATCH:
+        return None
+    mine = (
+        each for each in service.comparisons.all(evaluation=info.id) if each.candidate.id == info.id and each.job_id
+    )
+    return next((each for each in mine if service.jobs.get(each.job_id or 0).trigger is Trigger.WATCH), None)
 
 
 @router.post("/evaluations/{evaluation_id:int}/notes")
@@ -249,6 +264,6 @@ def compared(service: Service, wanted: CompareRequest, caller: Caller) -> Respon
     by = caller.account.id
     baseline, candidate = (service.evaluations.get(number) for number in (wanted.baseline, wanted.candidate))
     if are_versions_of_one(baseline, candidate):
-        job = compare_on_newest(service, baseline, candidate, by, measure=wanted.measure)
+        job = compare_on_newest(service, baseline, candidate, by, wanted)
         return lead_to(service.jobs.wait(job.id, SECONDS), done="on-newest")
     return lead_to(service.jobs.wait(service.jobs.submit(wanted, trigger=Trigger.PAGE, by=by).id, SOON_S))

@@ -13,9 +13,18 @@ from cranfield.server.access import Access, Caller, require
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
 from cranfield.server.streams import events, number_event
-from cranfield.server.tables import MOST_CSV, csv_response, job_subject, job_table, list_caption, listed, schedule_table
+from cranfield.server.tables import (
+    MOST_CSV,
+    csv_response,
+    job_subject,
+    job_table,
+    list_caption,
+    listed,
+    schedule_table,
+    state_cell,
+)
 from cranfield.server.v1.jobs import found_job
-from cranfield.service.responses import JobKind, JobState
+from cranfield.service.responses import EvaluationState, JobKind, JobState
 from cranfield.service.watch.status import outcome_lines, watch_states
 
 router = APIRouter()
@@ -40,6 +49,8 @@ def jobs(
     event = service.jobs.last_change()  # before the jobs are read: a later change is shown by the script
     found = service.jobs.all(state, limit=PAGE + 1, before=before)
     caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
+    made = [number for each in found[:PAGE] if each.kind is JobKind.EVALUATE for number in each.results]
+    waiting = [info.id for info in service.evaluations.named(made).values() if info.state is EvaluationState.WAITING]
     table = schedule_table(watch_states(service))
     return render_page(
         request,
@@ -49,7 +60,9 @@ def jobs(
         state=state,
         states=list(JobState),
         n=len(found[:PAGE]),
-        content=listed("jobs", "All jobs" if state is None else f"Jobs: {state}", job_table(found[:PAGE], caption)),
+        content=listed(
+            "jobs", "All jobs" if state is None else f"Jobs: {state}", job_table(found[:PAGE], caption, waiting=waiting)
+        ),
         worker_problem=service.worker_problem(),
         schedules=listed("schedules", "Schedules", table) if table.rows else "",
         before_id=found[PAGE - 1].id if len(found) > PAGE else None,
@@ -77,7 +90,7 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
         info=info,
         subject=job_subject(info),
         result_path="/comparisons" if compares else "/evaluations",
-        void=[] if compares else [number for number in info.results if service.evaluations.get(number).void],
+        states={} if compares else {n: state_cell(each) for n, each in service.evaluations.named(info.results).items()},
         outcome=[] if info.outcome is None else [*outcome_lines(info.outcome)],
         settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.store.schema import ItemState
 from cranfield.judging.store.values import ItemFilter
 from cranfield.server.testsets import Refresh, refresh_of
-from cranfield.service.responses import JobState
+from cranfield.service.responses import EvaluationState, JobState
 from cranfield.service.values import EvaluationFilter
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
@@ -29,16 +31,35 @@ MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Regression:
+    """An evaluation that lost against another, or breaks rules of the gate."""
+
+    info: EvaluationInfo
+    comparison: ComparisonInfo | None
+    """In which it lost; None: in none."""
+
+    @property
+    def sentence(self) -> str:
+        """What it lost, and what it breaks."""
+        rules = self.info.broken_rules
+        broken = f"it breaks {n_of(len(rules), 'rules')} of the gate: {'; '.join(rules)}" if rules else ""
+        lost = "" if self.comparison is None else self.comparison.sentence
+        return ". ".join(filter(None, (lost.rstrip("."), broken)))
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """What changed, and what waits."""
 
     evaluations: tuple[EvaluationInfo, ...]
-    n_void: int
+    regressions: tuple[Regression, ...]
     void: tuple[EvaluationInfo, ...]
-    """The first of those that do not count."""
+    """Those that do not count."""
+    waiting: tuple[EvaluationInfo, ...]
+    """Those that wait for grades."""
     comparisons: tuple[ComparisonInfo, ...]
     verdicts: tuple[tuple[str, int], ...]
-    """Words of a verdict, and how many comparisons have it: better and worse first."""
+    """Words of a verdict, and how many comparisons have it, those of pilots not counted: better and worse first."""
     failed: tuple[JobInfo, ...]
     n_running: int
     overdue: tuple[tuple[SetInfo, Refresh], ...]
@@ -55,17 +76,17 @@ class Overview:
 def overview(service: Service, since: int) -> Overview:
     """What changed since a time, in milliseconds."""
     evaluations = service.evaluations.all(EvaluationFilter(since=since, limit=MOST))
-    void = tuple(info for info in evaluations if info.void)
     comparisons = tuple(each for each in service.comparisons.all(limit=MOST) if each.at >= since)
     failed = tuple(each for each in service.jobs.all(JobState.FAILED, limit=MOST) if (each.finished_at or 0) >= since)
     testsets = service.testsets.names()
     due = [(info, refresh) for info in testsets if (refresh := refresh_of(service, info)) and refresh.overdue]
     n_jobs = service.jobs.counts()
-    n_verdicts = Counter(each.verdict for each in comparisons)
+    n_verdicts = Counter(each.verdict for each in comparisons if not each.is_pilot)
     return Overview(
         evaluations=evaluations,
-        n_void=len(void),
-        void=void[:SHOWN],
+        regressions=tuple(_regressions(evaluations, comparisons)),
+        void=tuple(info for info in evaluations if info.void),
+        waiting=tuple(info for info in evaluations if info.state is EvaluationState.WAITING),
         comparisons=comparisons,
         verdicts=tuple((code.text, n_verdicts[code.value]) for code in VerdictCode if n_verdicts[code.value]),
         failed=failed,
@@ -74,6 +95,15 @@ def overview(service: Service, since: int) -> Overview:
         is_new=not evaluations and not service.evaluations.all(EvaluationFilter(limit=1)),
         testsets=testsets,
     )
+
+
+def _regressions(evaluations: Sequence[EvaluationInfo], comparisons: Sequence[ComparisonInfo]) -> Iterator[Regression]:
+    """Evaluations that lost or break rules, the latest first."""
+    lost = {each.candidate.id: each for each in reversed(comparisons) if each.is_regression}
+    known = {info.id: info for info in evaluations if info.broken_rules}
+    known |= {number: each.candidate for number, each in lost.items()}
+    for number in sorted(known, reverse=True):
+        yield Regression(known[number], lost.get(number))
 
 
 def to_decide(store: Store, caller: Caller) -> list[tuple[str, int]]:

@@ -27,7 +27,7 @@ from cranfield.server.access import Caller, require
 from cranfield.server.grade_hole import SIDES, grade_path
 from cranfield.server.pages import render_page, segment
 from cranfield.server.results import comparison_page_of, evaluation_queries, service_of
-from cranfield.server.summary import evidence_block
+from cranfield.server.summary import headline
 from cranfield.server.tables import blocks, code_of, side_label
 from cranfield.words import first_of
 
@@ -104,7 +104,7 @@ def query_of_comparison(request: Request, caller: Reader, number: int, query: st
 
 
 def _void(info: EvaluationInfo) -> VerdictBlock | None:
-    return evidence_block(info) if info.void else None
+    return headline(info) if info.void else None
 
 
 def _page(

@@ -85,9 +85,7 @@ def error_response(
         body = {"ok": False, "error": problems[0].spelled(problems[0].message), "errors": errors, "status": status}
         return JSONResponse(body, status, headers=headers)
     title = HTTPStatus(status).phrase
-    from cranfield.server.access import caller_or_none
-
-    caller = caller_or_none(request)
+    caller = request.app.state.caller_or_none(request)
     page = render_page(request, "error.html", caller, status=status, title=title, problems=problems, http_status=status)
     page.headers.update(headers or {})
     return page

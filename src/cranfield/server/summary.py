@@ -24,15 +24,17 @@ from cranfield.reporting.document import (
     Section,
     Swatch,
     Table,
+    Tone,
     TonedCell,
     VerdictBlock,
 )
 from cranfield.server.pages import when
-from cranfield.server.tables import CI, NO_GRADE, NO_VALUE
+from cranfield.server.tables import CI, STATES, code_of
+from cranfield.service.responses import EvaluationState
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.service.values import EvaluationInfo
+    from cranfield.service.values import ComparisonInfo, EvaluationInfo
 
 MOST_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
@@ -40,29 +42,77 @@ DIGEST_SHOWN = 19
 VALUE, PERCENT, MS = Column("", "value"), Column("", "percent"), Column("", "ms")
 
 
-def evidence_block(info: EvaluationInfo) -> VerdictBlock:
-    """Whether the figures count: what a page about an evaluation begins with."""
-    figures = info.figures
-    code = VerdictCode.INVALID
-    facts = tuple(_facts(info))
-    if info.void:
+def headline(
+    info: EvaluationInfo, comparison: ComparisonInfo | None = None, baseline: EvaluationInfo | None = None
+) -> VerdictBlock:
+    """What a page about an evaluation begins with: what makes it void, a regression, the verdict; that it counts is a fact among others.
+
+    Args:
+        info: the evaluation.
+        comparison: of its answers with those of the baseline.
+        baseline: the pinned evaluation of its test set; None: there is none, or it is this one.
+    """
+    figures, code = info.figures, VerdictCode.INVALID
+    facts, of = tuple(_facts(info)), f" of {figures.primary}" if figures.primary else ""
+    if info.state is EvaluationState.VOID:
         return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
-    if not figures.has_value:
-        of = f" of {figures.primary}" if figures.primary else ""
-        if info.book_id is not None:
-            return VerdictBlock(
-                NO_GRADE,
-                f"No query had a value{of} when the results were collected.",
-                "open",
-                facts,
-                caveats=figures.warnings,
-            )
-        return VerdictBlock(NO_VALUE, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
-    name = "pilot" if figures.pilot else "valid"
-    sentence = (
-        "A pilot, not for the record." if figures.pilot else "No check found a reason why the figures would not count."
-    )
-    return VerdictBlock(name, sentence, "open" if figures.pilot else "even", facts, caveats=figures.warnings)
+    if info.state in {EvaluationState.WAITING, EvaluationState.GRADED}:
+        left = f"Grades are missing for {n_of(info.n_waiting, 'results')} of its book. " if info.n_waiting else ""
+        then = (
+            "The figures here are of the time when the results were collected; its measures follow the grades of its book."
+            if figures.has_value
+            else f"No query had a value{of} when the results were collected."
+        )
+        text = left + then
+        cell = STATES[info.state]
+        return VerdictBlock(
+            str(cell.value), text, "open" if info.n_waiting else "even", facts, caveats=figures.warnings
+        )
+    if info.state is EvaluationState.NO_VALUE:
+        name = str(STATES[info.state].value)
+        return VerdictBlock(name, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
+    if figures.pilot:
+        return VerdictBlock("pilot", "A pilot, not for the record.", "open", facts, caveats=figures.warnings)
+    return _of_record(info, comparison, baseline, facts)
+
+
+def _of_record(
+    info: EvaluationInfo, comparison: ComparisonInfo | None, baseline: EvaluationInfo | None, facts: tuple[Fact, ...]
+) -> VerdictBlock:
+    """The verdict against the baseline and the rules of the gate."""
+    verdict = None if comparison is None else code_of(comparison.verdict)
+    broken, gate = info.broken_rules, info.figures.gate or {}
+    name: str = "not compared"
+    tone: Tone = "even"
+    if verdict is not None and verdict is not VerdictCode.INVALID:
+        name, tone = verdict.text, verdict.tone
+    if info.pinned:
+        name, sentence = "baseline", "It is the baseline of its test set: others are compared with it."
+    elif comparison is not None:
+        sentence = comparison.sentence
+    else:
+        sentence = _uncompared(info, baseline)
+    if broken:
+        rules = f"It breaks {len(broken)} of {n_of(len(gate), 'rules')} of the gate: {'; '.join(broken)}."
+        is_worse = comparison is not None and comparison.is_regression
+        name, sentence = (
+            (f"{name}, gate failed", f"{sentence} {rules}") if is_worse else ("gate failed", f"{rules} {sentence}")
+        )
+        tone = "bad"
+    counts = Fact("Evidence", "valid", "no check found a reason why the figures would not count")
+    return VerdictBlock(name, sentence, tone, (*facts, counts), caveats=info.figures.warnings)
+
+
+def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
+    """That it is not known to be better or worse; with both means, where they are of the same queries."""
+    if baseline is None:
+        return f"Nothing says whether it is better or worse: no evaluation is pinned as the baseline of {info.testset_name}."
+    text = f"It is not compared with the baseline, {baseline.label} #{baseline.id}, yet."
+    primary = info.figures.primary
+    means = [each.figures.measures.get(primary or "", {}).get("mean") for each in (info, baseline)]
+    if None in means or info.testset_digest != baseline.testset_digest or baseline.book_id is not None:
+        return text
+    return f"{text} {primary} is {VALUE.text(means[0])}, of the baseline {VALUE.text(means[1])}."
 
 
 def _facts(info: EvaluationInfo) -> Iterator[Fact]:

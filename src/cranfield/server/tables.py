@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fastapi import Response
@@ -13,6 +13,8 @@ from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.server.pages import segment, when
 from cranfield.service.requests import BenefitRequest, CompareRequest, CompareResultsRequest
+from cranfield.service.responses import EvaluationState, JobKind
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -21,9 +23,14 @@ if TYPE_CHECKING:
     from cranfield.service.watch.status import LastRun, WatchState
 
 CI = Column("95 % CI", "interval")
-NO_VALUE = "no value"
-NO_GRADE = "nothing graded yet"
-"""Where no query has a value of the primary measure, in place of `valid`."""
+STATES: Mapping[EvaluationState, TonedCell] = {
+    EvaluationState.VOID: TonedCell(VerdictCode.INVALID.text, "void"),
+    EvaluationState.WAITING: TonedCell("waiting for grades", "open"),
+    EvaluationState.GRADED: TonedCell("graded in its book", ""),
+    EvaluationState.NO_VALUE: TonedCell("no value", "open"),
+    EvaluationState.VALID: TonedCell("valid", ""),
+}
+"""Words and tone of the state of an evaluation."""
 MOST_CSV = 10_000
 """Rows of a list as CSV, the latest ones."""
 
@@ -87,7 +94,7 @@ def evaluation_table(infos: Iterable[EvaluationInfo], caption: str, root: str = 
         root: how the page leads to `/`: empty at its top, `../` one level down.
     """
     columns = (
-        *(Column("evaluation"), Column("evidence"), Column("test set"), Column("time (UTC)"), Column("measure")),
+        *(Column("evaluation"), Column("state"), Column("test set"), Column("time (UTC)"), Column("measure")),
         *(Column("mean", "value"), CI, Column("n", "count"), Column("judged", "percent"), Column("failed", "count")),
         Column("marks"),
     )
@@ -99,20 +106,18 @@ def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
     marks = [*(("baseline",) if info.pinned else ()), *(("pilot",) if info.figures.pilot else ()), *info.tags]
     return (
         Link(f"{info.label} #{info.id}", f"{root}evaluations/{info.id}"),
-        evidence_cell(info),
+        state_cell(info),
         Link(info.testset_name, f"{root}testsets/{info.testset_name}"),
         *(_time(info.at), info.figures.primary, found.get("mean"), (found.get("ci_low"), found.get("ci_high"))),
         *(found.get("n"), info.figures.judged.get("mean"), sum(info.figures.failures.values()), ", ".join(marks)),
     )
 
 
-def evidence_cell(info: EvaluationInfo) -> Cell:
-    """Whether the figures count."""
-    if info.void:
-        return TonedCell(VerdictCode.INVALID.text, "void")
-    if info.book_id is not None:
-        return "as collected; its book moves on"
-    return "valid" if info.figures.has_value else TonedCell(NO_VALUE, "open")
+def state_cell(info: EvaluationInfo) -> TonedCell:
+    """Whether the figures count, and where they do, whether they break rules of the gate."""
+    if broken := info.broken_rules:
+        return TonedCell(f"breaks {len(broken)} of {n_of(len(info.figures.gate or {}), 'rules')}", "bad")
+    return STATES[info.state]
 
 
 def verdict_cell(code: str) -> Cell:
@@ -154,8 +159,8 @@ def side_label(info: EvaluationInfo) -> str:
     return f"{info.label} #{info.id}"
 
 
-def job_table(infos: Iterable[JobInfo], caption: str, root: str = "") -> Table:
-    """Jobs; `root` as of `evaluation_table`."""
+def job_table(infos: Iterable[JobInfo], caption: str, root: str = "", *, waiting: Collection[int] = ()) -> Table:
+    """Jobs; `root` as of `evaluation_table`; `waiting` are the evaluations that wait for grades."""
     columns = (
         *(Column("job"), Column("state"), Column("what"), Column("progress"), Column("started by")),
         *(Column("made (UTC)"), Column("ended (UTC)")),
@@ -163,13 +168,19 @@ def job_table(infos: Iterable[JobInfo], caption: str, root: str = "") -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             Link(f"{info.kind} #{info.id}", f"{root}jobs/{info.id}"),
-            TonedCell(info.state.value, "bad") if info.problems else info.state.value,
+            _job_state(info, waiting),
             *(job_subject(info), job_progress(info), info.account or info.trigger.value),
             *(_time(info.created_at), _time(info.finished_at)),
         )
         for info in infos
     ]
     return Table(columns, rows, caption, shown=None)
+
+
+def _job_state(info: JobInfo, waiting: Collection[int]) -> Cell:
+    if info.kind is JobKind.EVALUATE and not set(info.results).isdisjoint(waiting):
+        return TonedCell(f"{info.state}, {STATES[EvaluationState.WAITING].value}", "open")
+    return TonedCell(info.state.value, "bad") if info.problems else info.state.value
 
 
 def job_subject(info: JobInfo) -> str:

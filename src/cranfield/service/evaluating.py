@@ -116,7 +116,8 @@ def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequ
     made = [number for job in jobs for number in job.results]
     if len(made) != 2:
         raise UsageError("the jobs did not make two evaluations", got=str(len(made)))
-    return CompareRequest(baseline=made[0], candidate=made[1], measure=request.measure)
+    options = request.model_dump(exclude={"jobs"})
+    return CompareRequest(baseline=made[0], candidate=made[1], **options)
 
 
 def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:
@@ -253,7 +254,9 @@ def _scored(
     evaluation = evaluation or score(settings, subject.testset, path, run_format)
     if request.book:
         evaluation = replace(evaluation, warnings=(MOVING.format(request.book), *evaluation.warnings))
-    rules, undecided = gate_of(service, subject.config, subject.key, experiment, evaluation, subject.info.name)
+    # the rules are for the whole system, on all queries, with their grades
+    config = None if request.pilot or request.components or request.book else subject.config
+    rules, undecided = gate_of(service, config, subject.key, experiment, evaluation, subject.info.name)
     figures = figures_of(evaluation, settings, rules)
     return NewEvaluation(
         testset=subject.info.id or 0,
@@ -280,6 +283,7 @@ def _in_book(service: Service, subject: Subject, settings: Json, path: Path, run
     with closing(DocumentTexts(documents)) as texts:  # what raters see decides whether a document has changed
         runs, name = {run.name: run}, subject.request.book
         book = take_snapshot(service.store, name, subject.testset, runs, settings["k"], texts=texts)
+    settings["newest_item"] = service.store.reading.newest_item(book.id)
     return book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)
 
 

@@ -22,7 +22,7 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.rows import ChangedMeanwhileError
 from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.values import ItemFilter, SaveRequest
-from cranfield.service.requests import CompareResultsRequest, EvaluateRequest
+from cranfield.service.requests import CompareResultsRequest, ComparisonOptions, EvaluateRequest
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.set_versions import newest, newest_for, own_name, part_for, stored_name
 from cranfield.service.snapshot import empty_pool, snapshot_pool
@@ -272,20 +272,41 @@ def compare_again(
 
 
 def compare_on_newest(
-    service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo, by: int | None, *, measure: str | None = None
+    service: Service,
+    baseline: EvaluationInfo,
+    candidate: EvaluationInfo,
+    by: int | None,
+    options: ComparisonOptions | None = None,
+    key: str | None = None,
 ) -> JobInfo:
     """The job that compares two runs on the newest version of their test set: stored answers, nothing is asked again.
 
+    Args:
+        service: of both.
+        baseline: an evaluation.
+        candidate: another one, of another version of the test set.
+        by: who asks for it.
+        options: of the comparison.
+        key: of the job of a schedule.
+
     Raises:
-        UsageError: no query of it was asked by both.
+        UsageError: no query of it was asked by both; `KeyConflictError`.
     """
     infos = (baseline, candidate)
     job = score_again(service, infos, newest_for(service, infos, by), by)
-    return compare_results(service, [job], by, measure=measure)
+    return compare_results(service, [job], by, options, key)
 
 
 def compare_results(
-    service: Service, jobs: Sequence[JobInfo], by: int | None, *, measure: str | None = None
+    service: Service,
+    jobs: Sequence[JobInfo],
+    by: int | None,
+    options: ComparisonOptions | None = None,
+    key: str | None = None,
 ) -> JobInfo:
     """The job that compares the two evaluations that jobs make, the baseline first, once these have ended."""
-    return _submit_once(service, CompareResultsRequest(jobs=tuple(job.id for job in jobs), measure=measure), by)
+    given = {} if options is None else options.model_dump(include=set(ComparisonOptions.model_fields))
+    request = CompareResultsRequest(jobs=tuple(job.id for job in jobs), **given)
+    if key is None:
+        return _submit_once(service, request, by)
+    return service.jobs.submit(request, trigger=Trigger.WATCH, by=by, key=key)

@@ -61,11 +61,9 @@ class EvaluateRequest(Request):
         return names and tuple(dict.fromkeys(names))
 
 
-class CompareRequest(Request):
-    """Compare two stored evaluations of the same queries."""
+class ComparisonOptions(Request):
+    """How two evaluations are compared."""
 
-    baseline: Id
-    candidate: Id
     measure: Annotated[str, Field(max_length=200)] | None = None
     """The primary measure; default: that of the baseline's evaluation."""
     test: Annotated[str, Field(max_length=200)] | None = None
@@ -77,12 +75,17 @@ class CompareRequest(Request):
     seed: Seed = 0
 
 
-class CompareResultsRequest(Request):
+class CompareRequest(ComparisonOptions):
+    """Compare two stored evaluations of the same queries."""
+
+    baseline: Id
+    candidate: Id
+
+
+class CompareResultsRequest(ComparisonOptions):
     """Compare the two evaluations that jobs make, once these have ended: the first one is the baseline. Pages ask for it."""
 
     jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
-    measure: Annotated[str, Field(max_length=200)] | None = None
-    """The primary measure; default: that of the baseline's evaluation."""
 
 
 class BenefitRequest(Request):

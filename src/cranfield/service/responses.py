@@ -87,6 +87,20 @@ class Trigger(StrEnum):
     """The MCP server."""
 
 
+class EvaluationState(StrEnum):
+    """Whether the figures of an evaluation count."""
+
+    VOID = "void"
+    """They do not: `void` says why."""
+    WAITING = "waiting_for_grades"
+    """Results are in a book and have no grade yet; it ends when they have one, or when the book is closed."""
+    GRADED = "graded"
+    """Each result has its grade in the book, whose grades the page of the evaluation goes by; the stored figures are older."""
+    NO_VALUE = "no_value"
+    """No query has a value of the primary measure."""
+    VALID = "valid"
+
+
 class Source(StrEnum):
     """Where a stored test set or run is from."""
 
@@ -237,6 +251,9 @@ class EvaluationSummary(Answer):
     """Key of each measure, `recall_at_10`, to its mean; null where no query has a value."""
     per_query_type: dict[str, dict[str, Number]]
     """The same for each type of query: the values of the stratum `query_type`, `task_type` or `class`, the first there is."""
+    state: EvaluationState
+    n_waiting: int
+    """Results of its book that still wait for a grade; 0 outside a book."""
     id: int
     job_id: int | None
     testset: str

@@ -134,11 +134,11 @@ def figures_of(
 
 
 def void_of(evaluation: Evaluation, settings: Json) -> tuple[str, ...]:
-    """Why the figures do not count. Before the first grade of its book an evaluation is not void: it has no value yet."""
+    """Why the figures do not count. Grades that its book does not have yet are no reason: the evaluation waits for them."""
     from cranfield.measures import parse
 
     findings = evaluation.limits.inspect((evaluation,), parse(settings["primary"]))
-    if settings.get("book") and any(finding.check == "nothing-judged" for finding in findings):
+    if settings.get("book"):
         findings = tuple(each for each in findings if each.check not in {"nothing-judged", "judged-share"})
     return void_sentences(findings)
 

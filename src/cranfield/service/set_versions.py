@@ -99,11 +99,11 @@ def part_for(service: Service, version: SetInfo, infos: Sequence[EvaluationInfo]
         UsageError: there is none.
     """
     testset = service.testsets.load_id(version.id or 0)
-    asked = [service.testsets.load_id(info.testset_id).by_id for info in infos]
+    lists = [service.testsets.load_id(info.testset_id).by_id for info in infos]
     shared = [
         query.id
         for query in testset.queries
-        if all(query.id in each and each[query.id].text == query.text for each in asked)
+        if all(query.id in each and each[query.id].text == query.text for each in lists)
     ]
     if not shared:
         which = " and ".join(f"#{info.id}" for info in infos)
@@ -115,6 +115,12 @@ def part_for(service: Service, version: SetInfo, infos: Sequence[EvaluationInfo]
         return version
     name = own_name(version.name) + SHARED  # a part loses a stored split
     return service.testsets.keep(name, only(testset, shared), source=Source.BOOK, by=by)
+
+
+def shares_queries(service: Service, infos: Sequence[EvaluationInfo]) -> bool:
+    """Whether evaluations have a query in common: what `part_for` needs."""
+    lists = [{(q.id, q.text) for q in service.testsets.load_id(info.testset_id).queries} for info in infos]
+    return bool(set.intersection(*lists))
 
 
 def _without(testset: TestSet, withdrawn: Raters) -> TestSet:
@@ -130,7 +136,7 @@ def _without(testset: TestSet, withdrawn: Raters) -> TestSet:
 
 
 def _moved_on(then: TestSet, now: TestSet, judged: TestSet) -> TestSet:
-    """What the files say now, with what books made of what they said then."""
+    """What the files have now, with what books made of what they had then."""
     known = then.by_id.keys() | now.by_id.keys()
     queries = (*now.queries, *(query for query in judged.queries if query.id not in known))
     grades: dict[str, dict[str, float]] = {}

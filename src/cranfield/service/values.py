@@ -9,10 +9,12 @@ from typing import Any
 from pydantic import Field
 
 from cranfield.errors import Problem
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.requests import JobRequest
 from cranfield.service.responses import (
     ENDED,
+    EvaluationState,
     JobKind,
     JobProblemResponse,
     JobState,
@@ -168,6 +170,25 @@ class EvaluationInfo:
     note: str
     pinned: bool
     """The baseline of its test set."""
+    n_waiting: int = 0
+    """Items that its book had when it was made, and that still wait for a grade; 0 where the book is closed."""
+
+    @property
+    def state(self) -> EvaluationState:
+        """Whether its figures count."""
+        if self.void:
+            return EvaluationState.VOID
+        if self.n_waiting:
+            return EvaluationState.WAITING
+        if self.book_id is not None:
+            return EvaluationState.GRADED
+        return EvaluationState.VALID if self.figures.has_value else EvaluationState.NO_VALUE
+
+    @property
+    def broken_rules(self) -> tuple[str, ...]:
+        """Rules of the gate that it breaks; none where its figures do not count."""
+        gate = {} if self.void else self.figures.gate or {}
+        return tuple(rule for rule, holds in gate.items() if holds is False)
 
     @property
     def label(self) -> str:
@@ -218,6 +239,17 @@ class ComparisonInfo:
     at: int
     account_id: int | None
     account: str
+
+    @property
+    def is_pilot(self) -> bool:
+        """Whether a side is not for the record."""
+        return self.baseline.figures.pilot or self.candidate.figures.pilot
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the candidate lost: not in a pilot, nor where the sides are of different components, which says nothing of the whole system."""
+        is_part = self.baseline.components != self.candidate.components
+        return self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.is_pilot and not is_part
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, FailureKind
 from cranfield.judging.documents.web import pinned
 from cranfield.service.outcome import BenefitOutcome
-from cranfield.service.responses import JobKind, JobState
+from cranfield.service.responses import EvaluationState, JobKind, JobState
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -40,7 +41,6 @@ FIRST_PAUSE_S = 1.0
 AT_ONCE = 4
 SECONDS_AT_END = 5.0
 """For messages that are on their way when the server stops."""
-WORSE = frozenset({VerdictCode.WORSE, VerdictCode.MIXED})
 TRIED_AGAIN = frozenset({408, 425, 429})
 """Statuses under 500 after which another attempt may succeed."""
 
@@ -49,6 +49,7 @@ NEXT: Mapping[Event, str] = {
     "worse": "Look at the queries that lost most before it is released.",
     "gate-failed": "Look at its worst queries.",
     "void": "Its figures do not count, and the metrics stay as before: correct what is named, and evaluate again.",
+    "waiting-for-grades": "Its measures follow the grades of the book.",
     "job-failed": "Nothing was evaluated: correct what is named, and retry the job.",
 }
 """What to do, after the verdict."""
@@ -106,10 +107,13 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
     facts |= {"variant": info.variant} if info.variant else {}
     facts |= {"components": info.components} if info.components else {}
     place, what = f"/evaluations/{info.id}", f"{info.label} on {info.testset_name}"
-    broken = [rule for rule, is_kept in (info.figures.gate or {}).items() if is_kept is False]
+    broken = list(info.broken_rules)
     if info.void:
         text = f"The evaluation of {what} is void: {info.void[0]}"
         yield Message("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
+    elif info.state is EvaluationState.WAITING:
+        text = f"{what} waits for grades of {n_of(info.n_waiting, 'results')} in its book"
+        yield Message("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
     elif broken:
         text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
         yield Message("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
@@ -127,7 +131,7 @@ def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[Message]:
 def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:
     facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
     facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
-    if info.verdict == VerdictCode.INVALID or info.verdict in WORSE:
+    if info.verdict == VerdictCode.INVALID or info.is_regression:
         event: Event = "void" if info.verdict == VerdictCode.INVALID else "worse"
         yield Message(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
 

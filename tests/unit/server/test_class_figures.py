@@ -12,8 +12,8 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
 from cranfield.reporting.document import Figure, TonedCell
 from cranfield.reporting.payload import results_payload
-from cranfield.server.summary import evidence_block, summary_sections
-from cranfield.server.tables import evidence_cell
+from cranfield.server.summary import headline, summary_sections
+from cranfield.server.tables import state_cell
 from cranfield.server.v1.results import evaluation_summary
 from cranfield.service.metrics.observed import from_results
 from cranfield.service.metrics.scrape import measured
@@ -60,13 +60,13 @@ def test_without_a_value_of_the_primary_measure_nothing_is_valid(info: Evaluatio
     empty = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
     nothing = replace(info, figures=replace(info.figures, measures={"nDCG@10": empty}))
     assert (evaluation_summary(info).has_value, evaluation_summary(nothing).has_value) == (True, False)
-    assert evidence_cell(nothing) == TonedCell("no value", "open")
-    assert evidence_cell(info) == "valid"
-    block = evidence_block(nothing)
+    assert state_cell(nothing) == TonedCell("no value", "open")
+    assert state_cell(info) == TonedCell("valid", "")
+    block = headline(nothing)
     assert (block.name, block.sentence) == ("no value", "No query has a value of nDCG@10 yet.")
-    without = evidence_block(replace(nothing, figures=replace(nothing.figures, measures={}, primary=None)))
+    without = headline(replace(nothing, figures=replace(nothing.figures, measures={}, primary=None)))
     assert without.sentence == "No query has a value yet."
-    assert evidence_block(replace(nothing, void=("every query failed",))).reasons == ("every query failed",)
+    assert headline(replace(nothing, void=("every query failed",))).reasons == ("every query failed",)
 
 
 def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInfo) -> None:

@@ -18,6 +18,7 @@ from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
 from cranfield.service.store.schema import StoredEvaluation
 from cranfield.service.team_evaluation import TeamRequest, usual_k
+from cranfield.service.webhooks import messages
 
 FORM = {
     "name": "shoes",
@@ -538,3 +539,36 @@ def test_a_baseline_of_another_version_is_compared_on_the_newest_with_one_button
     assert [side.figures.measures["P@4"]["mean"] for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]
     again = pages.post("/comparisons/make", baseline=baseline, candidate=candidate)
     assert again.headers["location"] == answer.headers["location"]
+
+
+def test_waiting_for_grades_is_a_state_of_its_own_that_ends_when_they_are_there(pages):
+    pages.shop.answers(red_shoes="ab")
+    number = pages.evaluated(keywords="red shoes", measures="P@2", raters="1")
+    service, lee = pages.shop.service, pages.team.browser("lee")
+    (job,) = service.jobs.all()
+
+    def states() -> tuple[str, ...]:
+        found = lee.get(f"/v1/evaluations/{number}").json()
+        (row,) = lee.get("/evaluations?format=csv").text.splitlines()[1:]
+        sent = [(message.event, message.text) for message in messages(service, job)]
+        return found["state"], found["n_waiting"], row.split(",")[1], "done, waiting" in pages.get("/jobs"), sent
+
+    text = "shop on shoes waits for grades of 2 results in its book"
+    assert states() == ("waiting_for_grades", 2, "waiting for grades", True, [("waiting-for-grades", text)])
+    assert "1 new evaluation waits for grades" in pages.get("/")
+    assert "not count" not in pages.get("/")
+    assert "<strong>Waiting for grades</strong>: 2 results have none yet." in pages.get(f"/evaluations/{number}")
+    pages.shop.grade("shoes", "red shoes", a=(1,))
+    assert states()[:3] == ("waiting_for_grades", 1, "waiting for grades")
+    pages.shop.grade("shoes", "red shoes", b=(0,))
+    assert states() == ("graded", 0, "graded in its book", False, [])
+    assert "for grades" not in pages.get("/")
+    pages.shop.answers(red_shoes="acdefghij")  # one of nine is graded: it waits, and the one before has what it needs
+    later = service.jobs.submit(job.request.model_copy(update={"k": 9, "measures": ("P@9",)}), trigger=job.trigger)
+    pages.shop.work()
+    (result,) = service.jobs.get(later.id).results
+    new, old = service.evaluations.get(result), service.evaluations.get(number)
+    assert (new.state, new.n_waiting, old.state) == ("waiting_for_grades", 8, "graded")
+    assert "Invalid." not in pages.get(f"/evaluations/{result}")
+    service.store.books.close(new.book_id)  # nobody can grade any more
+    assert service.evaluations.get(result).state == "graded"

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,15 @@ from tests.receiver import Receiver, receiving
 
 from cranfield.config.metrics import EVENTS, Webhook
 from cranfield.errors import UsageError
-from cranfield.service.webhooks import DELIVERY, SIGNATURE, Webhooks, messages, targets
+from cranfield.service.webhooks import (
+    DELIVERY,
+    SIGNATURE,
+    Webhooks,
+    _of_comparison,
+    _of_evaluation,
+    messages,
+    targets,
+)
 
 PUBLIC = "https://search.example.org"
 PATH = "/hooks/T0P-SECRET"
@@ -78,11 +87,21 @@ def test_a_comparison_that_is_worse(bench, receiver: Receiver, workbench_books) 
     assert body["text"].endswith(f" {PUBLIC}/comparisons/{worse}")
 
 
+def test_a_pilot_and_a_part_of_a_system_are_no_regression(bench) -> None:
+    info = bench.service.comparisons.get(bench.ids["comparison"])
+    lost = replace(info, verdict="mixed")
+    assert lost.is_regression
+    assert not info.is_regression
+    pilot = replace(lost.candidate, figures=replace(lost.candidate.figures, pilot=True))
+    part = replace(lost.candidate, components="bm25")
+    job = bench.service.jobs.get(info.job_id)
+    for candidate in (pilot, part):
+        assert list(_of_comparison(replace(lost, candidate=candidate), job)) == []
+    both = replace(lost, candidate=part, baseline=replace(lost.baseline, components="bm25"))
+    assert [message.event for message in _of_comparison(both, job)] == ["worse"]
+
+
 def test_a_broken_rule_of_the_gate(bench, receiver: Receiver) -> None:
-    from dataclasses import replace
-
-    from cranfield.service.webhooks import _of_evaluation
-
     info = bench.service.evaluations.get(bench.ids["new"])
     gate = {"R@10 is at least 0.75": False, "Judged@10 is at least 0.5": True}
     info = replace(info, figures=replace(info.figures, gate=gate))

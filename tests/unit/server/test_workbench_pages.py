@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter
+from html import escape
 
 import pytest
 from tests.unit.service.shop import work_here
@@ -27,6 +28,7 @@ from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import JobState, Trigger
 from cranfield.service.results import Comparisons
+from cranfield.service.store.schema import StoredEvaluation
 
 STATIC = re.compile(r'(?:href|src|action)="(https?:|//)')
 
@@ -114,6 +116,33 @@ def test_what_does_not_count_says_so_first(bench) -> None:
     assert re.search(r"broken #3</a></th>\s*<td[^>]*>invalid", bench.page("/evaluations"))
 
 
+def test_a_regression_is_said_first(bench, workbench_books) -> None:
+    """`old` is worse than `new`, which is pinned, and breaks a rule."""
+    service, ids = bench.service, bench.ids
+    new, old = ids["new"], ids["old"]
+    service.jobs.cancel(ids["queued"])
+    assert "Got worse" not in bench.page("/")
+    service.evaluations.pin(old, pinned=False)
+    assert "no evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
+    service.evaluations.pin(new)
+    means = [service.evaluations.get(number).figures.measures["nDCG@10"]["mean"] for number in (old, new)]
+    text = f"nDCG@10 is {means[0]:.4f}, of the baseline {means[1]:.4f}"
+    assert text in bench.page(f"/evaluations/{old}")
+    comparison = service.comparisons.get(workbench_books.compare(service, new, old))
+    rule = "nDCG@10 is at least 0.99"
+    with service.store.database.write() as session:
+        row = session.get(StoredEvaluation, old)
+        row.figures = {**row.figures, "gate": {rule: False, "Judged@10 is at least 0.1": True}}
+    page = bench.page(f"/evaluations/{old}")
+    verdict = page.index("Worse, gate failed")
+    assert verdict < page.index(escape(comparison.sentence)) < page.index(rule) < page.index("valid")
+    assert "It is the baseline of its test set" in bench.page(f"/evaluations/{new}")
+    home = bench.page("/")
+    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("not count")
+    assert f"it breaks 1 rule of the gate: {rule}" in home
+    assert "breaks 1 of 2 rules" in bench.page("/evaluations")
+
+
 def test_home_of_a_new_server_says_what_to_do_first(team) -> None:
     from cranfield.service.service import open_service
 
@@ -189,7 +218,7 @@ def test_lists_as_csv(bench) -> None:
         "new #2",
         "old #1",
     ]
-    assert [row["evidence"] for row in rows_of(bench, "/evaluations?format=csv&tag=nightly")] == ["valid", "valid"]
+    assert [row["state"] for row in rows_of(bench, "/evaluations?format=csv&tag=nightly")] == ["valid", "valid"]
     assert [row["verdict"] for row in rows_of(bench, "/comparisons?format=csv")] == ["better"]
     assert [row["state"] for row in rows_of(bench, "/jobs?format=csv&state=failed")] == ["failed"]
     assert [row["queries"] for row in rows_of(bench, "/testsets?format=csv")] == ["32"]

@@ -274,7 +274,9 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     assert old.figures.gate == {drop: None, ratchet: None, floor: True}
     assert "no evaluation is pinned as the baseline of help" in old.figures.warnings[-1]
     project.service.evaluations.pin(old.id)
-    (worse,) = evaluate(project, systems=["search"], components=["body"])  # RR 1/3 instead of 1/2, and not p1 first
+    (part,) = evaluate(project, systems=["search"], components=["body"])
+    assert part.figures.gate is None  # the rules are for the whole system
+    (worse,) = evaluate(project, runs=[part.run_id])  # RR 1/3 instead of 1/2, and not p1 first
     assert worse.figures.gate == {drop: False, ratchet: False, floor: True}
     (same,) = evaluate(project, runs=[old.run_id])
     assert same.figures.gate == {drop: True, ratchet: True, floor: True}

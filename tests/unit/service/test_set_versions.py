@@ -15,7 +15,7 @@ from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.model import Query, TestSet
 from cranfield.service.hole_grades import compare_again, compare_on_newest, freeze_onto, grade_hole, hole_book
-from cranfield.service.requests import EvaluateRequest
+from cranfield.service.requests import ComparisonOptions, EvaluateRequest
 from cranfield.service.responses import Source
 from cranfield.service.set_versions import baseline_for, newest
 from cranfield.service.team_evaluation import NEW_BOOK, TeamRequest, start_evaluation
@@ -158,11 +158,11 @@ def test_runs_of_different_versions_are_compared_on_the_newest(shop: Shop) -> No
     )
     (shop.folder / "own.yaml").write_text(OWN.format("a: 1, c: 1"))
     third = evaluated(shop, "own", k=2)
-    compared = compare_on_newest(service, first, third, shop.lead, measure="P@2")
+    compared = compare_on_newest(service, first, third, shop.lead, ComparisonOptions(measure="P@2"))
     shop.work()
     (number,) = service.jobs.get(compared.id).results
     found = service.comparisons.get(number)
     # a, b and c are relevant: a b at first, d c then
     assert found.baseline.figures.measures["P@4"]["mean"] == 3 / 4
     assert (found.primary, found.delta) == ("P@2", -1 / 2)
-    assert compare_on_newest(service, first, third, shop.lead, measure="P@2").id == compared.id
+    assert compare_on_newest(service, first, third, shop.lead, ComparisonOptions(measure="P@2")).id == compared.id

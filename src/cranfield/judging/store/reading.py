@@ -125,7 +125,7 @@ class Reading(Part):
             return _views(session, Item.id == item_id)[0]
 
     def graded_by(self, book_id: int) -> dict[tuple[str, str], frozenset[str]]:
-        """Query and document to everybody who ever graded it in a book, also where it was taken back."""
+        """Query and document to every rater that ever graded it in a book, also where it was taken back."""
         query = (
             select(BookQuery.name, Item.doc_id, Account.name)
             .join(Item, Item.query_id == BookQuery.id)
@@ -144,6 +144,11 @@ class Reading(Part):
         """The largest id of an event of a book; 0 where there is none. Pages that show progress ask for this each second."""
         with self._database.read() as session:
             return session.scalar(select(func.max(Event.id)).where(Event.book_id == book_id)) or 0
+
+    def newest_item(self, book_id: int) -> int:
+        """The largest id of an item of a book; 0 where there is none."""
+        with self._database.read() as session:
+            return session.scalar(select(func.max(Item.id)).where(Item.book_id == book_id)) or 0
 
     def recent(self, book_id: int, account_id: int, n: int = 20) -> tuple[RatingRow, ...]:
         """The items that an account judged, skipped or put off last, the latest first; hidden repeats among them."""

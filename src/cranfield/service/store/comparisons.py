@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.store.rows import as_value
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
 from cranfield.service.store.evaluations import evaluation_info, evaluation_row
-from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison
+from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
 
 
@@ -50,6 +50,20 @@ class StoredComparisons(ServicePart):
         with self._database.read() as session:
             row = session.scalar(select(StoredComparison).where(StoredComparison.job_id == job_id))
             return None if row is None else _info(session, row)
+
+    def of_runs(self, baseline: int, candidate: int, primary: str | None) -> ComparisonInfo | None:
+        """The latest comparison of two stored runs, on whichever version of their test set, by a primary measure."""
+        sides = aliased(StoredEvaluation), aliased(StoredEvaluation)
+        query = (
+            select(StoredComparison)
+            .join(sides[0], sides[0].id == StoredComparison.baseline_id)
+            .join(sides[1], sides[1].id == StoredComparison.candidate_id)
+            .where(sides[0].run_id == baseline, sides[1].run_id == candidate)
+            .order_by(StoredComparison.id.desc())
+        )
+        with self._database.read() as session:
+            found = (_info(session, row) for row in session.scalars(query))
+            return next((each for each in found if each.primary == primary), None)
 
     def payload(self, comparison_id: int) -> Json:
         """The JSON of the comparison, with every query."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from cranfield.errors import UsageError
 from cranfield.judging.store.rows import as_value, checked_name
+from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Origin
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
@@ -23,6 +25,8 @@ MOST_TAGS = 50
 MOST_FOLLOWED = 20
 """Evaluations of one system on one test set among which the last value of each measure is looked for."""
 ALL = EvaluationFilter()
+JUDGED_ORIGINS = (Origin.POOL, Origin.ADDED)
+"""Of items that give a result its grade: the others repeat one, or show how a rater grades."""
 
 
 class StoredEvaluations(ServicePart):
@@ -31,7 +35,7 @@ class StoredEvaluations(ServicePart):
     def all(self, chosen: EvaluationFilter = ALL) -> tuple[EvaluationInfo, ...]:
         """Those that the conditions hold for, the latest first."""
         with self._database.read() as session:
-            return tuple(evaluation_info(session, row) for row in session.scalars(_selected(chosen)))
+            return evaluation_infos(session, session.scalars(_selected(chosen)).all())
 
     def followed(self, since: int, triggers: Sequence[str]) -> tuple[EvaluationInfo, ...]:
         """The last evaluations of each test set, system, variant and components, the latest first: those as configured.
@@ -51,7 +55,7 @@ class StoredEvaluations(ServicePart):
         last = select(numbered.c.id).where(numbered.c.place <= MOST_FOLLOWED)
         with self._database.read() as session:
             found = session.scalars(select(row).where(row.id.in_(last)).order_by(*group, row.id.desc()))
-            return tuple(evaluation_info(session, each) for each in found)
+            return evaluation_infos(session, found.all())
 
     def baseline(self, testset: str) -> EvaluationInfo | None:
         """The pinned evaluation of a test set; None where none is."""
@@ -64,7 +68,7 @@ class StoredEvaluations(ServicePart):
         with self._database.read() as session:
             last = select(func.max(row.id)).group_by(*group)
             found = [_last_of_record(session, each) for each in session.scalars(select(row).where(row.id.in_(last)))]
-            kept = [evaluation_info(session, each) for each in found if each is not None]
+            kept = evaluation_infos(session, [each for each in found if each is not None])
         return tuple(sorted(kept, key=lambda info: (info.testset_name, info.system, info.variant, info.components)))
 
     def get(self, evaluation_id: int) -> EvaluationInfo:
@@ -80,7 +84,13 @@ class StoredEvaluations(ServicePart):
         """The evaluations that a job made, in the order of its request."""
         query = select(StoredEvaluation).where(StoredEvaluation.job_id == job_id).order_by(StoredEvaluation.position)
         with self._database.read() as session:
-            return tuple(evaluation_info(session, row) for row in session.scalars(query))
+            return evaluation_infos(session, session.scalars(query).all())
+
+    def named(self, ids: Collection[int]) -> Mapping[int, EvaluationInfo]:
+        """The evaluations of some ids, by id; those that are not there are left out."""
+        with self._database.read() as session:
+            rows = session.scalars(select(StoredEvaluation).where(StoredEvaluation.id.in_(ids))).all()
+            return {info.id: info for info in evaluation_infos(session, rows)}
 
     def payload(self, evaluation_id: int) -> Json:
         """The JSON of the evaluation, with every query; as `results.json` of `cranfield run`."""
@@ -196,18 +206,48 @@ def evaluation_row(session: Session, evaluation_id: int, *, lock: bool = False) 
 
 def evaluation_info(session: Session, row: StoredEvaluation) -> EvaluationInfo:
     """An evaluation as a value."""
-    testset = session.get_one(StoredSet, row.testset_id)
-    return as_value(
-        EvaluationInfo,
-        row,
-        testset_version=testset.version,
-        testset_digest=testset.digest,
-        trigger=Trigger(row.trigger),
-        account=account_name(session, row.account_id),
-        figures=_figures(row.figures),
-        void=tuple(row.void or ()),
-        tags=tuple(row.tags),
+    return evaluation_infos(session, [row])[0]
+
+
+def evaluation_infos(session: Session, rows: Sequence[StoredEvaluation]) -> tuple[EvaluationInfo, ...]:
+    """Evaluations as values."""
+    waiting = _waiting(session, {row.book_id for row in rows if row.book_id is not None})
+    found = []
+    for row in rows:
+        testset = session.get_one(StoredSet, row.testset_id)
+        items = waiting.get(row.book_id or 0, [])
+        newest = row.settings.get("newest_item")
+        info = as_value(
+            EvaluationInfo,
+            row,
+            testset_version=testset.version,
+            testset_digest=testset.digest,
+            trigger=Trigger(row.trigger),
+            account=account_name(session, row.account_id),
+            figures=_figures(row.figures),
+            void=tuple(row.void or ()),
+            tags=tuple(row.tags),
+            n_waiting=bisect_right(items, newest) if isinstance(newest, int) else len(items),
+        )
+        found.append(info)
+    return tuple(found)
+
+
+def _waiting(session: Session, books: Collection[int]) -> Mapping[int, list[int]]:
+    """Of books that take grades, the items that wait for one, in the order of their ids."""
+    if not books:
+        return {}
+    query = (
+        select(Item.book_id, Item.id)
+        .join(Book, Book.id == Item.book_id)
+        .where(Item.book_id.in_(books), Book.state == BookState.OPEN, Item.origin.in_(JUDGED_ORIGINS))
+        .where(Item.state.in_((ItemState.OPEN, ItemState.ADJUDICATE)))
+        .order_by(Item.id)
     )
+    found: dict[int, list[int]] = {}
+    for book_id, item_id in session.execute(query):
+        found.setdefault(book_id, []).append(item_id)
+    return found
 
 
 def _figures(stored: dict[str, object]) -> EvaluationFigures:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 
 from cranfield.config.watch import BenefitWatch, Watch
 from cranfield.errors import CranfieldError, UnknownNameError
+from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.intake.intake import purge
 from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobState, Trigger
+from cranfield.service.set_versions import are_versions_of_one, shares_queries
 from cranfield.service.store.jobs import KeyConflictError
 from cranfield.service.values import EvaluationFilter
 from cranfield.service.watch.times import Schedule, moment
@@ -48,7 +50,7 @@ class Uncompared(StrEnum):
     FIRST = "first"
     """There is none before that is not void."""
     OTHER_VERSION = "other_version"
-    """The evaluations are of another version of the test set: their runs have no answers for the new queries."""
+    """The evaluations are of another version of the test set, which has none of these queries: their runs have no answers for them."""
 
 
 @dataclass
@@ -159,6 +161,8 @@ class Scheduler:
             seed=watch.seed,
         )
         try:
+            if are_versions_of_one(baseline, candidate):
+                return [compare_on_newest(self.service, baseline, candidate, None, request, key)]
             return [self.service.jobs.submit(request, trigger=Trigger.WATCH, key=key)]
         except KeyConflictError:  # another server was faster, and a baseline was pinned in between
             return []
@@ -180,6 +184,8 @@ class Scheduler:
         same = [each for each in found if each.testset_digest == candidate.testset_digest]
         if same:
             return same[0]
+        if any(shares_queries(self.service, (each, candidate)) for each in found[:1]):
+            return found[0]  # the answers of both are scored on the newest version
         if found:
             return Uncompared.OTHER_VERSION
         return Uncompared.NOT_PINNED if options.with_ == "baseline" else Uncompared.FIRST

@@ -28,7 +28,7 @@ UPCOMING = 3
 UNCOMPARED = {
     Uncompared.NOT_PINNED: "no evaluation of the test set is pinned as the baseline",
     Uncompared.FIRST: "there is no evaluation of the system before that is not void",
-    Uncompared.OTHER_VERSION: "the earlier evaluations are of another version of the test set: pin one of this version",
+    Uncompared.OTHER_VERSION: "the earlier evaluations are of a version of the test set with other queries: pin one of this version",
 }
 
 
@@ -39,7 +39,7 @@ class Result(StrEnum):
     """The job, or that of a comparison, failed or was cancelled."""
     VOID = "void"
     WORSE = "worse"
-    """The verdict of a comparison."""
+    """The verdict of a comparison: worse, or mixed."""
     GATE_FAILED = "gate_failed"
     PASSED = "passed"
 
@@ -60,11 +60,12 @@ class LastRun:
         if self.job.state != JobState.DONE:
             return Result.FAILED
         outcome = self.job.outcome
-        if any(each.void for each in self.evaluations) or (outcome is not None and outcome.void):
+        is_invalid = any(each.verdict == VerdictCode.INVALID for each in self.comparisons)
+        if is_invalid or any(each.void for each in self.evaluations) or (outcome is not None and outcome.void):
             return Result.VOID
         if any(job.has_ended and job.state != JobState.DONE for job in self.comparing):
             return Result.FAILED
-        if any(each.verdict == VerdictCode.WORSE for each in self.comparisons):
+        if any(each.is_regression for each in self.comparisons):
             return Result.WORSE
         if self.broken_rules:
             return Result.GATE_FAILED
@@ -75,8 +76,7 @@ class LastRun:
         """Rules of the gate that an evaluation breaks whose figures count, or an experiment."""
         if self.job.outcome is not None:
             return tuple(self.job.outcome.failed_rules)
-        found = (each.figures.gate or {} for each in self.evaluations if not each.void)
-        return tuple(dict.fromkeys(rule for gate in found for rule, holds in gate.items() if holds is False))
+        return tuple(dict.fromkeys(rule for each in self.evaluations for rule in each.broken_rules))
 
     def lines(self) -> Iterator[str]:
         """The result, for people: why a job failed, figures, verdicts, broken rules."""

@@ -105,6 +105,40 @@ def test_each_run_is_compared_with_the_pinned_baseline(desk):
     assert state.last.result == "worse"
 
 
+def test_a_baseline_of_another_version_is_compared_on_the_newest(desk):
+    server = desk()
+    server.at("2026-11-24T02:00")
+    first = server.service.evaluations.for_job(server.finish("2026-11-24T02:03").id)[0]
+    server.service.evaluations.pin(first.id)
+    server.rewrite("clinic.yaml", "{s1: 2}", "{s1: 2, s2: 1}")
+    server.at("2026-11-25T02:00")
+    second = server.service.evaluations.for_job(server.finish("2026-11-25T02:03").id)[0]
+    assert first.testset_digest != second.testset_digest
+    (key,) = server.at("2026-11-25T02:04")
+    assert server.at("2026-11-25T02:05") == []
+    jobs = server.service.jobs
+    (compare,) = jobs.scheduled(key)
+    (score,) = (jobs.get(number) for number in compare.request.jobs)
+    assert (score.request.runs, score.request.testset) == (
+        (first.run_id, second.run_id),
+        f"clinic@{second.testset_id}",
+    )
+    assert watch_states(server.service)[0].uncompared is None
+
+
+def test_a_baseline_with_other_queries_is_compared_with_nothing(desk):
+    server = desk()
+    server.at("2026-11-24T02:00")
+    first = server.service.evaluations.for_job(server.finish("2026-11-24T02:03").id)[0]
+    server.service.evaluations.pin(first.id)
+    server.rewrite("clinic.yaml", "dose of aspirin", "aspirin dose")
+    server.rewrite("clinic.yaml", "side effects of statins", "statins side effects")
+    server.at("2026-11-25T02:00")
+    server.finish("2026-11-25T02:03")
+    assert server.at("2026-11-25T02:04") == []
+    assert watch_states(server.service)[0].uncompared == "other_version"
+
+
 def test_each_run_is_compared_with_the_one_before_that_is_not_void(desk):
     server = desk("a: {cron: '0 2 * * *', testset: clinic, systems: [new, old], compare: {with: previous, alpha: 0.1}}")
     made = []
