@@ -1,8 +1,14 @@
-"""The whole day of a team in Chromium: keywords are pasted, two raters grade with keys, measures move, a second run keeps the grades."""
+"""The whole day of a team in Chromium: keywords are pasted, raters grade with keys, measures move, a second run keeps the grades.
+
+It goes on with what is frozen and compared with the pinned baseline, and ends with a night in which the search got worse.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from tests.receiver import receiving
 from tests.unit.service.shop import Shop, make_shop
 
 from cranfield.judging.store.accounts import AccountInfo
@@ -18,6 +25,7 @@ from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.server.passwords import hash_password
 from cranfield.service.requests import CompareRequest
+from cranfield.service.values import EvaluationFilter
 
 from .served import check_page, new_page, serving, sign_in
 from .test_judging_page import all_saved, grade
@@ -25,6 +33,16 @@ from .test_judging_page import all_saved, grade
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 PASSWORD = "a long sentence of words"
 DONE_MS = 60_000
+NIGHTLY = [f"query {number:02}" for number in range(20)]
+CONFIG = """\
+testsets:
+  own: {path: own.yaml}
+  many: {path: many.yaml, measures: [RR@2]}
+gate:
+  rules:
+    - floor: {measure: RR@2, at_least: 0.9}
+    - drop: {measure: RR@2, at_most: 0.05}
+"""
 
 
 @dataclass
@@ -51,11 +69,15 @@ def served(browser: Browser, tmp_path: Path) -> Iterator[Served]:
     with closing(open_store(tmp_path / "books.db")) as store:
         account(store, "alex", Role.ADMIN)
         lead = account(store, "lee", Role.LEAD)
-        for name in ("ann", "bob"):
+        for name in ("ann", "bob", "cas"):
             account(store, name, Role.RATER)
         shop = make_shop(store, tmp_path, lead.id)
         (tmp_path / "workbench.yaml").write_text("tunable: {shop: {params.boost: [1, 2]}}\n")
         files = [str(tmp_path / "cranfield.yaml"), "--workbench", str(tmp_path / "workbench.yaml")]
+        many = [f"- {{id: q{n}, text: {text}, judgments: {{a: 1, b: 0, c: 0}}}}\n" for n, text in enumerate(NIGHTLY)]
+        (tmp_path / "many.yaml").write_text(f"cranfield_testset: 1\nname: many\nqueries:\n{''.join(many)}")
+        config = tmp_path / "cranfield.yaml"
+        config.write_text(config.read_text().replace("testset: own.yaml\n", CONFIG))
         with serving(tmp_path, tmp_path / "books.db", files) as address:
             yield Served(address, store, shop, browser, [])
 
@@ -139,6 +161,102 @@ def test_the_day_of_a_team(served: Served) -> None:
     comparison_page(lead)
     assert {info.id for info in served.shop.service.evaluations.all() if info.book_id is not None} == {first, second}
     assert served.messages == []
+
+
+def said_first(page: Page) -> str:
+    """The verdict that the page of an evaluation begins with, its sentence and its facts."""
+    return " ".join(page.locator("#verdict").inner_text().split())
+
+
+def test_a_day_that_ends_with_a_regression(served: Served, tmp_path: Path) -> None:
+    """Three raters differ, grades are frozen and pinned, the next run is compared with the baseline, and the night is worse."""
+    lead = served.page("lee", "/evaluations/new")
+    for name, text in {
+        "keywords": "red shoes\nboots",
+        "name": "shoes",
+        "k": "3",
+        "measures": "P@2",
+        "raters": "3",
+    }.items():
+        lead.fill(f"#{name}", text)
+    lead.select_option("#scale", "binary")
+    lead.select_option("#convention", "trec")
+    for label in ("shop", "ann", "bob", "cas"):
+        lead.get_by_label(label).check()
+    served.shop.answers(red_shoes="abc", boots="xy")
+    lead.get_by_role("button", name="Start").click()
+    first = evaluation_page(lead)
+    expect(lead.locator("#live")).to_contain_text("Waiting for grades: 5 results have none yet.")
+    lead.goto(served.address)
+    expect(lead.locator("main")).to_contain_text("1 new evaluation waits for grades")
+    expect(lead.locator("main")).not_to_contain_text("not count")
+    grades = {"a": "1", "b": "1", "c": "0", "x": "1", "y": "0"}
+    judge(served, "cas", {**grades, "b": "0"})
+    served.shop.grade("shoes", "red shoes", a=(1, 1), b=(1, 0), c=(0, 0))
+    served.shop.grade("shoes", "boots", x=(1, 1), y=(0, 0))
+    lead.goto(f"{served.address}/evaluations/{first}")
+    expect(lead.locator("#live")).not_to_contain_text("Waiting for grades")
+    assert cells(lead, "P@2")[0] == "0.5000"  # a x, and two of three find b not relevant
+    lead.get_by_role("button", name="Freeze to a test set").click()
+    lead.wait_for_url(re.compile(rf"/evaluations/(?!{first}\b)\d+"), timeout=DONE_MS)
+    assert "Not compared Nothing says whether it is better or worse" in said_first(lead)
+    lead.get_by_role("button", name="Make it the baseline of its test set").click()
+    expect(lead.locator(".verdict").first).to_contain_text("It is the baseline of its test set")
+    frozen = int(re.search(r"/evaluations/(\d+)", lead.url)[1])
+
+    served.shop.answers(red_shoes="bca", boots="yx")
+    lead.get_by_role("button", name="Run it again").click()
+    again = evaluation_page(lead)
+    assert (
+        f"It is not compared with the baseline, shop #{frozen}, yet. P@2 is 0.2500, of the baseline 0.5000."
+        in said_first(lead)
+    )
+    lead.get_by_role("button", name="Compare with the baseline").click()
+    comparison_page(lead)
+    assert served.shop.service.comparisons.all(limit=1)[0].candidate.id == again
+    verdict = served.shop.service.comparisons.all(limit=1)[0].sentence
+    lead.goto(f"{served.address}/evaluations/{again}")
+    assert verdict in said_first(lead)
+
+    the_night(served, lead, tmp_path)
+    assert served.messages == []
+
+
+def the_night(served: Served, lead: Page, folder: Path) -> None:
+    """A nightly evaluation is pinned; the next one is worse and breaks both rules."""
+    with receiving() as receiver:
+        hook = f"webhooks: [{{url: '{receiver.url}', allow: [127.0.0.1]}}]\n"
+        watch = "watch: {nightly: {cron: '0 2 * * *', testset: many, systems: [shop]}}\n"
+        (folder / "night.yaml").write_text(hook + watch)
+        files = ["--config", "cranfield.yaml", "--workbench", "night.yaml", "--db", "books.db"]
+        night = [sys.executable, "-m", "cranfield", "watch", *files, "--once", "nightly"]
+        served.shop.answers(**{query.replace(" ", "_"): "ab" for query in NIGHTLY})
+        assert subprocess.run(night, cwd=folder, check=False).returncode == 0
+        good = served.shop.service.evaluations.all(EvaluationFilter(testset="many"))[0]
+        lead.goto(f"{served.address}/evaluations/{good.id}")
+        lead.get_by_role("button", name="Make it the baseline of its test set").click()
+        expect(lead.locator(".verdict").first).to_contain_text("It is the baseline of its test set")
+        assert receiver.got == []
+        served.shop.answers(**{query.replace(" ", "_"): "bc" for query in NIGHTLY[:15]})
+        assert subprocess.run(night, cwd=folder, check=False).returncode == 1
+        sent = [json.loads(body) for _, _, body in receiver.got]
+    bad = served.shop.service.evaluations.all(EvaluationFilter(testset="many"))[0]
+    (comparison,) = served.shop.service.comparisons.all(evaluation=bad.id)
+    assert (comparison.verdict, comparison.baseline.id) == ("worse", good.id)
+    assert sorted(each["event"] for each in sent) == ["gate-failed", "worse"]
+    lead.goto(f"{served.address}/evaluations/{bad.id}")
+    first = said_first(lead)
+    assert "Worse, gate failed" in first
+    assert first.index(comparison.sentence) < first.index("It breaks 2 of 2 rules of the gate")
+    check_page(lead, "evaluation-worse")
+    lead.goto(served.address)
+    worse = lead.locator("section.problem")
+    expect(worse).to_contain_text("Got worse")
+    expect(worse).to_contain_text(f"shop #{bad.id} on many against shop #{good.id}")
+    expect(worse).to_contain_text("it breaks 2 rules of the gate")
+    check_page(lead, "home-worse")
+    lead.goto(f"{served.address}/evaluations")
+    expect(lead.locator("tr", has_text=f"shop #{bad.id}")).to_contain_text("breaks 2 of 2 rules")
 
 
 def test_a_hole_is_graded_with_a_key_where_it_is_seen(served: Served) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -27,6 +27,10 @@ from cranfield.server.v1.jobs import found_job
 from cranfield.service.responses import EvaluationState, JobKind, JobState
 from cranfield.service.watch.status import outcome_lines, watch_states
 
+if TYPE_CHECKING:
+    from cranfield.service.service import Service
+    from cranfield.service.values import JobInfo
+
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
@@ -45,12 +49,11 @@ def jobs(
     """List jobs, the latest first."""
     service, state = service_of(request), chosen or None
     if form == "csv":
-        return csv_response(job_table(service.jobs.all(state, limit=MOST_CSV), ""), "jobs")
+        found = service.jobs.all(state, limit=MOST_CSV)
+        return csv_response(job_table(found, "", waiting=_waiting(service, found)), "jobs")
     event = service.jobs.last_change()  # before the jobs are read: a later change is shown by the script
     found = service.jobs.all(state, limit=PAGE + 1, before=before)
     caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
-    made = [number for each in found[:PAGE] if each.kind is JobKind.EVALUATE for number in each.results]
-    waiting = [info.id for info in service.evaluations.named(made).values() if info.state is EvaluationState.WAITING]
     table = schedule_table(watch_states(service))
     return render_page(
         request,
@@ -61,12 +64,21 @@ def jobs(
         states=list(JobState),
         n=len(found[:PAGE]),
         content=listed(
-            "jobs", "All jobs" if state is None else f"Jobs: {state}", job_table(found[:PAGE], caption, waiting=waiting)
+            "jobs",
+            "All jobs" if state is None else f"Jobs: {state}",
+            job_table(found[:PAGE], caption, waiting=_waiting(service, found)),
         ),
         worker_problem=service.worker_problem(),
         schedules=listed("schedules", "Schedules", table) if table.rows else "",
         before_id=found[PAGE - 1].id if len(found) > PAGE else None,
     )
+
+
+def _waiting(service: Service, jobs: Sequence[JobInfo]) -> set[int]:
+    """The evaluations of jobs that wait for grades."""
+    made = {number for each in jobs if each.kind is JobKind.EVALUATE for number in each.results}
+    infos = service.evaluations.named(made).values()
+    return {info.id for info in infos if info.state is EvaluationState.WAITING}
 
 
 @router.get("/jobs/live", response_class=EventSourceResponse)

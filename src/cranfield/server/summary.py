@@ -83,11 +83,11 @@ def _of_record(
     verdict = None if comparison is None else code_of(comparison.verdict)
     broken, gate = info.broken_rules, info.figures.gate or {}
     name: str = "not compared"
-    tone: Tone = "even"
+    tone: Tone = "open"
     if verdict is not None and verdict is not VerdictCode.INVALID:
         name, tone = verdict.text, verdict.tone
     if info.pinned:
-        name, sentence = "baseline", "It is the baseline of its test set: others are compared with it."
+        name, tone, sentence = "baseline", "even", "It is the baseline of its test set: others are compared with it."
     elif comparison is not None:
         sentence = comparison.sentence
     else:
