@@ -1,12 +1,14 @@
+import itertools
 import re
 import signal
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cranfield import patterns
 from cranfield.errors import InputError
-from cranfield.patterns import PatternError, any_match, compile_pattern, search_limit, time_limit
+from cranfield.patterns import Expression, PatternError, any_match, compile_pattern, search_limit, time_limit
 
 ENDLESS = r"(a+)+$"
 TEXT = "a" * 60 + "b"
@@ -53,14 +55,79 @@ def test_the_handler_and_the_timer_of_the_caller_are_kept():
     assert (signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]) == (before, 0)
 
 
-def test_another_thread_has_no_limit():
-    done = []
+def in_thread(function):
+    """The result of a function in another thread, and how long other threads had to wait for the interpreter meanwhile."""
+    with ThreadPoolExecutor(1) as threads:
+        running, longest, before = threads.submit(function), 0.0, time.monotonic()
+        while not running.done():
+            time.sleep(0.001)
+            longest, before = max(longest, time.monotonic() - before), time.monotonic()
+    return running, longest
 
-    def search():
+
+def test_a_timer_in_another_thread_is_an_error():
+    def wait():
+        with time_limit(1, RuntimeError):
+            pass
+
+    running, _ = in_thread(wait)
+    with pytest.raises(RuntimeError, match="outside the main thread"):
+        running.result()
+
+
+def test_a_search_without_end_in_another_thread_ends_and_stops_no_other_thread(monkeypatch):
+    monkeypatch.setattr(patterns, "SEARCH_S", 0.6)
+    running, longest = in_thread(lambda: any_match(ENDLESS, [TEXT]))
+    with pytest.raises(InputError, match=re.escape(f"regular expression {ENDLESS}: no end after")):
+        running.result()
+    assert longest < 0.5
+
+
+def test_another_thread_finds_what_the_main_thread_finds(monkeypatch):
+    monkeypatch.setattr(patterns, "SEARCH_S", 10)
+    cases = [("a+b", 0), (r"(a|b)+$", 0), (r"(A|B)*$", re.IGNORECASE), ("(é|\ud800)*x", 0), (r"(?x) (a) +", 0)]
+    texts = ["aab", "xé\ud800x", "", "a" * 2000, "zz\n"]
+
+    def found():
         with search_limit("here"):
-            done.append(re.search("b$", TEXT) is not None)
+            return [Expression(each, flags).found_in(text) for each, flags in cases for text in texts]
 
-    thread = threading.Thread(target=search)
-    thread.start()
-    thread.join()
-    assert done == [True]
+    def replaced():
+        with search_limit("here"):
+            return [Expression(each, flags).replaced_in(text, "-") for each, flags in cases for text in texts]
+
+    for search in (found, replaced):
+        running, _ = in_thread(search)
+        assert running.result() == search()
+
+
+def test_many_short_searches_in_another_thread_have_one_limit():
+    running, _ = in_thread(lambda: any_match("b$", itertools.repeat(TEXT[:-1])))
+    with pytest.raises(InputError, match="no end after"):
+        running.result()
+
+
+def test_a_search_in_another_thread_needs_a_limit():
+    running, _ = in_thread(lambda: Expression("b$").found_in(TEXT))
+    with pytest.raises(RuntimeError, match="outside of `limited`"):
+        running.result()
+
+
+@pytest.mark.parametrize("pattern", [r"((a*){65000}){65000}", "(", "(a)*(", "a{4294967296}"])
+def test_another_thread_compiles_nothing_else(pattern):
+    with pytest.raises(PatternError) as here:
+        compile_pattern(pattern)
+    running, _ = in_thread(lambda: compile_pattern(pattern))
+    with pytest.raises(PatternError) as there:
+        running.result()
+    assert str(there.value) == str(here.value)
+    assert in_thread(lambda: compile_pattern("(a+)+$"))[0].result() == re.compile("(a+)+$")
+
+
+def test_a_process_that_has_ended_is_replaced(monkeypatch):
+    monkeypatch.setattr(patterns, "SEARCH_S", 10)
+    for text in ("aaa", "aab"):
+        assert in_thread(lambda text=text: any_match(r"(a|b)+$", [text]))[0].result()
+        for child in patterns._idle:
+            child.kill()
+            child.wait()

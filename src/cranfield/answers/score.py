@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -22,7 +21,7 @@ from cranfield.answers.structure import StructureScore, score_structure
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
 from cranfield.model.label import Fact, Label
-from cranfield.patterns import PatternError, compile_pattern, search_limit
+from cranfield.patterns import Expression, PatternError, compile_pattern, search_limit
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
 from cranfield.stats.proportion import wilson_interval
@@ -271,20 +270,20 @@ def redaction(patterns: Sequence[str]) -> Redact:
     Raises:
         UsageError: with every expression that is none.
     """
-    compiled: list[re.Pattern[str]] = []
     problems: list[Problem] = []
     for pattern in patterns:
         try:
-            compiled.append(compile_pattern(pattern))
+            compile_pattern(pattern)
         except PatternError as error:
             problems.append(Problem(f"not a regular expression: {error}", got=shorten(pattern)))
     if problems:
         raise UsageError(problems)
+    expressions = [Expression(pattern) for pattern in patterns]
 
     def redact(text: str) -> str:
         with search_limit("the expressions to redact"):
-            for pattern in compiled:
-                text = pattern.sub(REDACTED, text)
+            for expression in expressions:
+                text = expression.replaced_in(text, REDACTED)
         return text
 
     return redact

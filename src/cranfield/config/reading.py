@@ -17,7 +17,7 @@ from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.formats.io.validation import Text
 from cranfield.model.answer_rule import parse_answer_rule
-from cranfield.patterns import PatternError, compile_pattern, time_limit
+from cranfield.patterns import Expression, PatternError, compile_pattern, limited
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})
@@ -63,8 +63,8 @@ def compile_result_regex(text: str) -> re.Pattern[str]:
 def compile_empty_regex(text: str) -> re.Pattern[str]:
     """Compile `empty`; refuse a pattern that would report every unreadable output as an empty list of results."""
     pattern = compile_regex(text)
-    with time_limit(1.0, lambda: ExpressionError("takes over 1 s on a text of 10 characters")):
-        matches_anything = pattern.search(_UNLIKELY) is not None
+    with limited(1.0, lambda: ExpressionError("takes over 1 s on a text of 10 characters")):
+        matches_anything = Expression(text).found_in(_UNLIKELY)
     if matches_anything:
         raise ExpressionError("matches any output, which would hide every parse failure", "use ^$ for blank output.")
     return pattern

@@ -7,7 +7,6 @@ credited for the best item without credit, and an item is credited once, to the 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -31,13 +30,12 @@ from cranfield.model import (
     Negative,
     Pattern,
     Predicate,
-    Source,
     Span,
     Target,
     TestSet,
 )
 from cranfield.model.query import negative_of
-from cranfield.patterns import search_limit
+from cranfield.patterns import Expression, search_limit
 
 NO_MATCH: tuple[int, ...] = ()
 HIGHEST_LEVEL = 2**31 - 1
@@ -57,7 +55,7 @@ class Lookout:
     """The path a result lies in, in the one form."""
     is_legacy: Callable[[str], bool] | None = None
     """Whether an id is of the legacy form; None where there is none."""
-    sources: tuple[re.Pattern[str], ...] = ()
+    sources: tuple[Expression, ...] = ()
     """Of each source, the highest authority first."""
     answered_by: frozenset[int] = frozenset()
     """Sources that an expected document is of; none where the truth is no list of documents."""
@@ -68,7 +66,7 @@ class Lookout:
 
     def source_of(self, doc_id: str) -> int | None:
         """Place of the first source that fits an id; None where none does."""
-        return next((place for place, pattern in enumerate(self.sources) if pattern.search(doc_id)), None)
+        return next((place for place, source in enumerate(self.sources) if source.found_in(doc_id)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +218,8 @@ def _count(target: Target | _Document, *, every: bool) -> int | None:
 def _test(target: Target | _Document, rules: MatchingRules) -> Test:
     match target:
         case Pattern():
-            regex = re.compile(target.regex)
-            return lambda hit, _: regex.search(hit.id) is not None
+            expression = Expression(target.regex)
+            return lambda hit, _: expression.found_in(hit.id)
         case Span():
             return _overlaps(target, rules)
         case Entity():
@@ -256,7 +254,7 @@ def _gains(grades: Sequence[float], convention: Convention) -> tuple[float, ...]
 def looks_for(testset: TestSet, query_id: str) -> Lookout:
     """What is looked for besides the expected items of a query."""
     rules = testset.matching
-    sources = compiled_sources(testset.sources)
+    sources = tuple(Expression(source.pattern) for source in testset.sources)
     answered_by: frozenset[int] = frozenset()
     if sources and query_id not in testset.targets:
         relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade >= 1]
@@ -272,14 +270,9 @@ def looks_for(testset: TestSet, query_id: str) -> Lookout:
     )
 
 
-def compiled_sources(sources: tuple[Source, ...]) -> tuple[re.Pattern[str], ...]:
-    """The pattern of each source, compiled."""
-    return tuple(re.compile(source.pattern) for source in sources)
-
-
 def _legacy(testset: TestSet, query_id: str) -> Callable[[str], bool] | None:
     legacy = testset.legacy.get(query_id)
     if legacy is None:
         return None
-    ids, patterns = frozenset(legacy.ids), [re.compile(pattern) for pattern in legacy.patterns]
-    return lambda doc_id: doc_id in ids or any(pattern.search(doc_id) for pattern in patterns)
+    ids, patterns = frozenset(legacy.ids), [Expression(pattern) for pattern in legacy.patterns]
+    return lambda doc_id: doc_id in ids or any(pattern.found_in(doc_id) for pattern in patterns)

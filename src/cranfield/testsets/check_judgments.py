@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -10,7 +9,7 @@ from itertools import combinations
 from cranfield.matching.place import entity_of, overlap, path_of, place_of
 from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query import negative_of
-from cranfield.patterns import any_match, search_limit
+from cranfield.patterns import Expression, any_match, search_limit
 from cranfield.testsets import declared
 from cranfield.testsets.expected import is_relevant, kind_of, paths_of
 from cranfield.words import n_of
@@ -129,11 +128,12 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
     doc_ids = {doc_id for grades in testset.grades.values() for doc_id in grades}
     if not testset.sources or not doc_ids:
         return
-    patterns = {source.name: re.compile(source.pattern) for source in testset.sources}
+    patterns = {source.name: Expression(source.pattern) for source in testset.sources}
     for name, pattern in patterns.items():
         if not any_match(pattern, doc_ids):
-            yield "", f"no judged document is of source {name} ({pattern.pattern})"
-    strange = sorted(doc_id for doc_id in doc_ids if not any(p.search(doc_id) for p in patterns.values()))
+            yield "", f"no judged document is of source {name} ({pattern.text})"
+    with search_limit("the patterns of the sources"):
+        strange = sorted(doc_id for doc_id in doc_ids if not any(p.found_in(doc_id) for p in patterns.values()))
     if strange:
         are = "is" if len(strange) == 1 else "are"
         yield "", f"{n_of(len(strange), 'judged documents')} {are} of no source (first: {strange[0]})"
@@ -150,21 +150,21 @@ def idle_patterns(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Com
         for pattern in targets:
             if isinstance(pattern, Pattern):
                 if pattern.regex not in known:
-                    known[pattern.regex] = _reach(re.compile(pattern.regex), own, ids)
+                    known[pattern.regex] = _reach(Expression(pattern.regex), own, ids)
                 if known[pattern.regex]:
                     yield query_id, f"pattern {pattern.regex} matches {known[pattern.regex]}"
 
 
-def _reach(pattern: re.Pattern[str], own: Sequence[str], ids: Sequence[str]) -> str:
+def _reach(pattern: Expression, own: Sequence[str], ids: Sequence[str]) -> str:
     """`no result of the runs`, `every …`, or nothing to say. The query's own results are tried first: most end there."""
-    with search_limit(f"regular expression {pattern.pattern}"):
-        own_hit = any(map(pattern.search, own))
-        own_miss = not all(map(pattern.search, own))
+    with search_limit(f"regular expression {pattern.text}"):
+        own_hit = any(map(pattern.found_in, own))
+        own_miss = not all(map(pattern.found_in, own))
         if own_hit and own_miss:
             return ""
-        if not own_hit and not any(map(pattern.search, ids)):
+        if not own_hit and not any(map(pattern.found_in, ids)):
             return f"no result of the runs, for any query ({len(ids)} tried)"
-        if len(ids) >= FEWEST_RESULTS and not own_miss and all(map(pattern.search, ids)):
+        if len(ids) >= FEWEST_RESULTS and not own_miss and all(map(pattern.found_in, ids)):
             return f"every result of the runs, for every query ({len(ids)} tried)"
     return ""
 

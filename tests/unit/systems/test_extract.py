@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
+from cranfield.patterns import most_steps
 from cranfield.systems.calls import regex_process
 from cranfield.systems.calls.answer_schema import MAX_HITS, to_answer
 from cranfield.systems.calls.extract import Extractor
-from cranfield.systems.calls.regex_process import most_steps
 
 
 def read(output: str, extract: dict, *, k: int = 10, **config):
@@ -338,7 +338,7 @@ class TestSearchesWithoutEnd:
     def test_two_repeats_on_a_long_output_are_searched_in_the_process_as_here(self):
         output = "".join(f"{place}. <docs://é{place}> ({place / 8})\n" for place in range(1, 500))
         regex = r"(?P<rank>\d+)\. <(?P<id>[^>]*)>(?: \((?P<score>[\d.]+)\))?"
-        assert most_steps(re.compile(regex), len(output)) > 1e9
+        assert most_steps(regex, len(output)) > 1e9
         answer = read(output, {"regex": regex}, k=1000)
         found = [(match["id"], float(match["score"])) for match in re.finditer(regex, output)]
         assert [(hit.id, hit.score) for hit in answer.hits] == found
@@ -352,10 +352,12 @@ class TestSearchesWithoutEnd:
             ("(?:a)b", 10, 11),
             ("(a+)+", 10, math.inf),
             ("(?x) (a+) +", 10, math.inf),  # white space does not count there
+            ("(?x: (a+) +)", 10, math.inf),
+            ("a?" * 31 + "a*" * 60, 1_000_000, math.inf),
         ],
     )
     def test_the_bound_of_the_steps(self, regex, length, steps):
-        assert most_steps(re.compile(regex), length) == steps
+        assert most_steps(regex, length) == steps
 
     def test_much_text_found_is_an_error(self, monkeypatch):
         monkeypatch.setattr(regex_process, "_MAX_FOUND_BYTES", 2000)

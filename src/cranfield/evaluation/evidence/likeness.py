@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, sample
 from cranfield.evaluation.evidence.values import Found
-from cranfield.patterns import any_match
+from cranfield.patterns import Expression, any_match
 
 FEWEST_QUERIES = 3
 PROVES = 2
@@ -127,7 +127,7 @@ def _by_form(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
 
 def _matches_in_form(regexes: Iterable[str], results: Iterable[str], form: Form) -> bool:
     if form is str.casefold:
-        return any(any_match(re.compile(regex, re.IGNORECASE), results) for regex in regexes)
+        return any(any_match(Expression(regex, re.IGNORECASE), results) for regex in regexes)
     formed = [form(text) for text in results if form(text) != text]
     return any(any_match(regex, formed) for regex in regexes)
 

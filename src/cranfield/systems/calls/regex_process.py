@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import re
 import sys
@@ -18,14 +17,13 @@ from pathlib import Path
 
 from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.concurrency.loop import event_loop
+from cranfield.patterns import most_steps
 from cranfield.systems.calls.answer_schema import UnparsableError
 
 _SHORT_STEPS = 2e7
 """Searches of at most so many steps are made in this process: well under a second."""
 _MAX_FOUND_BYTES = 64 * 1024 * 1024
 _MEMORY_BYTES = 2 * 1024**3
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
-_GROUP_START = re.compile(r"(?<!\\)\(\?")
 _PROGRAM = f"""
 import json, re, sys, warnings
 from itertools import islice
@@ -62,7 +60,7 @@ def find(where: str, pattern: re.Pattern[str], text: str, most: int, timeout_s: 
     Raises:
         SearchError: it takes longer than the limit, or more memory than there is for it.
     """
-    if most_steps(pattern, len(text)) <= _SHORT_STEPS:
+    if most_steps(pattern.pattern, len(text), pattern.flags) <= _SHORT_STEPS:
         return [[match[0], *match.groups()] for match in islice(pattern.finditer(text), most)]
     try:
         found = event_loop().run(_search(json.dumps([pattern.pattern, text, most]), timeout_s))
@@ -75,21 +73,6 @@ def find(where: str, pattern: re.Pattern[str], text: str, most: int, timeout_s: 
     if found is None:
         raise SearchError(f"{where} needs too much memory on this output")
     return found
-
-
-def most_steps(pattern: re.Pattern[str], length: int) -> float:
-    """An upper bound of the steps of backtracking; infinite where a repeat may stand inside another.
-
-    Every sign that could be a repeat or a choice is counted as one, escaped or not.
-    """
-    text = pattern.pattern
-    if _REPEATED_GROUP.search(text) or pattern.flags & re.VERBOSE:
-        return math.inf
-    repeats = sum(map(text.count, "*+{"))
-    choices = text.count("|") + text.count("?") - len(_GROUP_START.findall(text))
-    if repeats + choices > 100:
-        return math.inf
-    return 2.0**choices * (length + 1.0) ** (repeats + 1) / math.factorial(repeats + 1)
 
 
 _idle: list[ChildProcess] = []
