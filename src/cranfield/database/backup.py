@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Integer, LargeBinary, MetaData, String, Table, func, insert, select, text
@@ -78,9 +79,10 @@ def back_up_database(database: Database, path: Path) -> BackupInfo:
             revision = current_revision(connection)
             if revision is None:
                 raise UsageError("there is no database of books here", path=database.where)
-            half = path.with_name(f"{path.name}.part")
+            handle, name = mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+            half = Path(name)
             try:
-                _write(connection, revision, half)
+                _write(connection, revision, handle)
                 found = read_backup(half)
                 os.link(half, path)  # fails where another program has made the file meanwhile
             finally:
@@ -88,10 +90,9 @@ def back_up_database(database: Database, path: Path) -> BackupInfo:
     return found
 
 
-def _write(connection: Connection, revision: str, path: Path) -> None:
+def _write(connection: Connection, revision: str, handle: int) -> None:
     count = _Count()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as raw:
+    with os.fdopen(handle, "wb") as raw:
         with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=6) as file:
             file.write(_line({"format": FORMAT, "revision": revision, "version": __version__}))
             for table, is_row, line in _lines(connection):

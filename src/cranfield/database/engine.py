@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -125,6 +126,13 @@ def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
         hide_parameters=True,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def _connecting(_dialect: object, _record: object, _args: object, _options: object) -> None:
+        # SQLite would make the file for all to read; it gives `-wal` and `-shm` the mode of the file. One that is there is not
+        # opened: closing it would end the locks of this process.
+        with suppress(OSError):  # SQLite says better why it cannot be opened
+            os.close(os.open(os.path.realpath(url.database or ""), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:

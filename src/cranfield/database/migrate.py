@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkstemp
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -65,26 +67,34 @@ def upgrade(database: Database, to: str = REVISION) -> Upgrade:
         UsageError: the database is of a newer revision, or not one of books.
     """
     with database.engine.connect() as connection:
-        found = current_revision(connection)
+        found = _known_revision(connection, database)
     if found == to:
         return Upgrade(found)
-    if found is not None and found not in (known := revisions()):
+    backup = None
+    with database.migrating() as connection:  # of SQLite, it waits here for other programs that write
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        found = _known_revision(connection, database)
+        if found == to:  # another program has upgraded it meanwhile
+            return Upgrade(found)
+        if found is not None and database.path is not None:
+            backup = back_up(database.path, Path(f"{database.path}.before-{to}"))
+        run_revisions(connection, to)
+        if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+            raise InternalError("the upgrade left a reference to a row that is not there", path=database.where)
+    return Upgrade(found, backup)
+
+
+def _known_revision(connection: Connection, database: Database) -> str | None:
+    found = current_revision(connection)
+    if found not in {None, REVISION} and found not in (known := revisions()):
         raise UsageError(
             f"the database was made by a newer version of Cranfield: its schema is {found}",
             path=database.where,
             expected=f"a schema up to {known[-1]}",
             hint="upgrade Cranfield, or open the copy that was made before the upgrade of the database",
         )
-    backup = None
-    if found is not None and database.path is not None:
-        backup = back_up(database.path, Path(f"{database.path}.before-{to}"))
-    with database.migrating() as connection:
-        if not database.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        run_revisions(connection, to)
-        if database.is_sqlite and connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-            raise InternalError("the upgrade left a reference to a row that is not there", path=database.where)
-    return Upgrade(found, backup)
+    return found
 
 
 def run_revisions(connection: Connection, to: str) -> None:
@@ -102,16 +112,31 @@ def run_revisions(connection: Connection, to: str) -> None:
 
 
 def back_up(source: Path, target: Path) -> Path:
-    """Copy a SQLite database, with what other programs have written to it; a copy that is there stays: the new one gets a number."""
-    copy, number = target, 1
-    while copy.exists():
-        number += 1
-        copy = Path(f"{target}-{number}")
-    half = Path(f"{copy}.part")
-    with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(half)) as to_file:
-        from_file.backup(to_file)
-    half.replace(copy)
+    """Copy a SQLite database, with what other programs have written to it; only this user can read the copy.
+
+    A copy that is there stays: the new one gets a number.
+    """
+    handle, name = mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(name)) as to_file:
+            from_file.backup(to_file)
+        copy, number = target, 1
+        while not _linked(name, copy):
+            number += 1
+            copy = Path(f"{target}-{number}")
+    finally:
+        Path(name).unlink()
     return copy
+
+
+def _linked(name: str, path: Path) -> bool:
+    """Give a file a second name, unless that is taken."""
+    try:
+        os.link(name, path)
+    except FileExistsError:
+        return False
+    return True
 
 
 def differences(connection: Connection) -> list[object]:

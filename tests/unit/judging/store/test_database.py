@@ -6,9 +6,12 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 from tests.unit.conftest import ENGINES, NAMES, HandClock, execute
 
+from cranfield.database.backup import back_up_database
 from cranfield.database.base import REVISION, Base
 from cranfield.database.engine import Database, database_url
 from cranfield.database.migrate import differences, revisions, upgrade
@@ -141,6 +145,57 @@ def test_a_sqlite_file_is_copied_before_it_is_upgraded(tmp_path) -> None:
         f"books.db.before-{REVISION}",
         f"books.db.before-{REVISION}-2",
     ]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_a_sqlite_file_and_its_copies_are_for_their_owner_from_the_first(tmp_path, mask) -> None:
+    path = tmp_path / "books.db"
+    seen: dict[str, set[int]] = {}
+
+    def look() -> None:
+        for file in tmp_path.iterdir():
+            seen.setdefault(file.name, set()).add(stat.S_IMODE(file.stat().st_mode))
+
+    before = os.umask(mask)
+    try:
+        filled_at(str(path), "0001")
+        with closing(open_store(path)) as store, store.database.write():
+            look()
+            back_up_database(store.database, tmp_path / "backup")
+        look()
+    finally:
+        os.umask(before)
+    assert {"books.db", "books.db-wal", "books.db-shm", f"books.db.before-{REVISION}", "backup"} <= set(seen)
+    assert {name: modes for name, modes in seen.items() if modes != {0o600}} == {}
+
+
+@pytest.mark.parametrize("name", ["books.db.before-{}.part", "backup.part"])
+def test_a_planted_link_is_not_followed(tmp_path, name) -> None:
+    (tmp_path / "theirs").write_text("kept")
+    (tmp_path / name.format(REVISION)).symlink_to(tmp_path / "theirs")
+    filled_at(str(tmp_path / "books.db"), "0001")
+    with closing(open_store(tmp_path / "books.db")) as store:
+        back_up_database(store.database, tmp_path / "backup")
+    assert (tmp_path / "theirs").read_text() == "kept"
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_programs_that_upgrade_one_file_at_once_take_turns(tmp_path) -> None:
+    path = tmp_path / "books.db"
+    filled_at(str(path), "0001")
+    ready = threading.Barrier(4)
+
+    def opened(_: int) -> str | None:
+        database = Database(database_url(path))
+        ready.wait()
+        with closing(database):
+            return upgrade(database).before
+
+    with ThreadPoolExecutor(4) as threads:
+        found = sorted(threads.map(opened, range(4)))
+    assert found == ["0001", REVISION, REVISION, REVISION]
+    (copy,) = tmp_path.glob("books.db.before-*")
+    assert read_revision(copy) == "0001"
 
 
 def test_an_upgrade_that_fails_changes_nothing(tmp_path, monkeypatch) -> None:
