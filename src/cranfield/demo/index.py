@@ -7,7 +7,6 @@ identifiers are split, text is stemmed, kinds are boosted. Its numbers were chos
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -17,6 +16,7 @@ from pathlib import Path
 from cranfield.demo.entity import Corpus, Entity
 from cranfield.demo.search import Config, Table, identifier_parts
 from cranfield.errors import UsageError
+from cranfield.formats.io.files import new_part
 
 # Stop words of questions. None of them is a keyword or a name of the library.
 STOP_WORDS = "a an and are can do does how i is it me my of on or should that the there this to what when where which why you your"
@@ -152,18 +152,14 @@ def write_attributes(corpus: Corpus, path: Path) -> None:
 
 
 def _write(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with closing(sqlite3.connect(temporary)) as connection, connection:
+        with new_part(path) as part, closing(sqlite3.connect(part)) as connection, connection:
             # The file is removed after an error, so it needs no journal.
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")
             fill(connection)
-        temporary.replace(path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise UsageError("the database could not be written", path=str(path), got=str(error)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _fill(connection: sqlite3.Connection, corpus: Corpus, design: SystemDesign) -> None:

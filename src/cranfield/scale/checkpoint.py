@@ -5,7 +5,6 @@ A file of numpy arrays without Python objects, replaced as a whole. It belongs t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.formats.io.files import new_part, remove_parts
 from cranfield.ranking.counter_python import FOUND, SUSPECT
 from cranfield.ranking.counting import Counting
 from cranfield.scale.judgments import JudgmentTable
@@ -61,18 +61,15 @@ class Checkpoint:
     def save(self, arrays: Arrays) -> None:
         """Replace it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_suffix(".part")
-        with temporary.open("wb") as stream:
+        with new_part(self.path) as part, part.open("wb") as stream:
             np.savez(stream, allow_pickle=False, signature=np.frombuffer(self._signed.encode(), np.uint8), **arrays)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(self.path)
 
     def remove(self) -> None:
         """It is not needed any more."""
-        for path in (self.path, self.path.with_suffix(".part")):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+        self.path.unlink(missing_ok=True)
+        remove_parts(self.path.parent, self.path.name)
 
 
 def arrays_of_find(counting: Counting) -> Arrays:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError
+from cranfield.formats.io.files import new_part, remove_parts
 from cranfield.ranking.counting import Counting, TooManySuspectsError, new_seed
 from cranfield.ranking.engine import kernel_requested, requested_jobs
 from cranfield.scale.checkpoint import (
@@ -124,6 +125,7 @@ class LocalEvaluation:
         counted.runs = self.runs.run_digests(self._digests)
         if self._checkpoint is not None:
             self._checkpoint.remove()
+            remove_parts(self._checkpoint.path.parent, "_unfinished-*.arrow")
         for path in self._result_files():
             path.unlink(missing_ok=True)
         return counted
@@ -208,15 +210,17 @@ class LocalEvaluation:
                 write(batch)
             return
         path = self._checkpoint.path.parent / RESULTS.format(part)
-        temporary = path.with_suffix(".part")
         batches = passes.results()
         first = next(batches, None)
         if first is not None:
-            with pa.OSFile(str(temporary), "wb") as stream, pa.ipc.new_file(stream, first.schema) as writer:
+            with (
+                new_part(path) as written,
+                pa.OSFile(str(written), "wb") as stream,
+                pa.ipc.new_file(stream, first.schema) as writer,
+            ):
                 writer.write(first)
                 for batch in batches:
                     writer.write(batch)
-            temporary.replace(path)
         self._save(part + 1, passes, counted, lambda _: {})
 
     def _result_files(self) -> list[Path]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 COLUMNS = {"system", "query_id", "outcome", "n_rows", "n_returned", "n_judged", "n_duplicates"}
 """What each file of results has, of this version or another."""
-OWN_FILE = re.compile(r"queries-\d{5}\.parquet(\.part)?")
+OWN_FILE = re.compile(r"queries-\d{5}\.parquet|\.queries-\d{5}\.parquet\.[0-9a-f]{16}\.part")
 ENGINE_FILE = re.compile(r"part-\d.*\.parquet")
 """What Spark calls its files, those of a table of the user too."""
 

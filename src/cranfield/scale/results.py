@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
-from cranfield.formats.io.files import read_bytes, refusal, write_text
+from cranfield.formats.io.files import new_part, read_bytes, refusal, remove_parts, write_text
 from cranfield.measures import parse_all
 from cranfield.model import Convention
 from cranfield.record import Fields, record_of
@@ -149,12 +150,17 @@ class Results:
         return Block(ids.take(pa.array(np.arange(n) * len(systems))), numbers, answered, counts, judged)
 
 
+class _UnfinishedError(Exception):
+    """A file was not written to its end."""
+
+
 class ResultsWriter:
     """Writes the rows of a kernel, and at the end what they are; a context manager that removes what it did not finish."""
 
     def __init__(self, folder: Path, scoring: Scoring) -> None:
         self.folder, self.scoring = folder, scoring
         self._writer: pq.ParquetWriter | None = None
+        self._part = ExitStack()
         self._waiting: list[pa.RecordBatch] = []
         self._n_waiting = self._n_files = self._n_in_file = 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -192,8 +198,9 @@ class ResultsWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._writer is not None:
-            self._writer.close()
-            self._path.with_suffix(".parquet.part").unlink(missing_ok=True)
+            with suppress(_UnfinishedError), self._part:
+                self._writer.close()
+                raise _UnfinishedError
 
     @property
     def _path(self) -> Path:
@@ -205,8 +212,8 @@ class ResultsWriter:
         table = pa.Table.from_batches(self._waiting)
         self._waiting, self._n_waiting = [], 0
         if self._writer is None:
-            temporary = self._path.with_suffix(".parquet.part")
-            self._writer = pq.ParquetWriter(temporary, table.schema, compression="zstd", store_schema=False)
+            part = self._part.enter_context(new_part(self._path))
+            self._writer = pq.ParquetWriter(part, table.schema, compression="zstd", store_schema=False)
         self._writer.write_table(table, row_group_size=ROWS_AT_ONCE)
         self._n_in_file += len(table)
         if self._n_in_file >= ROWS_PER_FILE:
@@ -215,7 +222,7 @@ class ResultsWriter:
     def _close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-            self._path.with_suffix(".parquet.part").replace(self._path)
+            self._part.close()
             self._writer, self._n_in_file, self._n_files = None, 0, self._n_files + 1
 
 
@@ -321,8 +328,9 @@ def clear_results(folder: Path) -> None:
             hint="name another folder for the results",
         )
     (folder / INFO_FILE).unlink(missing_ok=True)
-    for path in (*found, *folder.glob("queries-*.parquet.part")):
+    for path in found:
         path.unlink(missing_ok=True)
+    remove_parts(folder, "queries-*.parquet")
 
 
 def _parquet(folder: Path) -> list[Path]:

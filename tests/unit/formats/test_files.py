@@ -18,7 +18,16 @@ import zstandard
 
 from cranfield.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
 from cranfield.formats.io import files
-from cranfield.formats.io.files import DamagedZstdError, opened, read_bytes, refusal, stem, write_text
+from cranfield.formats.io.files import (
+    DamagedZstdError,
+    new_part,
+    opened,
+    read_bytes,
+    refusal,
+    remove_parts,
+    stem,
+    write_text,
+)
 from cranfield.formats.sniff import read_testset, sniff_run
 from cranfield.formats.testsets.trec import read_qrels
 
@@ -245,6 +254,25 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
         write_text(path, parts())
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_for_a_library_is_new_whole_or_gone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with new_part(path) as part:
+        assert (part.read_bytes(), path.exists()) == (b"", False)
+        part.write_bytes(b"all")
+    assert path.read_bytes() == b"all"
+    with pytest.raises(FileNotFoundError), new_part(path) as part:
+        part.with_name("nothing").read_bytes()
+    assert (path.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (b"all", ["a.db"])
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    with new_part(tmp_path / "a-1.db") as part, new_part(tmp_path / "b.db") as other:
+        (tmp_path / "a-2.db.part").touch()
+        remove_parts(tmp_path, "a-*.db")
+        assert sorted(each.name for each in tmp_path.iterdir()) == sorted([other.name, "a-2.db.part"])
+        part.touch()
 
 
 def test_a_long_name_is_written(tmp_path: Path) -> None:

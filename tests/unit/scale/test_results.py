@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.result_folders import DIGEST, batch_of, noisy, results_of
 
 from cranfield.errors import InputError, UsageError
+from cranfield.scale.checkpoint import NAME, Checkpoint
 from cranfield.scale.kernel import note_row
 from cranfield.scale.results import INFO_FILE, ResultsInfo, ResultsWriter, finish_results, read_results
 from cranfield.scale.scoring import Scoring
@@ -177,8 +178,30 @@ def test_a_run_in_a_folder_of_results_is_not_removed(tmp_path, name):
     assert (tmp_path / INFO_FILE).is_file()
 
 
+def test_a_planted_link_is_not_followed(tmp_path):
+    (tmp_path / "theirs").write_text("kept")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    scoring = Scoring.of(["a", "b"], ["AP"])
+    with ResultsWriter(folder, scoring) as writer:
+        (folder / "queries-00000.parquet.part").symlink_to(tmp_path / "theirs")
+        writer.write(batch_of(scoring, ["q1"], {"AP": noisy(1)}))
+        writer.finish(ResultsInfo(scoring, "test", DIGEST, 1, 4))
+    checkpoint = Checkpoint(folder, "signed")
+    (folder / "_unfinished.part").symlink_to(tmp_path / "theirs")
+    checkpoint.save({"part": np.array([7])})
+    assert checkpoint.load() == {"part": np.array([7])}
+    (folder / f".{NAME}.{'0a' * 8}.part").write_bytes(b"of a process that was killed")
+    checkpoint.remove()
+    assert (tmp_path / "theirs").read_text() == "kept"
+    assert sorted(path.name for path in folder.iterdir() if not path.is_symlink()) == [
+        INFO_FILE,
+        "queries-00000.parquet",
+    ]
+
+
 def test_what_was_written_in_part_is_removed(tmp_path):
-    (tmp_path / "queries-00001.parquet.part").write_bytes(b"PAR1")
+    (tmp_path / f".queries-00001.parquet.{'0a' * 8}.part").write_bytes(b"PAR1")
     (tmp_path / "queries-00000.parquet").write_bytes(b"PAR1")
     results_of(tmp_path, {"AP": noisy(20)})
     assert sorted(path.name for path in tmp_path.iterdir()) == [INFO_FILE, "queries-00000.parquet"]

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
 from cranfield.formats.io.lz4_frames import LZ4_MAGIC, unpacked_lz4
-from cranfield.formats.io.own_folder import PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
+from cranfield.formats.io.own_folder import NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
 from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
 from cranfield.formats.io.workbook import ZIP_MAGIC, is_workbook, sheet_text
 
@@ -352,7 +352,7 @@ def write_bytes(
 
 def _replace(name: str, folder: Folder, parts: Iterable[bytes], mode: int, *, keep: bool) -> None:
     """Write a file of an open folder under another name, and give it its own at the end."""
-    temporary = f".{name[:40]}.{os.urandom(8).hex()}.part"
+    temporary = _part_name(name)
     handle = folder.create(temporary, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -367,6 +367,37 @@ def _replace(name: str, folder: Folder, parts: Iterable[bytes], mode: int, *, ke
         raise
     if keep:
         folder.flush()
+
+
+@contextmanager
+def new_part(path: Path) -> Iterator[Path]:
+    """A new empty file beside another, for a library that writes to a path; it takes the name of the other at the end.
+
+    It has a random name, so that nobody can put a link in its place before. Where an error leaves the block, it is removed.
+    """
+    part = path.with_name(_part_name(path.name))
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o666))
+    try:
+        yield part
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def remove_parts(folder: Path, names: str) -> None:
+    """Remove what `new_part` and `write_bytes` left in a folder when their process was killed.
+
+    Args:
+        folder: that nothing else is writing to.
+        names: of the whole files, as a pattern: `queries-*.parquet`.
+    """
+    for path in folder.glob(f".{names}.{'[0-9a-f]' * 16}.part"):
+        path.unlink(missing_ok=True)
+
+
+def _part_name(name: str) -> str:
+    return f".{name[:40]}.{os.urandom(8).hex()}.part"
 
 
 def _gzip(data: bytes) -> bytes:
