@@ -102,6 +102,8 @@ class MetricsConfig(Strict):
                 yield ("measures", measure), Problem(f"{name} is the name of {other} too", hint="use another name.")
 
 
+VARIABLE = "env:"
+"""Before the name of an environment variable that holds the value."""
 Event = Literal["worse", "gate-failed", "void", "waiting-for-grades", "job-failed"]
 EVENTS: Mapping[Event, str] = {
     "worse": "a comparison whose verdict is worse or mixed; none of a pilot, nor of components with the whole system",
@@ -114,7 +116,7 @@ EVENTS: Mapping[Event, str] = {
 
 
 def _check_address(text: str) -> Iterator[Finding]:
-    if re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", text):
+    if re.fullmatch(rf"{VARIABLE}[A-Za-z_][A-Za-z0-9_]*", text):
         return
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:

@@ -1,13 +1,12 @@
 """One query to a system, in a program of its own: what hangs is ended, and what breaks breaks nothing else.
 
-`python -m cranfield.service.probe` reads what to ask from a line of standard input, and prints each exchange as JSON.
+`python -P -m cranfield.service.probe` reads what to ask from a line of standard input, and prints each exchange as JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from cranfield.config import load_config
 from cranfield.config.workbench import Workbench
 from cranfield.errors import CranfieldError, Problem
 from cranfield.model import Scalar
+from cranfield.service.children import child_command, system_environment
 from cranfield.service.tuning import tuned_config
 
 LIMIT_S = 60.0
@@ -77,7 +77,8 @@ def probe_in_child(
         tuned_config(config, workbench, system, each)
     tunable = {} if workbench is None else workbench.model_dump(include={"tunable"}, exclude_unset=True)
     order = {"config": str(config_path), "workbench": tunable, "system": system, "query": query, "k": k}
-    output, problem = _run_child(json.dumps(order | {"settings": list(map(dict, settings))}), limit_s)
+    line = json.dumps(order | {"settings": list(map(dict, settings))})
+    output, problem = _run_child(line, system_environment(workbench, config), limit_s)
     try:
         answers = json.loads(output)
     except ValueError:
@@ -86,10 +87,10 @@ def probe_in_child(
     return tuple(_probed(each, answer) for each, answer in zip(settings, answers, strict=True))
 
 
-def _run_child(order: str, limit_s: float) -> tuple[bytes, str]:
+def _run_child(order: str, env: Mapping[str, str], limit_s: float) -> tuple[bytes, str]:
     """What the program of a probe printed, and why that may be nothing."""
     try:
-        status, output = event_loop().run(_output_of_child(order, limit_s))
+        status, output = event_loop().run(_output_of_child(order, env, limit_s))
     except TimeoutError:
         return b"", f"no answer within {limit_s:g} s"
     except TooMuchOutputError:
@@ -99,9 +100,9 @@ def _run_child(order: str, limit_s: float) -> tuple[bytes, str]:
     return output, f"the probe ended with exit code {status}"
 
 
-async def _output_of_child(order: str, limit_s: float) -> tuple[int, bytes]:
-    argv = [sys.executable, "-m", "cranfield.service.probe"]
-    child = await ChildProcess.start(argv, cwd=Path.cwd(), env=os.environ, stdin=True)
+async def _output_of_child(order: str, env: Mapping[str, str], limit_s: float) -> tuple[int, bytes]:
+    argv = child_command("cranfield.service.probe")
+    child = await ChildProcess.start(argv, cwd=Path.cwd(), env=env, stdin=True)
     try:
         async with asyncio.timeout(limit_s):
             with suppress(OSError):  # it has ended already: its exit status says so

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shutil
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, Problem
+from cranfield.service.children import child_command, reader_environment
 from cranfield.service.upload_child import Outcome, Task
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from cranfield.service.values import RunInfo, SetInfo
 
 MEGABYTE = 1_000_000
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _NOT_IN_REFERENCES = re.compile(r"[@/]")
 NAME_CHARS = 80
@@ -114,15 +112,9 @@ def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
 
 
 async def _ask(folder: Path, task: Task, seconds: float) -> tuple[int, bytes]:
-    # -P: files of the folder must not be taken for modules.
-    argv = [sys.executable, "-P", "-m", "cranfield.service.upload_child", str(folder), json.dumps(asdict(task))]
-    async with child_process(argv, cwd=Path("/"), env=_environment(os.environ)) as child, asyncio.timeout(seconds):
+    argv = child_command("cranfield.service.upload_child", str(folder), json.dumps(asdict(task)))
+    async with child_process(argv, cwd=Path("/"), env=reader_environment()) as child, asyncio.timeout(seconds):
         return await child.run(), bytes(child.stdout)
-
-
-def _environment(known: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the process gets: no secret, no address of a database."""
-    return {name: known[name] for name in KEPT_VARIABLES if name in known} | {"PYTHONWARNINGS": "ignore"}
 
 
 def safe_name(filename: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from cranfield.config.metrics import Event, Webhook
+from cranfield.config.metrics import VARIABLE, Event, Webhook
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("cranfield.service.webhooks")
 SIGNATURE = "X-Cranfield-Signature"
 DELIVERY = "X-Cranfield-Delivery"
-VARIABLE = "env:"
 FIRST_PAUSE_S = 1.0
 AT_ONCE = 4
 SECONDS_AT_END = 5.0

@@ -1,4 +1,4 @@
-"""A job in a process of its own: `python -m cranfield.service.work`, started by a server, which writes it a line of JSON.
+"""A job in a process of its own: `python -P -m cranfield.service.work`, started by a server, which writes it a line of JSON.
 
 The line says which job, on which database and with which files; no secret is in the arguments or the environment. The process
 ends with the server: its standard input then ends. What it writes of the job is refused where another server has taken it.

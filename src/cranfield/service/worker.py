@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from cranfield.concurrency.child_process import ChildProcess, NotStartedError, e
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.files import refusal
+from cranfield.service.children import child_command, system_environment
 from cranfield.service.store.jobs import ProblemCode, job_problem
 from cranfield.service.values import Claim, JobInfo
 from cranfield.service.work import Order, Status
@@ -47,8 +47,6 @@ RENEWALS = 3
 TIDY_S = 3600.0
 FOLDERS = Path(".cranfield", "jobs")
 _FOLDER_NAME = re.compile(r"\d{1,18}-\d+(-\d+)?")
-NOT_PASSED_ON = ("CRANFIELD_DB", "CRANFIELD_SECRET")
-"""Variables of the server that no system needs."""
 OnEnd = Callable[[JobInfo], object]
 
 
@@ -152,8 +150,8 @@ class Worker:
             return
         folder = self.folder / _folder_name(job)
         LOG.info("job %d starts, attempt %d", job.id, job.attempts)
-        env = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
-        argv = [sys.executable, "-m", "cranfield.service.work", str(job.id)]
+        env = system_environment(self._service.workbench, self._service.config())
+        argv = child_command("cranfield.service.work", str(job.id))
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             child = event_loop().run(ChildProcess.start(argv, cwd=Path.cwd(), env=env, stdin=True))

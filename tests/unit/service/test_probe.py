@@ -16,6 +16,10 @@ SEARCH = """\
 import json, os, sys, time
 if sys.argv[1] == "hang":
     time.sleep(600)
+if sys.argv[1] == "variables":
+    for name in ("CRANFIELD_DB", "CRANFIELD_SECRET", "CHAT_KEY", "SHOP_KEY"):
+        if name in os.environ:
+            print(json.dumps({"id": name}))
 print(json.dumps({"id": sys.argv[1] + " " + sys.argv[2], "title": "key " + os.environ["KEY"]}))
 """
 
@@ -41,6 +45,19 @@ def test_a_query_with_the_values_of_the_config_and_others(config, workbench):
     assert plain.exchange["outcome"] == "answered"
     assert "red" in plain.exchange["request"]
     assert "s3cret" not in json.dumps([plain.exchange, tuned.exchange])
+
+
+def test_a_system_sees_no_variable_of_the_server_and_the_process_takes_no_file_for_a_module(
+    config, monkeypatch, tmp_path
+):
+    workbench = Workbench.model_validate({"webhooks": [{"url": "https://chat.example", "secret": "env:CHAT_KEY"}]})
+    for name in ("CRANFIELD_DB", "CRANFIELD_SECRET", "CHAT_KEY", "SHOP_KEY"):
+        monkeypatch.setenv(name, "none of its business")
+    (tmp_path / "jmespath.py").write_text("raise SystemExit('a file of the working directory was imported')")
+    monkeypatch.chdir(tmp_path)
+    (found,) = probe_in_child(config, workbench, "shop", "variables", 20)
+    seen = {hit["id"] for hit in found.hits} & {"CRANFIELD_DB", "CRANFIELD_SECRET", "CHAT_KEY", "SHOP_KEY"}
+    assert (found.problems, seen) == ((), {"SHOP_KEY"})
 
 
 def test_what_hangs_is_ended(config, workbench):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError
+from cranfield.service.children import reader_environment
 from cranfield.service.contents import unpack_testset
 from cranfield.service.upload_child import PACKED, Outcome, Task, read
 from cranfield.service.uploads import read_apart, safe_name
@@ -183,11 +183,8 @@ def test_a_file_name_is_never_a_path_or_an_option(sent: str, kept: str) -> None:
     assert safe_name(sent) == kept
 
 
-def test_the_process_has_no_variable_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cranfield.service import uploads
-
-    monkeypatch.setenv("CRANFIELD_DB", "postgresql://user:secret@host/db")
-    assert "CRANFIELD_DB" not in uploads._environment(os.environ)
+def test_the_process_has_no_variable_of_the_server() -> None:
+    assert "CRANFIELD_DB" not in reader_environment({"CRANFIELD_DB": "postgresql://user:secret@host/db"})
 
 
 @pytest.mark.slow

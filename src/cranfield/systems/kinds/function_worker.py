@@ -1,4 +1,4 @@
-"""The process of a function: `python -m cranfield.systems.kinds.function_worker`, started by `function_process`.
+"""The process of a function: `python -P -m cranfield.systems.kinds.function_worker`, started by `function_process`.
 
 Reads the source of the function and then calls from its stdin, a line of JSON each, and writes a line for each answer. Both
 streams are moved to other file descriptors before the function is loaded: the function finds an empty stdin, and what it
