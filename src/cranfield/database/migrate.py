@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -114,9 +115,12 @@ def run_revisions(connection: Connection, to: str) -> None:
 def back_up(source: Path, target: Path) -> Path:
     """Copy a SQLite database, with what other programs have written to it; only this user can read the copy.
 
-    A copy that is there stays: the new one gets a number.
+    A copy that is there stays: the new one gets a number. The caller holds the lock of writers, so no other program copies.
     """
-    handle, name = mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    prefix = f".{target.name[:100]}."
+    for left in target.parent.glob(f"{escape(prefix)}{'?' * 8}.part"):  # by a program that was killed
+        left.unlink()
+    handle, name = mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     os.close(handle)
     try:
         with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(name)) as to_file:

@@ -173,6 +173,7 @@ def test_a_sqlite_file_and_its_copies_are_for_their_owner_from_the_first(tmp_pat
 def test_a_planted_link_is_not_followed(tmp_path, name) -> None:
     (tmp_path / "theirs").write_text("kept")
     (tmp_path / name.format(REVISION)).symlink_to(tmp_path / "theirs")
+    (tmp_path / f".books.db.before-{REVISION}.1a2b3c4d.part").write_text("half, of a program that was killed")
     filled_at(str(tmp_path / "books.db"), "0001")
     with closing(open_store(tmp_path / "books.db")) as store:
         back_up_database(store.database, tmp_path / "backup")
