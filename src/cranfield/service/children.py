@@ -1,4 +1,4 @@
-"""How the programs of ours that a server starts are called, and the environment that they have."""
+"""Commands and environments of the Python programs that a server starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_READER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """What starts a module of ours; files of the working directory must not be taken for modules."""
+    """What starts a module of Cranfield; files of the working directory must not be taken for modules."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 

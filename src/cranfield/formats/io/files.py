@@ -373,7 +373,7 @@ def _replace(name: str, folder: Folder, parts: Iterable[bytes], mode: int, *, ke
 def new_part(path: Path) -> Iterator[Path]:
     """A new empty file beside another, for a library that writes to a path; it takes the name of the other at the end.
 
-    It has a random name, so that nobody can put a link in its place before. Where an error leaves the block, it is removed.
+    It has a random name, so that no link can be put in its place before. Where an error leaves the block, it is removed.
     """
     part = path.with_name(_part_name(path.name))
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o666))
