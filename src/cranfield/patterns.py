@@ -255,7 +255,10 @@ def _seconds_left() -> float:
 @lru_cache(maxsize=1 << 16)  # a page asks what another one has asked before
 def _ask(pattern: str, flags: int, text: str, by: str | None = None) -> bool | str:
     """The answer of a process, which ends itself when the time is over."""
-    child = _idle.pop() if _idle else None
+    try:
+        child = _idle.pop()
+    except IndexError:  # or another thread was faster
+        child = None
     if child is None or child.poll() is not None:
         child = _start()
     given, made = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)

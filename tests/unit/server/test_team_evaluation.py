@@ -367,7 +367,7 @@ def test_failures_are_named_before_the_measures(pages):
 @pytest.mark.slow
 def test_a_rerun_is_on_the_scale_of_its_book(pages):
     number = pages.evaluated()
-    assert "as collected; its book moves on" in pages.get("/evaluations")
+    assert "waiting for grades" in pages.get("/evaluations")
     form = pages.get(f"/evaluations/new?like={number}")
     assert '<option value="binary" selected>' in form
     answer = pages.post("/evaluations/new", **{**FORM, "book": "shoes", "scale": "detail"})
