@@ -110,10 +110,8 @@ def to_decide(store: Store, caller: Caller) -> list[tuple[str, int]]:
     """Books in which items wait for a decision, with their number; none for those who do not decide."""
     if not caller.may("manage"):
         return []
-    waiting = (
-        (book.name, store.reading.count(book.id, ItemFilter(state=ItemState.ADJUDICATE))) for book in store.books.all()
-    )
-    return [(name, n) for name, n in waiting if n]
+    waiting = store.reading.counts(ItemFilter(state=ItemState.ADJUDICATE))
+    return [(book.name, waiting[book.id]) for book in store.books.all() if book.id in waiting]
 
 
 def visits(cookie: str, now: int) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
@@ -82,7 +82,7 @@ class Books(Part):
     def all(self) -> tuple[BookInfo, ...]:
         """All books, by name."""
         with self._database.read() as session:
-            return tuple(_info(session, book) for book in session.scalars(select(Book).order_by(Book.name)))
+            return _infos(session, session.scalars(select(Book).order_by(Book.name)).all())
 
     def get(self, book: str | int) -> BookInfo:
         """A book by name or id.
@@ -294,17 +294,34 @@ class Books(Part):
 
 
 def _info(session: Session, book: Book) -> BookInfo:
-    version = guideline_version(session, book.id)
-    items = select(func.count()).where(Item.book_id == book.id, Item.origin != Origin.REPEAT)
-    return as_value(
-        BookInfo,
-        book,
-        state=BookState(book.state),
-        settings=settings_of(book),
-        n_queries=session.scalar(select(func.count()).where(BookQuery.book_id == book.id)) or 0,
-        n_items=session.scalar(items) or 0,
-        guideline_version=version,
-        guideline=_guideline(session, book.id, version),
+    return _infos(session, [book])[0]
+
+
+def _infos(session: Session, books: Sequence[Book]) -> tuple[BookInfo, ...]:
+    """Books as values: three queries, however many books."""
+    numbers = [book.id for book in books]
+    queries = select(BookQuery.book_id, func.count()).where(BookQuery.book_id.in_(numbers)).group_by(BookQuery.book_id)
+    n_queries = dict(session.execute(queries).all())
+    counted = Item.book_id.in_(numbers), Item.origin != Origin.REPEAT
+    items = select(Item.book_id, func.count()).where(*counted).group_by(Item.book_id)
+    n_items = dict(session.execute(items).all())
+    latest = select(Guideline.book_id, func.max(Guideline.version)).where(Guideline.book_id.in_(numbers))
+    texts = select(Guideline).where(
+        tuple_(Guideline.book_id, Guideline.version).in_(latest.group_by(Guideline.book_id))
+    )
+    guidelines = {each.book_id: each for each in session.scalars(texts)}
+    return tuple(
+        as_value(
+            BookInfo,
+            book,
+            state=BookState(book.state),
+            settings=settings_of(book),
+            n_queries=n_queries.get(book.id, 0),
+            n_items=n_items.get(book.id, 0),
+            guideline_version=guidelines[book.id].version if book.id in guidelines else 0,
+            guideline=guidelines[book.id].text if book.id in guidelines else "",
+        )
+        for book in books
     )
 
 

@@ -114,6 +114,12 @@ class Reading(Part):
             found = select(func.count(Item.id)).where(_of_book(book_id), *item_conditions(where))
             return session.scalar(found) or 0
 
+    def counts(self, where: ItemFilter = EVERYTHING) -> dict[int, int]:
+        """Books with how many of their items a filter finds; those without any are left out."""
+        found = select(Item.book_id, func.count()).where(Item.origin != Origin.REPEAT, *item_conditions(where))
+        with self._database.read() as session:
+            return dict(session.execute(found.group_by(Item.book_id)).all())
+
     def item(self, item_id: int) -> ItemView:
         """An item.
 

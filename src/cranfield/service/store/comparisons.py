@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.store.rows import as_value
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
-from cranfield.service.store.evaluations import evaluation_info, evaluation_row
+from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
+from cranfield.service.store.evaluations import evaluation_infos
 from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
 
@@ -34,7 +35,7 @@ class StoredComparisons(ServicePart):
         if before is not None:
             query = query.where(row.id < before)
         with self._database.read() as session:
-            return tuple(_info(session, each) for each in session.scalars(query))
+            return _infos(session, session.scalars(query).all())
 
     def get(self, comparison_id: int) -> ComparisonInfo:
         """A comparison.
@@ -90,19 +91,31 @@ def _row(session: Session, comparison_id: int) -> StoredComparison:
 
 
 def _info(session: Session, row: StoredComparison) -> ComparisonInfo:
-    options = dict(row.options)
-    figures = options.pop("figures", {})
-    sides = (evaluation_info(session, evaluation_row(session, side)) for side in (row.baseline_id, row.candidate_id))
-    baseline, candidate = sides
-    return as_value(
-        ComparisonInfo,
-        row,
-        baseline=baseline,
-        candidate=candidate,
-        options=options,
-        account=account_name(session, row.account_id),
-        **(figures if isinstance(figures, dict) else {}),
-    )
+    return _infos(session, [row])[0]
+
+
+def _infos(session: Session, rows: Sequence[StoredComparison]) -> tuple[ComparisonInfo, ...]:
+    """Comparisons as values: four queries, however many comparisons."""
+    sides = {side for row in rows for side in (row.baseline_id, row.candidate_id)}
+    found = session.scalars(select(StoredEvaluation).where(StoredEvaluation.id.in_(sides))).all()
+    evaluations = {info.id: info for info in evaluation_infos(session, found)}
+    names = account_names(session, (row.account_id for row in rows))
+    infos = []
+    for row in rows:
+        options = dict(row.options)
+        figures = options.pop("figures", {})
+        infos.append(
+            as_value(
+                ComparisonInfo,
+                row,
+                baseline=evaluations[row.baseline_id],
+                candidate=evaluations[row.candidate_id],
+                options=options,
+                account=names[row.account_id],
+                **(figures if isinstance(figures, dict) else {}),
+            )
+        )
+    return tuple(infos)
 
 
 def add_comparison(session: Session, job: Job, made: NewComparison, now: int) -> None:

@@ -16,7 +16,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.store.rows import as_value, checked_name
 from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Origin
 from cranfield.service.responses import Source, Trigger
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
 from cranfield.service.store.schema import Blob, ComparisonPage, Job, StoredEvaluation, StoredSet
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
@@ -210,27 +210,32 @@ def evaluation_info(session: Session, row: StoredEvaluation) -> EvaluationInfo:
 
 
 def evaluation_infos(session: Session, rows: Sequence[StoredEvaluation]) -> tuple[EvaluationInfo, ...]:
-    """Evaluations as values."""
+    """Evaluations as values: three queries, however many evaluations."""
+    names = account_names(session, (row.account_id for row in rows))
+    table = StoredSet
+    versions = select(table.id, table.version, table.digest).where(table.id.in_({row.testset_id for row in rows}))
+    sets = {number: (version, digest) for number, version, digest in session.execute(versions)}
     waiting = _waiting(session, {row.book_id for row in rows if row.book_id is not None})
-    found = []
-    for row in rows:
-        testset = session.get_one(StoredSet, row.testset_id)
-        items = waiting.get(row.book_id or 0, [])
-        newest = row.settings.get("newest_item")
-        info = as_value(
+    return tuple(
+        as_value(
             EvaluationInfo,
             row,
-            testset_version=testset.version,
-            testset_digest=testset.digest,
+            testset_version=sets[row.testset_id][0],
+            testset_digest=sets[row.testset_id][1],
             trigger=Trigger(row.trigger),
-            account=account_name(session, row.account_id),
+            account=names[row.account_id],
             figures=_figures(row.figures),
             void=tuple(row.void or ()),
             tags=tuple(row.tags),
-            n_waiting=bisect_right(items, newest) if isinstance(newest, int) else len(items),
+            n_waiting=_n_waiting(waiting.get(row.book_id or 0, []), row.settings.get("newest_item")),
         )
-        found.append(info)
-    return tuple(found)
+        for row in rows
+    )
+
+
+def _n_waiting(items: Sequence[int], newest: object) -> int:
+    """Of items, by id, how many there were up to the newest of an evaluation; all of them where that is not known."""
+    return bisect_right(items, newest) if isinstance(newest, int) else len(items)
 
 
 def _waiting(session: Session, books: Collection[int]) -> Mapping[int, list[int]]:

@@ -31,7 +31,7 @@ from cranfield.service.requests import (
     JobRequest,
 )
 from cranfield.service.responses import JobKind, JobState, Trigger
-from cranfield.service.store.blobs import ServicePart, account_name, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, row_of
 from cranfield.service.store.comparisons import add_comparison
 from cranfield.service.store.evaluations import add_evaluation
 from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
@@ -141,15 +141,14 @@ class StoredJobs(ServicePart):
         if by is not None:
             query = query.where(Job.account_id == by)
         with self._database.read() as session:
-            turns = _turns(session)
-            return tuple(_info(session, row, turns) for row in session.scalars(query))
+            return _infos(session, session.scalars(query).all())
 
     def scheduled(self, prefix: str, limit: int = 20) -> tuple[JobInfo, ...]:
         """Jobs of schedules whose keys begin so, the latest first."""
         begins = Job.key.startswith(prefix, autoescape=True)
         query = select(Job).where(Job.trigger == Trigger.WATCH, begins).order_by(Job.id.desc()).limit(limit)
         with self._database.read() as session:
-            return tuple(_info(session, row) for row in session.scalars(query))
+            return _infos(session, session.scalars(query).all())
 
     def counts(self) -> dict[JobState, int]:
         """How many jobs are in each state."""
@@ -357,27 +356,42 @@ def _row(session: Session, job_id: int, *, lock: bool = False) -> Job:
     return row_of(session, Job, job_id, "job", lock=lock)
 
 
-def _info(session: Session, row: Job, turns: list[int] | None = None) -> JobInfo:
-    kind = JobKind(row.kind)
-    results: Sequence[int] = ()
-    if row.state == JobState.DONE and kind is not JobKind.BENEFIT:
-        made = StoredEvaluation if kind == JobKind.EVALUATE else StoredComparison
-        results = session.scalars(select(made.id).where(made.job_id == row.id).order_by(made.id)).all()
-    waiting = (turns or _turns(session)) if row.state == JobState.QUEUED else []
-    ahead = waiting.index(row.id) if row.id in waiting else 0  # another server may have claimed it since it was read
-    return as_value(
-        JobInfo,
-        row,
-        kind=kind,
-        state=JobState(row.state),
-        trigger=Trigger(row.trigger),
-        request=_request(row),
-        account=account_name(session, row.account_id),
-        problems=tuple(_problem(problem) for problem in row.problems or ()),
-        results=tuple(results),
-        ahead=ahead,
-        outcome=None if row.outcome is None else BenefitOutcome.model_validate(row.outcome),
+def _infos(session: Session, rows: Sequence[Job]) -> tuple[JobInfo, ...]:
+    """Jobs as values: four queries, however many jobs."""
+    results = _results(session, [row.id for row in rows if row.state == JobState.DONE])
+    names = account_names(session, (row.account_id for row in rows))
+    waiting = _turns(session) if any(row.state == JobState.QUEUED for row in rows) else []
+    ahead = {number: place for place, number in enumerate(waiting)}
+    return tuple(
+        as_value(
+            JobInfo,
+            row,
+            kind=JobKind(row.kind),
+            state=JobState(row.state),
+            trigger=Trigger(row.trigger),
+            request=_request(row),
+            account=names[row.account_id],
+            problems=tuple(_problem(problem) for problem in row.problems or ()),
+            results=tuple(results.get(row.id, ())),
+            # another server may have claimed it since it was read
+            ahead=ahead.get(row.id, 0) if row.state == JobState.QUEUED else 0,
+            outcome=None if row.outcome is None else BenefitOutcome.model_validate(row.outcome),
+        )
+        for row in rows
     )
+
+
+def _info(session: Session, row: Job) -> JobInfo:
+    return _infos(session, [row])[0]
+
+
+def _results(session: Session, jobs: Sequence[int]) -> dict[int, list[int]]:
+    """Jobs with the ids of what they made: evaluations of some, the comparison of others."""
+    found: dict[int, list[int]] = {}
+    for made in (StoredEvaluation, StoredComparison) if jobs else ():
+        for job, number in session.execute(select(made.job_id, made.id).where(made.job_id.in_(jobs)).order_by(made.id)):
+            found.setdefault(job, []).append(number)
+    return found
 
 
 def _request(row: Job) -> JobRequest:

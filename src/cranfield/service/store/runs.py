@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cranfield.judging.store.rows import as_value
 from cranfield.service.responses import Source
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.schema import StoredRun
 from cranfield.service.values import NewRun, RunInfo
 
@@ -23,7 +25,7 @@ class StoredRuns(ServicePart):
         if source is not None:
             query = query.where(StoredRun.source == source)
         with self._database.read() as session:
-            return tuple(run_info(session, row) for row in session.scalars(query))
+            return _infos(session, session.scalars(query).all())
 
     def get(self, run_id: int) -> RunInfo:
         """A run.
@@ -65,7 +67,12 @@ def keep_run(session: Session, run: NewRun, source: Source, format_name: str, by
 
 def run_info(session: Session, row: StoredRun) -> RunInfo:
     """A run as a value."""
-    return as_value(RunInfo, row, source=Source(row.source), account=account_name(session, row.account_id))
+    return _infos(session, [row])[0]
+
+
+def _infos(session: Session, rows: Sequence[StoredRun]) -> tuple[RunInfo, ...]:
+    names = account_names(session, (row.account_id for row in rows))
+    return tuple(as_value(RunInfo, row, source=Source(row.source), account=names[row.account_id]) for row in rows)
 
 
 def _row(session: Session, run_id: int) -> StoredRun:

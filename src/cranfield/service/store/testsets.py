@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cranfield.judging.store.rows import ChangedMeanwhileError, as_value
 from cranfield.service.responses import Source
-from cranfield.service.store.blobs import ServicePart, account_name, blob_content, content_digest, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredSet
 from cranfield.service.values import SetInfo
 
@@ -22,12 +24,12 @@ class StoredSets(ServicePart):
             last = last.where(StoredSet.name == name)
         with self._database.read() as session:
             rows = session.scalars(select(StoredSet).where(StoredSet.id.in_(last)).order_by(StoredSet.name))
-            return tuple(_info(session, row) for row in rows)
+            return _infos(session, rows.all())
 
     def _versions(self, name: str) -> tuple[SetInfo, ...]:
         query = select(StoredSet).where(StoredSet.name == name).order_by(StoredSet.id.desc())
         with self._database.read() as session:
-            return tuple(_info(session, row) for row in session.scalars(query))
+            return _infos(session, session.scalars(query).all())
 
     def _with_digest(self, digest: str) -> SetInfo | None:
         """The latest version with these contents."""
@@ -83,4 +85,9 @@ def _row(session: Session, testset_id: int) -> StoredSet:
 
 
 def _info(session: Session, row: StoredSet) -> SetInfo:
-    return as_value(SetInfo, row, source=Source(row.source), account=account_name(session, row.account_id))
+    return _infos(session, [row])[0]
+
+
+def _infos(session: Session, rows: Sequence[StoredSet]) -> tuple[SetInfo, ...]:
+    names = account_names(session, (row.account_id for row in rows))
+    return tuple(as_value(SetInfo, row, source=Source(row.source), account=names[row.account_id]) for row in rows)

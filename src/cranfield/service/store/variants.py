@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.rows import as_value, checked_name
-from cranfield.service.store.blobs import ServicePart, account_name
+from cranfield.service.store.blobs import ServicePart, account_names
 from cranfield.service.store.schema import Variant
 from cranfield.service.values import Json, VariantInfo
 
@@ -36,7 +38,7 @@ class Variants(ServicePart):
     def all(self) -> tuple[VariantInfo, ...]:
         """Every variant, by name."""
         with self._database.read() as session:
-            return tuple(_info(session, row) for row in session.scalars(select(Variant).order_by(Variant.name)))
+            return _infos(session, session.scalars(select(Variant).order_by(Variant.name)).all())
 
     def get(self, name: str) -> VariantInfo:
         """A variant.
@@ -57,4 +59,9 @@ class Variants(ServicePart):
 
 
 def _info(session: Session, row: Variant) -> VariantInfo:
-    return as_value(VariantInfo, row, params=dict(row.params), account=account_name(session, row.account_id))
+    return _infos(session, [row])[0]
+
+
+def _infos(session: Session, rows: Sequence[Variant]) -> tuple[VariantInfo, ...]:
+    names = account_names(session, (row.account_id for row in rows))
+    return tuple(as_value(VariantInfo, row, params=dict(row.params), account=names[row.account_id]) for row in rows)
