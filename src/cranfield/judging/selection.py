@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from sqlalchemy import ColumnElement, ScalarSelect, exists, false, func, select, true
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind, SkipReason
+from cranfield.judging.store.filters import GRADES, needs_rater
+from cranfield.judging.store.schema import (
+    Account,
+    Action,
+    BookQuery,
+    Event,
+    Item,
+    ItemState,
+    Judgment,
+    Origin,
+    RaterKind,
+    SkipReason,
+)
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import ItemFilter, ItemView, RatingRow
 
 FAST_MS = 1_000
 """Under it a grade is an outlier: nothing was read."""
+DAY_MS = 86_400_000
 
 Pair = tuple[float, float]
 Repeats = Mapping[tuple[int, str], Pair]
@@ -92,42 +107,111 @@ def is_fast(row: RatingRow) -> bool:
     return row.action == Action.GRADE and row.duration_ms is not None and row.duration_ms < FAST_MS
 
 
-def _fits_judgment(row: RatingRow, item: ItemView, chosen: Selection) -> bool:
-    right = row.grade == item.gold
-    return (
-        (row.kind == chosen.kind if chosen.kind else chosen.of_any_kind or row.kind == RaterKind.PERSON)
-        and chosen.rater in {None, row.rater}
-        and chosen.grade in {None, row.grade}
-        and (not chosen.fast or is_fast(row))
-        and chosen.day in {None, day_of(row.at)}
-        and (
-            chosen.gold is None
-            or (row.grade is not None and item.gold is not None and right == (chosen.gold == "right"))
-        )
-        and (row.grade is not None or chosen.stale if chosen.skipped is None else row.action == Action.SKIP)
-        and chosen.skipped in {None, "any", row.skip_reason}
-        and (not chosen.stale or row.stale)
-        and (chosen.before_guideline is None or (row.guideline_version or 0) < chosen.before_guideline)
-    )
+def _of_judgment(chosen: Selection) -> list[ColumnElement[bool]]:
+    """The conditions that hold for one and the same judgment: of `Judgment`, with `Event`, `Account` and `Item` joined."""
+    rules: dict[str, Callable[[], ColumnElement[bool]]] = {
+        "rater": lambda: _is(Account.name, chosen.rater or ""),
+        "grade": lambda: Judgment.grade == chosen.grade,
+        "fast": lambda: (Judgment.action == Action.GRADE) & (Event.duration_ms < FAST_MS),
+        "day": lambda: _on_day(chosen.day or ""),
+        "gold": lambda: Judgment.grade == Item.gold if chosen.gold == "right" else Judgment.grade != Item.gold,
+        "skipped": lambda: true() if chosen.skipped == "any" else Event.skip_reason == chosen.skipped,
+        "stale": lambda: Judgment.stale.is_(True),
+        "before_guideline": lambda: func.coalesce(Event.guideline_version, 0) < _bounded(chosen.before_guideline or 0),
+    }
+    found = _set_rules(chosen, rules)
+    if chosen.kind or not chosen.of_any_kind:
+        found.append(Account.kind == (chosen.kind or RaterKind.PERSON))
+    if chosen.skipped is not None:
+        found.append(Judgment.action == Action.SKIP)
+    elif not chosen.stale:
+        found.append(Judgment.grade.is_not(None))
+    return found
 
 
-def _fits_item(item: ItemView, chosen: Selection, lowest: float, waiting: frozenset[int]) -> bool:
-    given = [row.grade for row in item.ratings if row.grade is not None]
-    grades = given if item.final is None else [item.final]
-    judged = "none" if not grades else "lowest" if max(grades) <= lowest else "higher"
-    persons = [row.grade for row in person_grades(item) if row.grade is not None]
-    counted = item.origin != Origin.CALIBRATION
-    return (
-        chosen.state in {None, item.state}
-        and chosen.query in {None, item.query}
-        and chosen.origin in {None, item.origin}
-        and (chosen.judged is None or (counted and judged == chosen.judged))
-        and (chosen.persons is None or (counted and len(persons) == chosen.persons))
-        and (chosen.spread is None or (len(persons) > 1 and max(persons) - min(persons) >= chosen.spread))
-        and (chosen.calibration is None or (item.gold is not None) == (chosen.calibration == "yes"))
-        and (not chosen.flagged or item.flagged)
-        and (not chosen.waits or item.id in waiting)
-    )
+def _set_rules(chosen: Selection, rules: Mapping[str, Callable[[], ColumnElement[bool]]]) -> list[ColumnElement[bool]]:
+    return [rule() for name, rule in rules.items() if name in chosen.parameters]
+
+
+def _is(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
+    """Whether a column has a text; PostgreSQL refuses the character 0 even in a question."""
+    return false() if "\0" in text else column == text
+
+
+def _bounded(number: int) -> int:
+    """The number, or the nearest one that a database knows."""
+    return max(-(2**31), min(number, 2**31 - 1))
+
+
+def _on_day(day: str) -> ColumnElement[bool]:
+    try:
+        start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return false()
+    first = round(start.timestamp() * 1000)
+    return false() if day_of(first) != day else (Event.at >= first) & (Event.at < first + DAY_MS)
+
+
+def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether the item has a judgment for which all of these hold."""
+    joined = (Judgment.item_id == Item.id, Event.id == Judgment.event_id, Account.id == Judgment.account_id)
+    return exists().where(*joined, *conditions).correlate(Item)
+
+
+def _of_persons(figure: ColumnElement[Any]) -> ScalarSelect[Any]:
+    """A figure of the grades that persons gave an item."""
+    joined = (Judgment.item_id == Item.id, Account.id == Judgment.account_id)
+    given = (Account.kind == RaterKind.PERSON, Judgment.grade.is_not(None))
+    return select(figure).where(*joined, *given).correlate(Item).scalar_subquery()
+
+
+def _of_grade(judged: str, lowest: float) -> ColumnElement[bool]:
+    """Whether the final grade, or else those that were given, are the lowest of the scale, a higher one among them, or none."""
+    graded, higher = _judged(Judgment.grade.is_not(None)), _judged(Judgment.grade > lowest)
+    no_final = Item.final.is_(None)
+    if judged == "none":
+        found = no_final & ~graded
+    elif judged == "higher":
+        found = (Item.final > lowest) | (no_final & higher)
+    else:
+        found = (Item.final <= lowest) | (no_final & graded & ~higher)
+    return found
+
+
+def _of_repeat(chosen: Selection) -> ColumnElement[bool]:
+    """Whether a rater graded the item and its hidden repeat, with one grade or with two."""
+    repeat, again = aliased(Item), aliased(Judgment)
+    same = Judgment.grade == again.grade if chosen.repeat == "same" else Judgment.grade != again.grade
+    by = () if chosen.rater is None else (_is(Account.name, chosen.rater),)
+    joined = (repeat.repeat_of == Item.id, again.item_id == repeat.id, again.account_id == Judgment.account_id)
+    return _judged(*joined, Judgment.action.in_(GRADES), again.action.in_(GRADES), same, *by)
+
+
+def _conditions(chosen: Selection, lowest: float) -> list[ColumnElement[bool]]:
+    """All conditions, of `Item`."""
+    counted = Item.origin != Origin.CALIBRATION
+    spread = func.max(Judgment.grade) - func.min(Judgment.grade)
+    rules: dict[str, Callable[[], ColumnElement[bool]]] = {
+        "state": lambda: Item.state == chosen.state,
+        "query": lambda: Item.query_id.in_(select(BookQuery.id).where(_is(BookQuery.name, chosen.query or ""))),
+        "origin": lambda: Item.origin == chosen.origin,
+        "judged": lambda: counted & _of_grade(chosen.judged or "", lowest),
+        "persons": lambda: counted & (_of_persons(func.count()) == _bounded(chosen.persons or 0)),
+        "spread": lambda: (_of_persons(func.count()) > 1) & (_of_persons(spread) >= chosen.spread),
+        "calibration": lambda: Item.gold.is_not(None) if chosen.calibration == "yes" else Item.gold.is_(None),
+        "flagged": lambda: Item.flagged.is_(True),
+        "waits": lambda: (
+            (Item.state == ItemState.ADJUDICATE)
+            | (needs_rater() & _judged(Account.kind == RaterKind.PERSON, Judgment.grade.is_not(None)))
+        ),
+        "other": lambda: _judged(
+            _is(Account.name, chosen.other or ""),
+            Judgment.grade.is_not(None) if chosen.other_grade is None else Judgment.grade == chosen.other_grade,
+        ),
+        "repeat": lambda: _of_repeat(chosen),
+    }
+    found = _set_rules(chosen, rules)
+    return [*found, _judged(*_of_judgment(chosen))] if chosen.of_judgments else found
 
 
 def repeats_of(rows: tuple[RatingRow, ...]) -> Repeats:
@@ -142,30 +226,16 @@ def repeats_of(rows: tuple[RatingRow, ...]) -> Repeats:
     }
 
 
-def _fits_pair(item: ItemView, chosen: Selection, repeats: Repeats) -> bool:
-    """The conditions that look at two judgments."""
-    if chosen.other is not None:
-        given = [row.grade for row in item.ratings if row.rater == chosen.other and row.grade is not None]
-        if not given or chosen.other_grade not in {None, *given}:
-            return False
-    if chosen.repeat is None:
-        return True
-    raters = [chosen.rater] if chosen.rater else [row.rater for row in item.ratings]
-    pairs = [repeats[item.id, rater] for rater in raters if (item.id, rater) in repeats]
-    return any((a == b) == (chosen.repeat == "same") for a, b in pairs)
+def selected_items(
+    store: Store, book_id: int, lowest: float, chosen: Selection, *, limit: int | None = None, start: int = 0
+) -> tuple[ItemView, ...]:
+    """The items of a book that fit, by query and document: all of them, or `limit` of them from a place on."""
+    return store.reading.chosen(book_id, _conditions(chosen, lowest), limit=limit, start=start)
 
 
-def selected_items(store: Store, book_id: int, lowest: float, chosen: Selection) -> list[ItemView]:
-    """The items of a book that fit, by query and document."""
-    repeats = repeats_of(store.reading.ratings(book_id)) if chosen.repeat else {}
-    waiting = frozenset(item.id for item in waiting_items(store, book_id)) if chosen.waits else frozenset()
-    return [
-        item
-        for item in store.reading.items(book_id)
-        if _fits_item(item, chosen, lowest, waiting)
-        and (not chosen.of_judgments or any(_fits_judgment(row, item, chosen) for row in item.ratings))
-        and _fits_pair(item, chosen, repeats)
-    ]
+def n_selected(store: Store, book_id: int, lowest: float, chosen: Selection) -> int:
+    """How many items of a book fit."""
+    return store.reading.n_chosen(book_id, _conditions(chosen, lowest))
 
 
 def waiting_items(store: Store, book_id: int) -> list[ItemView]:
@@ -175,13 +245,10 @@ def waiting_items(store: Store, book_id: int) -> list[ItemView]:
     return [*found, *(item for item in alone if person_grades(item))]
 
 
-def withdrawn_by(items: Sequence[ItemView], chosen: Selection) -> dict[int, tuple[RatingRow, ...]]:
+def withdrawn_by(
+    store: Store, book_id: int, items: Sequence[ItemView], chosen: Selection
+) -> dict[int, tuple[RatingRow, ...]]:
     """What re-opening a selection withdraws of each item: the judgments that fit; without a condition of judgments, all of persons."""
-    return {
-        item.id: tuple(
-            row
-            for row in item.ratings
-            if row.kind == RaterKind.PERSON and (not chosen.of_judgments or _fits_judgment(row, item, chosen))
-        )
-        for item in items
-    }
+    of_judgment = _of_judgment(chosen) if chosen.of_judgments else []
+    fit = store.reading.fitting(book_id, [*of_judgment, Account.kind == RaterKind.PERSON])
+    return {item.id: tuple(row for row in item.ratings if (item.id, row.account_id) in fit) for item in items}

@@ -15,7 +15,7 @@ from cranfield.database.engine import day_of
 from cranfield.errors import UsageError
 from cranfield.judging.preference import book_preference
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
-from cranfield.judging.selection import FAST_MS, Selection, selected_items, withdrawn_by
+from cranfield.judging.selection import FAST_MS, Selection, n_selected, selected_items, withdrawn_by
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, SkipReason
 from cranfield.reporting.documents.preference import WHAT_IT_IS as PREFERENCE_NOTE
@@ -72,9 +72,11 @@ def lowest_grade(book: BookInfo) -> float:
     return book.settings.scale.grades[0] if book.settings.mode is Mode.GRADE else 0
 
 
-def books_selected(request: Request, book: BookInfo, chosen: Selection) -> list[ItemView]:
-    """The items of a selection."""
-    return selected_items(request.app.state.store, book.id, lowest_grade(book), chosen)
+def books_selected(
+    request: Request, book: BookInfo, chosen: Selection, *, limit: int | None = None, start: int = 0
+) -> tuple[ItemView, ...]:
+    """The items of a selection: all of them, or `limit` of them from a place on."""
+    return selected_items(request.app.state.store, book.id, lowest_grade(book), chosen, limit=limit, start=start)
 
 
 def book_page(
@@ -107,7 +109,7 @@ def dashboard(request: Request, caller: Reader) -> HTMLResponse:
         quality=quality_of(request, book),
         fewest=FEWEST_PAIRS,
         fast_ms=FAST_MS,
-        n_queue=len(books_selected(request, book, Selection(waits=True))),
+        n_queue=n_selected(store, book.id, lowest_grade(book), Selection(waits=True)),
         frozen=store.books.frozen(book.id),
         evaluations=evaluations_in(request, book),
         unfinished=book.settings.mode is Mode.GRADE and caller.may("manage") and is_unfinished(store, book.id),
@@ -125,16 +127,16 @@ def evaluations_in(request: Request, book: BookInfo) -> Sequence[EvaluationInfo]
 def items(request: Request, caller: Reader, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
     """List items."""
     book, store = book_of(caller), request.app.state.store
-    found = books_selected(request, book, chosen)
-    last = max(1, -(-len(found) // PAGE))
+    n = n_selected(store, book.id, lowest_grade(book), chosen)
+    last = max(1, -(-n // PAGE))
     page = min(chosen.page, last)
     return book_page(
         request,
         "items.html",
         caller,
         chosen=chosen,
-        found=found[(page - 1) * PAGE : page * PAGE],
-        n=len(found),
+        found=books_selected(request, book, chosen, limit=PAGE, start=(page - 1) * PAGE),
+        n=n,
         page=page,
         last=last,
         queries=store.reading.queries(book.id),
@@ -179,8 +181,9 @@ def item_image(request: Request, caller: Reader, item_id: int) -> Response:
 @router.get("/books/{book}/reopen")
 def reopen_page(request: Request, caller: Lead, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
     """Show what a re-opening withdraws."""
-    found = books_selected(request, book_of(caller), chosen)
-    rows = [row for each in withdrawn_by(found, chosen).values() for row in each]
+    book, store = book_of(caller), request.app.state.store
+    found = books_selected(request, book, chosen)
+    rows = [row for each in withdrawn_by(store, book.id, found, chosen).values() for row in each]
     return book_page(
         request,
         "reopen.html",
@@ -203,12 +206,13 @@ def reopen(
     reason: Annotated[str, Form(min_length=1, max_length=1_000)],
 ) -> Response:
     """Withdraw the judgments of persons; the log keeps them. What has changed since the preview is shown again first."""
-    book = book_of(caller)
+    book, store = book_of(caller), request.app.state.store
     found = books_selected(request, book, chosen)
-    which = {item: [row.account_id for row in rows] for item, rows in withdrawn_by(found, chosen).items()}
+    withdrawn = withdrawn_by(store, book.id, found, chosen)
+    which = {item: [row.account_id for row in rows] for item, rows in withdrawn.items()}
     if (len(found), sum(map(len, which.values()))) != (expected, judgments):
         return see_other(book_path(book, "reopen", **chosen.parameters))
-    request.app.state.store.books.reopen(book.id, which, caller.account.id, reason)
+    store.books.reopen(book.id, which, caller.account.id, reason)
     return see_other(book_path(book), done="reopened")
 
 

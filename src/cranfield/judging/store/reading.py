@@ -33,6 +33,8 @@ RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""
 FEWEST_GRADES = 5
 EVERYTHING = ItemFilter()
+IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
+"""Of items."""
 
 
 class Reading(Part):
@@ -119,6 +121,35 @@ class Reading(Part):
         found = select(Item.book_id, func.count()).where(Item.origin != Origin.REPEAT, *item_conditions(where))
         with self._database.read() as session:
             return dict(session.execute(found.group_by(Item.book_id)).all())
+
+    def chosen(
+        self, book_id: int, conditions: Sequence[ColumnElement[bool]], *, limit: int | None = None, start: int = 0
+    ) -> tuple[ItemView, ...]:
+        """Items as `items` gives them, by conditions of `Item`; `limit` of them from a place on."""
+        query = select(Item.id).join(BookQuery, BookQuery.id == Item.query_id).where(_of_book(book_id), *conditions)
+        with self._database.read() as session:
+            if limit is None and not start:
+                return _views(session, _of_book(book_id), *conditions)
+            found = session.scalars(query.order_by(*IN_ORDER).limit(limit).offset(start)).all()
+            return _views(session, Item.id.in_(found))
+
+    def n_chosen(self, book_id: int, conditions: Sequence[ColumnElement[bool]]) -> int:
+        """How many items fit."""
+        with self._database.read() as session:
+            return session.scalar(select(func.count(Item.id)).where(_of_book(book_id), *conditions)) or 0
+
+    def fitting(self, book_id: int, conditions: Sequence[ColumnElement[bool]]) -> frozenset[tuple[int, int]]:
+        """Item and account of each judgment for which conditions of `Judgment`, `Event`, `Account` and `Item` hold."""
+        joined = (Event.id == Judgment.event_id, Account.id == Judgment.account_id, Item.id == Judgment.item_id)
+        query = select(Judgment.item_id, Judgment.account_id).where(_of_book(book_id), *joined, *conditions)
+        with self._database.read() as session:
+            return frozenset((item, account) for item, account in session.execute(query))
+
+    def item_ids(self, book_id: int) -> dict[tuple[str, str], int]:
+        """Query and document to the item."""
+        query = select(BookQuery.name, Item.doc_id, Item.id).join(BookQuery, BookQuery.id == Item.query_id)
+        with self._database.read() as session:
+            return {(name, doc): item for name, doc, item in session.execute(query.where(_of_book(book_id)))}
 
     def item(self, item_id: int) -> ItemView:
         """An item.
@@ -228,7 +259,7 @@ def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
 def _views(session: Session, *conditions: ColumnElement[bool]) -> tuple[ItemView, ...]:
     """Items with their ratings: four queries, however many items."""
     query = select(Item, BookQuery).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
-    chosen = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id)).all()
+    chosen = session.execute(query.order_by(*IN_ORDER)).all()
     which = select(Item.id).where(*conditions)
     ratings: dict[int, list[RatingRow]] = {}
     for row in session.execute(_ratings().where(Item.id.in_(which)).order_by(Event.id)):

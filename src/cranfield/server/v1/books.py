@@ -23,6 +23,7 @@ from cranfield.server.v1.common import (
     Reading,
     Route,
     page_at,
+    page_from,
     service_of,
     store_of,
 )
@@ -98,7 +99,9 @@ def list_items(
     cursor: Cursor = None,
 ) -> Page[ItemResponse]:
     """List the items with every judgment of them."""
-    return page_at(request, books_selected(request, book_of(caller), Selection(query=query)), limit, cursor)
+    start = cursor or 0
+    found = books_selected(request, book_of(caller), Selection(query=query), limit=limit + 1, start=start)
+    return page_from(request, found, limit, start)
 
 
 @of_book.get("/measures")
@@ -172,7 +175,7 @@ def save_grades(request: Request, caller: Judging, sent: Grades) -> SavedGrades:
         raise BookClosedError(f"book {info.name} is closed: it takes no judgments", hint="a lead can open it")
     if not store.people.is_member(info.id, caller.account.id):
         store.people.join(info.id, caller.account.id)
-    items = {(item.query, item.doc): item.id for item in store.reading.items(info.id) if item.repeat_of is None}
+    items = store.reading.item_ids(info.id)
     problems, rows = [], []
     for place, entry in enumerate(sent.grades):
         item = items.get((entry.query, entry.doc))

@@ -179,6 +179,11 @@ def page_at(
     return _page(request, items, end if end < len(found) else None)
 
 
+def page_from(request: Request, found: Sequence[Any], limit: int, start: int) -> Page[Any]:
+    """A page from a place in a list on, of which one more was asked for than the page has."""
+    return _page(request, found[:limit], start + limit if len(found) > limit else None)
+
+
 def _page(request: Request, items: Sequence[Any], cursor: int | None) -> Page[Any]:
     if cursor is not None:
         query = [(key, value) for key, value in request.query_params.multi_items() if key != "cursor"]

@@ -385,9 +385,9 @@ def _info(session: Session, row: Job) -> JobInfo:
     return _infos(session, [row])[0]
 
 
-def _results(session: Session, jobs: Sequence[int]) -> dict[int, list[int]]:
+def _results(session: Session, jobs: Sequence[int]) -> dict[int | None, list[int]]:
     """Jobs with the ids of what they made: evaluations of some, the comparison of others."""
-    found: dict[int, list[int]] = {}
+    found: dict[int | None, list[int]] = {}
     for made in (StoredEvaluation, StoredComparison) if jobs else ():
         for job, number in session.execute(select(made.job_id, made.id).where(made.job_id.in_(jobs)).order_by(made.id)):
             found.setdefault(job, []).append(number)
