@@ -72,6 +72,24 @@ class Database:
         )
         self._writing = self.engine.execution_options(**{_WRITES: True})
         self._turn = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", self._note_file)
+
+    def _note_file(self, *_connection: object) -> None:
+        self._file = self._file or self._file_now()
+
+    def _file_now(self) -> tuple[int, int] | None:
+        try:
+            found = Path(self.url.database or "").stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file of SQLite is the one that was opened: after it was moved or deleted, what is written is lost."""
+        return self._file is None or self._file == self._file_now()
 
     @property
     def where(self) -> str:
@@ -116,6 +134,7 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+        self._file = None
 
 
 def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:

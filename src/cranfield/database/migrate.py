@@ -49,6 +49,18 @@ def stored_revision(database: Database) -> str | None:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
+def check_write(database: Database, revision: str) -> None:
+    """Write the revision of a database anew, and commit it: what is undone before the end would not notice a full disk.
+
+    Raises:
+        SQLAlchemyError: nothing can be written now.
+    """
+    change = text("UPDATE alembic_version SET version_num = :new WHERE version_num = :old")
+    with database.write() as session:  # SQLite writes no page for a row that is as it was
+        session.execute(change, {"new": f"{revision}+", "old": revision})
+        session.execute(change, {"new": revision, "old": f"{revision}+"})
+
+
 @dataclass(frozen=True)
 class Upgrade:
     """What opening a database came to."""

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from cranfield.database.base import REVISION
-from cranfield.database.migrate import stored_revision
+from cranfield.database.migrate import check_write, stored_revision
 from cranfield.server.logs import LOG, event
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 PATHS = frozenset({"/healthz", "/readyz"})
 SECONDS_TO_ANSWER = 2.0
 """After which a database counts as one that does not answer."""
-SECONDS_KEPT = 1.0
-"""That a result is used again: no caller can make the server look more often."""
+SECONDS_KEPT = 3.0
+"""That a result is used again: no caller can make the server look, and write, more often."""
 
 
 class Readiness:
@@ -78,11 +78,19 @@ class Readiness:
 
 def database_problem(database: Database) -> str:
     """Why a database cannot be used by this version; empty where it can."""
+    if not database.is_in_place:
+        return "the file of the database was moved or deleted"
     try:
         revision = stored_revision(database)
     except SQLAlchemyError:
         return "the database does not answer"
-    return "" if revision == REVISION else "the schema of the database is of another version"
+    if revision != REVISION:
+        return "the schema of the database is of another version"
+    try:
+        check_write(database, REVISION)
+    except SQLAlchemyError:
+        return "the database cannot be written"
+    return ""
 
 
 class Probes:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
+import shutil
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 
@@ -16,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from cranfield.config.workbench import Workbench
 from cranfield.server import health
-from cranfield.server.health import database_problem
+from cranfield.server.health import Readiness, database_problem
 from cranfield.server.logs import JsonForm, TextForm, configure_logs, event
 from cranfield.server.options import ServerOptions
 from cranfield.server.run import bind
@@ -159,6 +163,63 @@ def test_not_ready_when_another_version_has_upgraded_the_schema(team, probed) ->
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     assert probed().json()["problems"] == ["the schema of the database is of another version"]
     assert database_problem(team.store.database)
+
+
+def test_not_ready_while_nothing_can_be_written(team, probed, file_limit) -> None:
+    """Each time the database can be read; once it can be written again the server is ready again."""
+    database = team.store.database
+    cannot = {"ok": False, "problems": ["the database cannot be written"]}
+    assert probed().status_code == 200
+    with file_limit(1):  # a full disk
+        assert probed().json() == cannot
+    assert probed().status_code == 200
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = 1")
+    assert probed().json() == cannot
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = 0")
+    assert probed().status_code == 200
+    path = database.path
+    path.rename(path.with_suffix(".moved"))
+    assert probed().json()["problems"] == ["the file of the database was moved or deleted"]
+    shutil.copy(path.with_suffix(".moved"), path)
+    assert probed().status_code == 503
+    path.with_suffix(".moved").replace(path)
+    assert probed().status_code == 200
+
+
+def test_not_ready_while_another_program_has_the_database(team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "SECONDS_KEPT", 0)
+
+    async def look() -> list[tuple[str, ...]]:
+        readiness = Readiness(team.app, seconds=0.2)
+        with closing(sqlite3.connect(team.store.database.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            found = [await readiness.problems()]
+            other.execute("ROLLBACK")
+        await readiness._look
+        return [*found, await readiness.problems()]
+
+    assert asyncio.run(look()) == [("the database does not answer",), ()]
+
+
+@pytest.mark.slow
+def test_not_ready_while_postgresql_can_only_be_read(postgres_store) -> None:
+    database = postgres_store.database
+    with database.engine.begin() as connection:
+        name = connection.exec_driver_sql("SELECT current_database()").scalar()
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    database.close()
+    assert database_problem(database) == "the database cannot be written"
+
+
+def test_a_look_writes_and_probes_in_between_do_not(team, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    monkeypatch.setattr(health, "check_write", lambda *_: written.append(1))
+    team.app.state.readiness._kept = (float("-inf"), "")
+    for _ in range(20):
+        team.new().get("/readyz")
+    assert written == [1]
 
 
 def test_not_ready_while_it_stops(team, probed) -> None:
