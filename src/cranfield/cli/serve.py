@@ -64,6 +64,8 @@ ProxyOption = Annotated[
 ]
 ALLOW = "Further name of this server that programs may use, such as a scraper; repeat for more."
 AllowHostOption = Annotated[list[str] | None, _setting("--allow-host", "NAME", ALLOW)]
+CONNECTIONS = "Connections at a time; three quarters may be requests in work, further ones get 503."
+ConnectionsOption = Annotated[int | None, _setting("--connections", "N", CONNECTIONS, min=10, max=100_000)]
 LOG = "Form of the log on stderr; auto is text on a terminal, and json elsewhere."
 LogOption = Annotated[LogForm | None, _setting("--log", "FORM", LOG)]
 STOP = "Seconds that requests have to finish when the server is stopped."
@@ -87,6 +89,7 @@ def serve_command(
     url: UrlOption = None,
     trust_proxy: ProxyOption = None,
     allow_hosts: AllowHostOption = None,
+    connections: ConnectionsOption = None,
     log: LogOption = None,
     drain_s: DrainOption = None,
     stop_s: StopOption = None,
@@ -108,6 +111,7 @@ def serve_command(
         "host": host,
         "port": port,
         "url": url,
+        "connections": connections,
         "log": log,
         "trust_proxy": trust_proxy,
         "allow_hosts": allow_hosts,

@@ -15,6 +15,8 @@ from cranfield.formats.io.validation import Text
 
 LogForm = Literal["auto", "json", "text"]
 _PASSWORD = re.compile(r"(://[^:/@]*):.*@")
+DEFAULT_CONNECTIONS = 500
+"""With the files of the database fewer than the 1,024 handles that a process usually may have."""
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
@@ -36,6 +38,9 @@ class ServerConfig(Strict):
     allow_hosts: list[Text] = Field(default_factory=list)
     """Further names of this server, with a port or without, that requests may use: `10.0.0.5`, `cranfield.internal:8734`. Only
     programs with a token use them; the pages are at `url`."""
+    connections: Annotated[int, Field(ge=10, le=100_000)] = DEFAULT_CONNECTIONS
+    """Connections at a time. Beyond it the oldest one that waits for its client is closed for a new one; three quarters of them
+    may be requests in work, further ones are answered with 503."""
     log: LogForm = "auto"
     """Form of the log: `json`, one object a line, or `text`; `auto` is `text` on a terminal, and `json` elsewhere."""
     drain_s: Annotated[float, Field(ge=0, le=600)] = 0.0

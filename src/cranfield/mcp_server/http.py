@@ -13,9 +13,11 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 
 from cranfield.concurrency.loop import sigterm_interrupts
+from cranfield.config.server import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 from cranfield.mcp_server.server import EVALUATE, READ, Token
 from cranfield.server.access import TABLE, Access
+from cranfield.server.connections import ACCEPTED_AT_ONCE, protocol_of
 from cranfield.server.logs import LOG, RequestLog, configure_logs, event
 from cranfield.server.options import is_loopback
 from cranfield.server.run import bind
@@ -89,7 +91,13 @@ def run_http(app: ASGIApp, host: str, port: int, log: str, on_ready: Callable[[s
     """
     configure_logs(log)
     config = uvicorn.Config(
-        RequestLog(app), log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
+        RequestLog(app),
+        http=protocol_of(DEFAULT_CONNECTIONS),
+        backlog=ACCEPTED_AT_ONCE,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
     )
     with bind(host, port) as sock, suppress(KeyboardInterrupt), sigterm_interrupts():
         sock.listen(128)

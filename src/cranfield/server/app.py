@@ -11,6 +11,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from cranfield.server.access import STATIC, caller_or_none, check_routes
+from cranfield.server.access import STATIC, check_routes
+from cranfield.server.connections import Room, most_requests
 from cranfield.server.guard import Guard
 from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
@@ -68,6 +70,9 @@ def create_app(
     add_handlers(app)
     # The innermost one: the guard words its refusal, and the log has it.
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=LARGEST_BODY)
+    most = most_requests(options.connections)
+    app.state.most_streams = max(1, most // 2)
+    app.add_middleware(Room, most=most)
     app.add_middleware(Guard, options=options)
     app.state.readiness = Readiness(app)
     app.add_middleware(Probes, readiness=app.state.readiness)

@@ -15,7 +15,7 @@ import sys
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -89,6 +89,55 @@ class TextForm(_Form):
         return line if frames is None else f"{line}\n  " + str(frames).replace("\n", "\n  ")
 
 
+MOST_ALIKE = 200
+"""Lines of one kind in a window; the others are counted."""
+WINDOW_S = 10
+
+
+class BoundedHandler(logging.StreamHandler[TextIO]):
+    """Writes at most `MOST_ALIKE` lines of one kind in a window of time, then how many more there were.
+
+    Of one kind are lines of one message before its values are put in; requests, also of one route and status. The counts are
+    written with the first line after the window, or when the log is closed.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._start = 0.0
+        self._kinds: dict[tuple[object, ...], tuple[int, logging.LogRecord]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As logging calls it, one thread at a time."""
+        if not 0 <= record.created - self._start < WINDOW_S:
+            self._end_window(record.created)
+        fields = getattr(record, "fields", {})
+        error = record.exc_info[0] if record.exc_info else None
+        kind = (record.name, record.levelno, str(record.msg), error, fields.get("route"), fields.get("status"))
+        n = self._kinds.get(kind, (0, record))[0] + 1
+        self._kinds[kind] = n, record
+        if n <= MOST_ALIKE:
+            super().emit(record)
+
+    def _end_window(self, now: float) -> None:
+        seconds = max(1, min(WINDOW_S, round(now - self._start)))
+        token = CURRENT.set("")  # it is of no request
+        for n, last in self._kinds.values():
+            if n > MOST_ALIKE:
+                more, fields = n - MOST_ALIKE, getattr(last, "fields", {})
+                about = {name: fields[name] for name in ("route", "status") if name in fields}
+                values = {"msg": f"{more} more like it in the last {seconds} seconds", "args": None, "exc_info": None}
+                about |= {"like": str(last.msg), "more": more, "seconds": seconds}
+                super().emit(logging.makeLogRecord(last.__dict__ | values | {"created": now, "fields": about}))
+        CURRENT.reset(token)
+        self._kinds.clear()
+        self._start = now
+
+    def close(self) -> None:
+        """Write what was counted."""
+        self._end_window(time.time())
+        super().close()
+
+
 def configure_logs(form: str, *, with_messages: bool = False) -> None:
     """Send the log of this process to stderr.
 
@@ -98,7 +147,7 @@ def configure_logs(form: str, *, with_messages: bool = False) -> None:
     """
     if form == "auto":
         form = "text" if sys.stderr.isatty() else "json"
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BoundedHandler(sys.stderr)
     handler.setFormatter((JsonForm if form == "json" else TextForm)(with_messages=with_messages))
     root = logging.getLogger()
     root.handlers = [handler]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from cranfield.config.server import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class ServerOptions:
     """Addresses whose `X-Forwarded-For` and `-Proto` are believed."""
     allow_hosts: tuple[str, ...] = ()
     """Further names, with a port or without, that the header `Host` may be."""
+    connections: int = DEFAULT_CONNECTIONS
+    """At a time."""
     drain_s: float = 0.0
     """Seconds between the signal to stop, from which on the server is not ready, and the last accepted connection."""
     db: str = field(default="", repr=False)
@@ -161,6 +164,7 @@ def server_options(settings: tuple[Setting, ...]) -> ServerOptions:
         url=values["url"].rstrip("/"),
         trusted_proxies=tuple(values["trust_proxy"]),
         allow_hosts=tuple(values["allow_hosts"]),
+        connections=values["connections"],
         drain_s=values["drain_s"],
         db=values["db"],
         log=str(values["log"]),

@@ -17,6 +17,7 @@ import uvicorn
 from cranfield.concurrency.loop import sigterm_interrupts
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
+from cranfield.server.connections import ACCEPTED_AT_ONCE, protocol_of
 from cranfield.server.logs import LOG, configure_logs, event
 from cranfield.server.passwords import no_password
 from cranfield.version import __version__
@@ -39,6 +40,8 @@ class _Server(uvicorn.Server):
     def __init__(self, app: FastAPI, options: ServerOptions) -> None:
         config = uvicorn.Config(
             app,
+            http=protocol_of(options.connections),
+            backlog=ACCEPTED_AT_ONCE,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -60,9 +60,11 @@ async def events(
         event_of: the event of a value.
         is_last: whether none follows a value.
     """
-    with counted(request.app.state.streams, caller.account.id, MOST_STREAMS) as is_free:
-        if not is_free:
-            yield ServerSentEvent(comment="too many streams of this account", retry=60_000)
+    streams: Counter[int] = request.app.state.streams
+    with counted(streams, caller.account.id, MOST_STREAMS) as is_free:
+        if not is_free or streams.total() > request.app.state.most_streams:
+            whose = "on this server" if is_free else "of this account"
+            yield ServerSentEvent(comment=f"too many streams {whose}", retry=60_000)
             return
         try:
             async for value in _changes(request, access, look):
