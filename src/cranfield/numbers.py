@@ -12,6 +12,7 @@ from typing import Literal
 Kind = Literal[
     "text",
     "code",
+    "query id",
     "count",
     "value",
     "delta",
@@ -24,7 +25,7 @@ Kind = Literal[
     "interval",
     "delta interval",
 ]
-"""What a column holds. `code` is literal text (an id, a query, an error line); the rest are numbers."""
+"""What a column holds. `code` is literal text (an id, a text, an error line), `query id` too; the rest are numbers."""
 
 Interval = tuple[float | None, float | None]
 Number = int | float | None

@@ -104,7 +104,7 @@ def _is_lists(block: Details) -> bool:
 
 
 def _linked(block: Block, mark: str) -> Block:
-    if not isinstance(block, Table) or not block.columns or block.columns[0].title != "query":
+    if not isinstance(block, Table) or not block.columns or block.columns[0].kind != "query id":
         return block
     rows = [(Link(str(query), f"{mark}/queries/{query}"), *rest) for query, *rest in block.rows]
     return replace(block, rows=rows)

@@ -80,6 +80,11 @@ class Column:
         """Numbers are aligned right."""
         return is_numeric(self.kind)
 
+    @property
+    def is_code(self) -> bool:
+        """Cells are literal text."""
+        return self.kind in {"code", "query id"}
+
     def text(self, cell: Cell) -> str:
         """A cell of this column as text, safe to print."""
         return printable(format_cell(cell_value(cell), self.kind))

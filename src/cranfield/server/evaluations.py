@@ -107,7 +107,7 @@ def evaluations(
         "table": listed("evaluations", "Evaluations", evaluation_table(shown, caption)) if shown else "",
         "before_id": shown[-1].id if len(found) > PAGE else None,
         "testsets": [info.name for info in service.testsets.names()],
-        "systems": sorted({info.system for info in service.evaluations.latest()}),
+        "systems": service.evaluations.systems(),
     }
     if not (chosen.testset and shown):
         return render_page(request, "evaluations.html", caller, content="", **values)

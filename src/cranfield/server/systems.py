@@ -36,7 +36,6 @@ from cranfield.service.tuning import (
 if TYPE_CHECKING:
     from cranfield.model import Scalar
     from cranfield.service.service import Service
-    from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
@@ -73,7 +72,7 @@ def systems(request: Request, caller: Reader) -> HTMLResponse:
     """List the systems with how they answered last."""
     service = service_of(request)
     config = service.config()
-    last = last_answers(service)
+    last = service.evaluations.last_of_systems()
     variants = service.variants.all()
     rows = (
         []
@@ -91,15 +90,6 @@ def systems(request: Request, caller: Reader) -> HTMLResponse:
     )
     unusable = tunable_problems(config, service.workbench)
     return render_page(request, "systems.html", caller, rows=rows, unusable=unusable, problems=service.config_problems)
-
-
-def last_answers(service: Service) -> dict[str, EvaluationInfo]:
-    """System to its latest evaluation, of any test set or variant."""
-    found: dict[str, EvaluationInfo] = {}
-    for info in service.evaluations.latest():
-        if info.system not in found or info.id > found[info.system].id:
-            found[info.system] = info
-    return found
 
 
 @router.get("/systems/{name}")
@@ -149,7 +139,7 @@ def _page(
         probed=probed,
         rows=side_by_side(probed) if len(probed) > 1 else (),
         problems=problems,
-        last=last_answers(service).get(name),
+        last=service.evaluations.last_of_systems().get(name),
     )
 
 

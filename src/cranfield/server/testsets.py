@@ -150,7 +150,7 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
 
 
 COLUMNS = (
-    *(Column("query", "code"), Column("text"), Column("class"), Column("strata")),
+    *(Column("query", "query id"), Column("text"), Column("class"), Column("strata")),
     *(Column("relevant", "count"), Column("judged", "count")),
 )
 

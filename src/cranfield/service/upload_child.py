@@ -173,9 +173,14 @@ def unpacked(path: Path, task: Task) -> Path:
     Raises:
         CranfieldError: the archive is damaged, or holds more than it may.
     """
+    from cranfield.formats.io.table import PARQUET_MAGIC
     from cranfield.formats.io.workbook import is_workbook
 
-    if not zipfile.is_zipfile(path) or path.read_bytes()[:4] == b"PAR1" or is_workbook(path):
+    with path.open("rb") as file:
+        is_parquet = (
+            file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+        )  # it may look like an archive, whose list is at the end
+    if not zipfile.is_zipfile(path) or is_parquet or is_workbook(path):
         return _plain(path, task)
     folder = path.with_name(f"{path.name}.files")
     folder.mkdir()

@@ -12,14 +12,18 @@ from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import BETTER, WORSE
+from cranfield.reporting.comparison_page import _with_query_pages
 from cranfield.reporting.document import (
     Bullets,
+    Column,
     Details,
     Document,
     Figure,
     HitLists,
     KeyValues,
+    Link,
     Paragraph,
+    Section,
     Table,
     TonedCell,
 )
@@ -380,3 +384,13 @@ def test_a_bucket_says_the_cutoff_that_it_is_about() -> None:
     }
     shown = {row[0]: row[-3:] for row in document.sections[1].blocks[0].table.rows}
     assert shown["q7"] == (12, 14, "not in the top 10 on either")
+
+
+def test_only_ids_of_queries_lead_to_pages_of_queries() -> None:
+    """A key of strata may be called `query` too."""
+    ids = Table((Column("id", "query id"), Column("value", "value")), [("q1", 0.5)], "")
+    strata = Table((Column("query"), Column("mean", "value")), [("short", 0.5)], "")
+    document = Document("", (), (Section("all", "All", (ids, strata)),), lambda: ids, dict)
+    shown, kept = _with_query_pages(document, "MARK").sections[0].blocks
+    assert shown.rows == [(Link("q1", "MARK/queries/q1"), 0.5)]
+    assert kept == strata

@@ -262,7 +262,9 @@ def test_pilots_are_no_last_evaluation(project) -> None:
     (pilot,) = evaluate(project, systems=["old"], pilot=True)
     assert pilot.figures.pilot
     assert project.service.evaluations.rescore(pilot.id).pilot
-    assert [info.id for info in project.service.evaluations.latest()] == [first.id]
+    assert {name: info.id for name, info in project.service.evaluations.last_of_systems().items()} == {
+        first.system: first.id
+    }
 
 
 def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:

@@ -260,7 +260,8 @@ def test_tags_notes_and_pins(bare: Service) -> None:
     assert ids(tag="nigh") == ids(tag="a") == ids(variant="x") == []
     assert ids(pinned=True) == ids(before=second.id + 1, limit=1) == [second.id]
     assert ids(testset="help", system="search", components="") == [second.id, first.id]
-    assert [info.id for info in bare.evaluations.latest()] == [second.id]
+    assert {name: info.id for name, info in bare.evaluations.last_of_systems().items()} == {"search": second.id}
+    assert bare.evaluations.systems() == ("search",)
     with pytest.raises(UsageError, match="not a name"):
         bare.evaluations.change(first.id, tags=["a\nb"])
 

@@ -16,7 +16,7 @@ import pytest
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError
 from cranfield.service.children import reader_environment
 from cranfield.service.contents import unpack_testset
-from cranfield.service.upload_child import PACKED, Outcome, Task, read
+from cranfield.service.upload_child import PACKED, Outcome, Task, read, unpacked
 from cranfield.service.uploads import read_apart, safe_name
 
 TASK = Task("testset", "", None, None, 1_000_000, 1000, 100, 2_000_000_000)
@@ -205,3 +205,15 @@ def test_reading_ends_with_its_time_and_memory(tmp_path: Path) -> None:
     if sys.platform == "linux":
         with pytest.raises(RunFormatError, match=r"memory|ended early"):
             read_apart(tmp_path, replace(TASK, kind="run", file="a.run", n_memory=30_000_000), 60)
+
+
+def test_a_packed_upload_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "set.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("set.yaml", "cranfield_testset: 1")
+
+    def refuse(_: Path) -> bytes:
+        raise AssertionError("the whole file was read")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert unpacked(path, TASK).read_text() == "cranfield_testset: 1"

@@ -144,7 +144,7 @@ def _disagreements(report: RaterReport) -> Section:
         for disagreement in report.disagreements
     ]
     caption = f"The {len(rows)} widest of {report.n_disagreements} pairs on which raters differ"
-    columns = (Column("query", "code"), Column("document", "code"), Column("ratings"))
+    columns = (Column("query", "query id"), Column("document", "code"), Column("ratings"))
     return Section("disagreements", "Largest disagreements", (table(caption, columns, rows),))
 
 

@@ -58,7 +58,7 @@ def _means(comparison: Comparison, found: Sensitivity, means: Means) -> Section:
 
 def _differences(differences: Sequence[SourceDifference]) -> Section:
     columns = (
-        *(Column("query", "code"), Column("document", "code"), Column("grade", "value"), Column("by")),
+        *(Column("query", "query id"), Column("document", "code"), Column("grade", "value"), Column("by")),
         *(Column("other grade", "value"), Column("by")),
     )
     rows: list[tuple[Cell, ...]] = [

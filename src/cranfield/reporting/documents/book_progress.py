@@ -48,7 +48,7 @@ def book_document(book: BookInfo, coverage: Coverage, raters: Sequence[tuple[Mem
         (query.query, query.text, query.n_items, query.n_judged, query.n_done, query.n_adjudicate)
         for query in coverage.queries
     ]
-    kinds = (Column("query", "code"), Column("text"), *(Column(title, "count") for title in headings[2:]))
+    kinds = (Column("query", "query id"), Column("text"), *(Column(title, "count") for title in headings[2:]))
     queries = Section("queries", "Queries", (Table(kinds, rows, "Documents of each query", shown=QUERIES_SHOWN),))
     scale, made = book.settings.scale, datetime.fromtimestamp(book.created_at / 1000, UTC)
     return Document(

@@ -175,7 +175,7 @@ def _queries(explanation: Explanation, top: int) -> Iterator[Block]:
             for place in shown
         ]
         columns = (
-            Column("query", "code"),
+            Column("query", "query id"),
             Column(explanation.a.name, "value"),
             Column(explanation.b.name, "value"),
             Column("difference", "delta"),

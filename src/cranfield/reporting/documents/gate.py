@@ -287,7 +287,7 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
     several = {change.measure or primary for change in changes} != {primary}
     lead = "" if several else f"{primary} "
     columns = (
-        Column("query", "code"),
+        Column("query", "query id"),
         Column("text"),
         *((Column("measure"),) if several else ()),
         Column(f"{lead}baseline", "value"),

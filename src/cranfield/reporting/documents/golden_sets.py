@@ -53,7 +53,7 @@ def rows_document(testset: TestSet, result: CheckResult, notes: Sequence[str] = 
     headings = tuple(records[0])
     rows = [tuple(record.values()) for record in records]
     columns = (
-        *(Column("query", "code"), Column("row", "code"), Column("grade", "statistic"), Column("state")),
+        *(Column("query", "query id"), Column("row", "code"), Column("grade", "statistic"), Column("state")),
         *(Column("becomes", "code"), Column("votes"), Column("why")),
     )
     shown = [row for row in rows if row[3] != "confirmed"]

@@ -175,7 +175,7 @@ def _notes(found: FoundHoles) -> Iterator[Block]:
 def _table(analysis: HoleAnalysis, top: int) -> Table:
     columns = (
         *(
-            Column("query", "code"),
+            Column("query", "query id"),
             Column("document", "code"),
             Column("rank in A", "count"),
             Column("rank in B", "count"),
@@ -192,7 +192,7 @@ def _row(hole: Hole) -> tuple[Cell, ...]:
 
 
 def _differences(found: FoundHoles) -> Table:
-    columns = (Column("query", "code"), Column("document", "code"), Column("test set"), Column("persons"))
+    columns = (Column("query", "query id"), Column("document", "code"), Column("test set"), Column("persons"))
     rows: list[tuple[Cell, ...]] = [
         (each.query, each.doc, f"{each.grade:g}", f"{each.person:g}") for each in found.view.differences
     ]

@@ -111,7 +111,7 @@ def _overview(testset: TestSet) -> Section:
         strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
         nothing = "nothing" if negative_of(query) is None else "nothing should be found"
         rows.append((query.id, query.text, query.query_class, strata, expected or nothing))
-    columns = (Column("query", "code"), Column("text"), Column("class"), Column("strata"), Column("expected"))
+    columns = (Column("query", "query id"), Column("text"), Column("class"), Column("strata"), Column("expected"))
     return Section("queries", "Queries", (table("What is expected", columns, rows),))
 
 

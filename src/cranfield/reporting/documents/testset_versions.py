@@ -32,7 +32,7 @@ def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ())
     judged = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]
     sections += rows_section("judgments", "Judgments", "Of queries in both", _JUDGED, judged, SHOWN)
     changes = [(c.query_id or "the set", c.what, c.old, c.new) for c in difference.changes]
-    columns = (Column("query", "code"), Column("what"), Column("old"), Column("new"))
+    columns = (Column("query", "query id"), Column("what"), Column("old"), Column("new"))
     sections += rows_section("changes", "Other changes", "Of queries and the set", columns, changes, SHOWN)
     if moves:
         sections.append(_moves_section(moves))
@@ -63,7 +63,7 @@ def _in_short(difference: Difference) -> str:
 
 
 def _query_blocks(difference: Difference) -> tuple[Block, ...]:
-    texts = (Column("query", "code"), Column("text"))
+    texts = (Column("query", "query id"), Column("text"))
     blocks: list[Block] = []
     for caption, testset, query_ids in (
         ("Added", difference.new, difference.added),
@@ -103,7 +103,7 @@ FIELDS: Fields = {
 
 
 _JUDGED = (
-    *(Column("query", "code"), Column("change"), Column("kind"), Column("expected", "code")),
+    *(Column("query", "query id"), Column("change"), Column("kind"), Column("expected", "code")),
     *(Column("old", "statistic"), Column("new", "statistic")),
 )
 

@@ -140,7 +140,7 @@ def table_markdown(table: Table) -> Iterator[str]:
 
 def _cell(column: Column, cell: Cell) -> str:
     text = column.text(cell)
-    shown = code(text, in_table=True) if column.kind == "code" else escape(text)
+    shown = code(text, in_table=True) if column.is_code else escape(text)
     return f"[{shown}]({cell.href})" if isinstance(cell, Link) and cell.href else shown
 
 

@@ -124,7 +124,7 @@ def _lowest_table(evaluation: Evaluation, measure: Measure, query_ids: Sequence[
         for query_id in query_ids
     ]
     columns = (
-        Column("query", "code"),
+        Column("query", "query id"),
         *texts,
         Column(str(measure), "value"),
         Column("rank", "count"),
@@ -156,7 +156,7 @@ def by_query(subject: Subject) -> Section | None:
             ]
             values = [evaluation.value(m, query_id) if m in evaluation.values else None for m in measures]
             rows.append((*about, outcome.value, *values, first_of(missed(query_id), MISSED_ITEMS)))
-    columns = [Column("query", "code")]
+    columns = [Column("query", "query id")]
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]

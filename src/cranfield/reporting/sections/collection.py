@@ -309,7 +309,7 @@ def _changed_answers(systems: Systems) -> list[Block]:
         return [*notes]
     columns = (
         Column("system"),
-        Column("query", "code"),
+        Column("query", "query id"),
         Column("changed", "count"),
         Column("repeats", "count"),
         Column("first difference", "code"),

@@ -202,7 +202,7 @@ def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str =
             )
         )
     columns = (
-        Column("query", "code"),
+        Column("query", "query id"),
         *texts,
         Column("A", "value"),
         Column("B", "value"),

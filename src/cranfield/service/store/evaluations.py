@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, cast
 
-from sqlalchemy import Select, Text, func, select, update
+from sqlalchemy import Select, Text, false, func, select, update
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
@@ -61,15 +61,19 @@ class StoredEvaluations(ServicePart):
         """The pinned evaluation of a test set; None where none is."""
         return next(iter(self.all(EvaluationFilter(testset=testset, pinned=True, limit=1))), None)
 
-    def latest(self) -> tuple[EvaluationInfo, ...]:
-        """The last evaluation of each test set, system, variant and components; pilots do not count."""
-        row = StoredEvaluation
-        group = (row.testset_name, row.system, row.variant, row.components)
+    def systems(self) -> tuple[str, ...]:
+        """The systems that have evaluations, by name."""
         with self._database.read() as session:
-            last = select(func.max(row.id)).group_by(*group)
-            found = [_last_of_record(session, each) for each in session.scalars(select(row).where(row.id.in_(last)))]
-            kept = evaluation_infos(session, [each for each in found if each is not None])
-        return tuple(sorted(kept, key=lambda info: (info.testset_name, info.system, info.variant, info.components)))
+            return tuple(session.scalars(select(StoredEvaluation.system).distinct().order_by(StoredEvaluation.system)))
+
+    def last_of_systems(self) -> dict[str, EvaluationInfo]:
+        """Systems with their last evaluation, of any test set, variant and components; pilots do not count."""
+        row = StoredEvaluation
+        is_pilot = func.coalesce(row.figures["pilot"].as_boolean(), false())
+        last = select(func.max(row.id)).where(is_pilot.is_(False)).group_by(row.system)
+        with self._database.read() as session:
+            found = evaluation_infos(session, session.scalars(select(row).where(row.id.in_(last))).all())
+        return {info.system: info for info in found}
 
     def get(self, evaluation_id: int) -> EvaluationInfo:
         """An evaluation.
@@ -179,20 +183,6 @@ def _selected(chosen: EvaluationFilter) -> Select[StoredEvaluation]:
     if chosen.since is not None:
         query = query.where(row.at >= chosen.since)
     return query if chosen.before is None else query.where(row.id < chosen.before)
-
-
-def _last_of_record(session: Session, last: StoredEvaluation) -> StoredEvaluation | None:
-    """The evaluation, or where it is a pilot the last one before it that is none."""
-
-    def counts(each: StoredEvaluation) -> bool:
-        return not each.figures.get("pilot")
-
-    if counts(last):
-        return last
-    row = StoredEvaluation
-    query = select(row).where(row.testset_name == last.testset_name, row.system == last.system)
-    query = query.where(row.variant == last.variant, row.components == last.components, row.id < last.id)
-    return next(filter(counts, session.scalars(query.order_by(row.id.desc()))), None)
 
 
 def evaluation_row(session: Session, evaluation_id: int, *, lock: bool = False) -> StoredEvaluation:
