@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,41 +13,40 @@ from typing import Any
 
 VARIABLE = "_CRANFIELD_COMPLETE"
 """Set by the shell's function; names the shell."""
-MEASURES = (
-    *("nDCG@10", "nDCG@5", "RR", "RR@10", "AP", "P@5", "P@10", "R@10", "R@100", "Success@1", "Success@5", "Judged@10"),
-    *("CG", "DCG", "Hits", "F1", "Coverage", "PairOrder", "RankOfFirst", "TokensToHit", "Tied", "Rprec", "RprecMult"),
-    *(
-        "RelP",
-        "Bpref",
-        "GMBpref",
-        "GMAP",
-        "infAP",
-        "IPrec",
-        "AP11",
-        "binG",
-        "YAAP",
-        "G",
-        "nDCGRel",
-        "RnDCG",
-        "IdealDCG",
-    ),
-    *("NumQ", "NumRet", "NumRel", "NumRelRet", "NumNonRelJudgedRet", "SetP", "SetRelP", "SetR", "SetAP", "SetF"),
-    *("Utility", "Unjudged", "RBPResidual", "AllFound", "FileCoverage", "ModernFirst", "TopSource", "SourceRR"),
-    *("Silence", "RBP", "ERR", "nERR", "SDCG", "BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "Compat"),
-    *("Accuracy", "alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"),
-    *("NumPref", "NumPrefMet", "NumPrefMetRet", "Pref", "PrefPair", "PrefGroup", "PrefGroupBalanced", "PrefRet"),
-    *("PrefPairRet", "PrefGroupRet", "PrefGroupBalancedRet", "PrefImp", "PrefPairImp", "PrefGroupImp", "APJudge"),
-    *("PJudge", "RprecMultJudge"),
+USUAL = (
+    "nDCG@10",
+    "nDCG@5",
+    "RR",
+    "RR@10",
+    "AP",
+    "P@5",
+    "P@10",
+    "R@10",
+    "R@100",
+    "Success@1",
+    "Success@5",
+    "Judged@10",
 )
-"""Measures to offer. The catalogue, which imports numpy, has the same names: a test compares them."""
+"""Measures with cutoffs that are offered before the names of all."""
+MEASURE_NAMES = Path(__file__).with_name("measure_names.json")
+"""The names of the catalogue, which imports numpy; `python -m cranfield.cli.completion` writes them anew."""
 
 
-def _measures(_context: Any) -> Iterable[str]:
-    return MEASURES
+def catalogue_names() -> list[str]:
+    """The names of the measures, as the file has them."""
+    from cranfield.measures import CATALOGUE
+
+    return list(CATALOGUE)
+
+
+def _measures(context: Any) -> Iterable[str]:
+    with_cutoff = {name.partition("@")[0] for name in USUAL}
+    return (*USUAL, *(name for name in _measure_names(context) if name not in with_cutoff))
 
 
 def _measure_names(_context: Any) -> Iterable[str]:
-    return dict.fromkeys(name.partition("@")[0] for name in MEASURES)
+    found: list[str] = json.loads(MEASURE_NAMES.read_text(encoding="utf-8"))
+    return found
 
 
 def _conventions(_context: Any) -> Iterable[str]:
@@ -277,3 +277,7 @@ def running_shell() -> str:
             "the shell is not known", expected=expected, got=name or "nothing", hint="start it from that shell"
         )
     return name
+
+
+if __name__ == "__main__":
+    MEASURE_NAMES.write_text(json.dumps(catalogue_names(), indent=0) + "\n", encoding="utf-8")

@@ -11,7 +11,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from cranfield.server.access import STATIC, caller_or_none, check_routes
-from cranfield.server.access import STATIC, check_routes
 from cranfield.server.connections import Room, most_requests
 from cranfield.server.guard import Guard
 from cranfield.server.health import Probes, Readiness

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.cli.completion import COMPLETERS, MEASURES, VARIABLE
+from cranfield.cli.completion import COMPLETERS, MEASURE_NAMES, USUAL, VARIABLE
 from cranfield.cli.main import COMMANDS
 from cranfield.measures import parse
 from cranfield.model import CONVENTIONS
@@ -139,12 +140,15 @@ def test_completion_imports_nothing_heavy(folder, line):
 
 
 def test_the_measures_that_are_offered_are_those_of_the_catalogue():
-    code = "from cranfield.measures import CATALOGUE; print(*CATALOGUE)"  # here a page may have defined another measure
+    code = "from cranfield.cli.completion import catalogue_names; print(*catalogue_names())"
+    # here a page may have defined another measure
     own = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {name.partition("@")[0] for name in MEASURES} == set(own)
-    for spelling in MEASURES:
-        if "@" in spelling:
-            parse(spelling)
+    assert json.loads(MEASURE_NAMES.read_text(encoding="utf-8")) == own, "`python -m cranfield.cli.completion` writes them"
+    offered = list(COMPLETERS["measures"](None))
+    assert {name.partition("@")[0] for name in offered} == set(own)
+    assert len(offered) == len(set(offered))
+    for spelling in USUAL:
+        parse(spelling)
 
 
 def test_every_completer_is_of_a_parameter_of_a_command():
