@@ -1,4 +1,4 @@
-"""Pages with lists under many requests at once, on a server with a book and jobs. `list_load.py [--at-once 200] [--rounds 3]`.
+"""Pages with lists under many requests at once, on a server with a book and jobs. `list_load.py [--at-once 200] [--rounds 3] [--paths PATH ...]`.
 
 A book of 2,000 items which three raters judged, and 500 jobs that have ended; on SQLite, and on PostgreSQL where its server
 is installed. Each address is asked by all connections at the same moment, in each round. Its row: percentiles of the latency
@@ -70,8 +70,8 @@ run_server(store, options, service=service, on_ready=lambda where: print(where, 
 """
 
 
-def fill(address: str) -> dict[str, str]:
-    """Fill a database; the headers of an administrator, of the API and of pages."""
+def fill(address: str) -> tuple[str, str]:
+    """Fill a database; the token and the session of an administrator."""
     queries = tuple(PooledQuery(id=f"q{number}", text=f"query {number}") for number in range(QUERIES))
     items = tuple(
         PooledItem(query=query.id, doc=f"d{n}", fields={"title": f"Title {n}"})
@@ -109,15 +109,15 @@ def fill(address: str) -> dict[str, str]:
             answers = 1
         token = store.people.add_token(admin.id, "load", "manage", 86_400_000)
         session = store.people.start_session(admin.id, 86_400_000)
-    return {"api": f"Authorization: Bearer {token}", "page": cookie_of(session)}
+    return token, session
 
 
-def cookie_of(session: str) -> str:
+def cookie_of(session: str, port: int) -> str:
     """The header of a browser that is signed in."""
     from cranfield.server.options import ServerOptions
     from cranfield.server.signing import _signer
 
-    options = ServerOptions(accounts=True, secret=b"k" * 32)
+    options = ServerOptions(port=port, accounts=True, secret=b"k" * 32)
     return f"Cookie: {options.cookie('session')}={_signer(options, 'session').sign(session).decode()}"
 
 
@@ -169,11 +169,12 @@ def server(address: str) -> Iterator[int]:
 
 def run(name: str, address: str, options: argparse.Namespace) -> int:
     """Print the rows of one database; how many answers were not 200."""
-    headers = fill(address)
+    token, session = fill(address)
     n_refused = 0
     with server(address) as port:
-        print(f"{name:<32}{'p50 ms':>10}{'p99 ms':>10}{'round s':>12}{'refused':>10}")
-        for path in PATHS:
+        headers = {"api": f"Authorization: Bearer {token}", "page": cookie_of(session, port)}
+        print(f"{name:<32}{'p50 ms':>10}{'p99 ms':>10}{'round s':>12}{'refused':>10}", flush=True)
+        for path in options.paths:
             row, refused = asyncio.run(measure(port, path, headers, options.at_once, options.rounds))
             print(row, flush=True)
             n_refused += refused
@@ -185,6 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--at-once", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--paths", nargs="+", default=PATHS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         n_refused = run("SQLite", f"{folder}/books.db", options)
