@@ -143,7 +143,9 @@ def test_the_measures_that_are_offered_are_those_of_the_catalogue():
     code = "from cranfield.cli.completion import catalogue_names; print(*catalogue_names())"
     # here a page may have defined another measure
     own = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert json.loads(MEASURE_NAMES.read_text(encoding="utf-8")) == own, "`python -m cranfield.cli.completion` writes them"
+    assert json.loads(MEASURE_NAMES.read_text(encoding="utf-8")) == own, (
+        "`python -m cranfield.cli.completion` writes them"
+    )
     offered = list(COMPLETERS["measures"](None))
     assert {name.partition("@")[0] for name in offered} == set(own)
     assert len(offered) == len(set(offered))
