@@ -13,9 +13,6 @@ from cranfield.errors import UsageError
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-    from cranfield.judging.store.accounts import AccountInfo
-    from cranfield.judging.store.store import Store
-
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
 _AT_ONCE = BoundedSemaphore(2)
@@ -84,23 +81,3 @@ def is_password(password: str, stored: str | None) -> bool:
             return False
     return right and stored is not None
 
-
-def last_admin(store: Store) -> int | None:
-    """The only administrator who may sign in; None where there are several."""
-    found = [each.id for each in store.people.all() if each.role == "admin" and each.active]
-    return found[0] if len(found) == 1 else None
-
-
-def keep_an_admin(store: Store, account: AccountInfo, *, still: bool) -> None:
-    """Refuse a change after which no administrator could sign in.
-
-    Args:
-        store: the books.
-        account: that changes.
-        still: whether it is an administrator who may sign in afterwards.
-
-    Raises:
-        UsageError: it is the last one.
-    """
-    if not still and account.id == last_admin(store):
-        raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")

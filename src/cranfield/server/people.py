@@ -11,7 +11,6 @@ from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page, see_other
-from cranfield.server.passwords import keep_an_admin, last_admin
 from cranfield.server.signing import reset_link
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ Admin = Annotated[Caller, Depends(require("admin"))]
 def _page(request: Request, caller: Caller, status: int = 200, **values: object) -> HTMLResponse:
     store: Store = request.app.state.store
     people = store.people.all()
-    shown: dict[str, object] = {"problem": "", "made": "", "made_for": "", "last_admin": last_admin(store)} | values
+    shown: dict[str, object] = {"problem": "", "made": "", "made_for": "", "last_admin": store.people.last_admin()} | values
     return render_page(request, "people.html", caller, http_status=status, people=people, roles=list(Role), **shown)
 
 
@@ -63,10 +62,8 @@ def change(
     if action == "sign-out":
         store.people.end_sessions(account.id)
     elif action == "role" and role:
-        keep_an_admin(store, account, still=role is Role.ADMIN)
         store.people.set_role(account.id, role)
     elif action in {"activate", "deactivate"}:
-        keep_an_admin(store, account, still=action == "activate")
         store.people.set_active(account.id, active=action == "activate")
     else:
         raise UsageError(f"unknown action {action}", expected="reset, role, activate, deactivate or sign-out")

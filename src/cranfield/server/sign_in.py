@@ -50,11 +50,11 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
     """The account of a name and password; None where they are not right.
 
     Raises:
-        RefusedError: 429 after too many failures.
+        RefusedError: 429 after too many failures, those that are being compared among them.
     """
-    since = store.clock() - WINDOW_MS
     keys = failure_keys(name, address)
-    if any(store.people.failures(keys[kind], since) >= most for kind, most in FAILURES.items()):
+    counted = store.sign_ins.begin({keys[kind]: most for kind, most in FAILURES.items()}, store.clock() - WINDOW_MS)
+    if counted is None:
         minutes = WINDOW_MS // 60_000
         raise RefusedError(
             429,
@@ -63,14 +63,17 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
             "too_many",
             {"Retry-After": str(WINDOW_MS // 1000)},
         )
-    account = store.people.find(name)
-    right = is_password(password, account.password_hash if account else None)
-    if account is None or not right or not account.active:
-        for key in keys.values():
-            store.people.record_failure(key)
+    failed = False
+    try:
+        account = store.people.find(name)
+        right = is_password(password, account.password_hash if account else None)
+        failed = account is None or not right or not account.active
+    finally:
+        if not failed:  # nor is it one where many people sign in, and nothing was compared
+            store.sign_ins.withdraw(counted)
+    if failed:
         return None
-    for kind in ("pair", "name"):
-        store.people.clear_failures(keys[kind])
+    store.sign_ins.clear([keys["pair"], keys["name"]])
     return account
 
 
@@ -203,8 +206,12 @@ def _reset_account(request: Request, token: str) -> AccountInfo:
     except UnknownNameError:
         account = None
     if account is None:
-        raise RefusedError(404, "the link is used up or out of date", "ask an administrator for another one", "link")
+        raise _used_link()
     return account
+
+
+def _used_link() -> RefusedError:
+    return RefusedError(404, "the link is used up or out of date", "ask an administrator for another one", "link")
 
 
 @router.get("/reset/{token}")
@@ -224,11 +231,11 @@ def reset(request: Request, token: str, caller: Visitor, password: Annotated[str
         return render_page(
             request, "reset.html", caller, http_status=422, name=account.name, token=token, problem=str(error)
         )
-    people = request.app.state.store.people
-    people.set_password(account.id, hashed)
+    store: Store = request.app.state.store
+    if not store.people.replace_password(account, hashed):  # the link was sent twice at once
+        raise _used_link()
     keys = failure_keys(account.name, _address(request))
-    for kind in ("pair", "name"):
-        people.clear_failures(keys[kind])
+    store.sign_ins.clear([keys["pair"], keys["name"]])
     return see_other("/sign-in", done="reset")
 
 
@@ -253,12 +260,16 @@ def change_password(
     """Change the password: all sessions end, and this browser gets a new one."""
     _accounts_only(request)
     store: Store = request.app.state.store
-    if check_password(store, caller.account.name, old, _address(request)) is None:
-        return _account(request, caller, 403, problem="The present password is wrong.")
+    wrong = "The present password is wrong."
+    account = check_password(store, caller.account.name, old, _address(request))
+    if account is None:
+        return _account(request, caller, 403, problem=wrong)
     try:
-        store.people.set_password(caller.account.id, hash_password(password))
+        hashed = hash_password(password)
     except UsageError as error:
         return _account(request, caller, 422, problem=str(error))
+    if not store.people.replace_password(account, hashed):  # a reset link was used meanwhile
+        return _account(request, caller, 403, problem=wrong)
     return signed_in(request, caller.account, "/account?done=password")
 
 

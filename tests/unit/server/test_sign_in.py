@@ -144,7 +144,7 @@ def test_a_flood_of_sign_ins_waits_in_no_thread_and_is_counted_as_no_failure(
     with passwords._turn():
         answer = sign_in_as(team, "lee", team_books.PASSWORD, client)[1]
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    assert not team.store.people.failures(sign_in.failure_keys("lee", "testclient")["pair"], 0)
+    assert not team.store.sign_ins.failures(sign_in.failure_keys("lee", "testclient")["pair"], 0)
     assert sign_in_as(team, "lee", team_books.PASSWORD, client)[1].status_code == 303
 
 

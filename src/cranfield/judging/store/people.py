@@ -7,7 +7,7 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from unicodedata import normalize
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
@@ -18,7 +18,6 @@ from cranfield.judging.store.schema import (
     Account,
     Item,
     JoinLink,
-    LoginAttempt,
     Member,
     RaterKind,
     Role,
@@ -39,14 +38,14 @@ SCOPES = {
 """Scope of a token to the roles that may have it."""
 BEGINNING = "cranfield_"
 """Of a token: scanners for secrets find it by this."""
-KEY_CHARS = 300
-KEPT_FAILURES_MS = 86_400_000
+NAMES, ADMINISTRATORS = "names of accounts", "administrators"
+"""Whose transactions follow each other."""
 USED_EVERY_MS = 60_000
 """The last use of a token is noted once a minute: a request that reads should not write."""
 
 
 class People(Part):
-    """Accounts, members, sessions, tokens, join links, failed sign-ins."""
+    """Accounts, members, sessions, tokens, join links."""
 
     def add(
         self,
@@ -62,7 +61,7 @@ class People(Part):
             UsageError: the name is empty, or taken.
         """
         name = checked_name(name)
-        with self._database.write() as session:
+        with self._database.write(turn=NAMES) as session:
             return account_info(self._new(session, name, role, kind, password_hash, settings or {}))
 
     def get(self, account: str | int) -> AccountInfo:
@@ -100,9 +99,15 @@ class People(Part):
         )
 
     def set_role(self, account_id: int, role: Role) -> None:
-        """Change the role; the account's tokens and sessions end where it loses rights by it."""
-        with self._database.write() as session:
+        """Change the role; the account's tokens and sessions end where it loses rights by it.
+
+        Raises:
+            UsageError: it is the last administrator.
+        """
+        with self._database.write(turn=ADMINISTRATORS) as session:
             account = account_row(session, account_id)
+            if role is not Role.ADMIN:
+                _keep_an_admin(session, account)
             if RIGHTS[role] < RIGHTS[Role(account.role)]:
                 session.execute(delete(WebSession).where(WebSession.account_id == account_id))
                 session.execute(delete(Token).where(Token.account_id == account_id))
@@ -114,10 +119,33 @@ class People(Part):
             account_row(session, account_id).password_hash = password_hash
             session.execute(delete(WebSession).where(WebSession.account_id == account_id))
 
-    def set_active(self, account_id: int, *, active: bool) -> None:
-        """Let an account sign in, or not; its sessions end and its leases go back where not."""
+    def replace_password(self, account: AccountInfo, password_hash: str) -> bool:
+        """Change the password if it is still that of `account`, who may sign in, as `set_password` does; whether it was."""
+        is_same = Account.password_hash.is_not_distinct_from(account.password_hash)
+        changed = update(Account).where(Account.id == account.id, Account.active, is_same)
         with self._database.write() as session:
-            account_row(session, account_id).active = active
+            if session.scalar(changed.values(password_hash=password_hash).returning(Account.id)) is None:
+                return False
+            session.execute(delete(WebSession).where(WebSession.account_id == account.id))
+            return True
+
+    def last_admin(self) -> int | None:
+        """The only administrator who may sign in; None where there are several."""
+        with self._database.read() as session:
+            found = _admins(session)
+        return found[0] if len(found) == 1 else None
+
+    def set_active(self, account_id: int, *, active: bool) -> None:
+        """Let an account sign in, or not; its sessions end and its leases go back where not.
+
+        Raises:
+            UsageError: it is the last administrator.
+        """
+        with self._database.write(turn=ADMINISTRATORS) as session:
+            account = account_row(session, account_id)
+            if not active:
+                _keep_an_admin(session, account)
+            account.active = active
             if not active:
                 session.execute(delete(WebSession).where(WebSession.account_id == account_id))
                 end_leases(session, Slot.account_id == account_id)
@@ -289,7 +317,7 @@ class People(Part):
             NotAllowedError: the link is unknown, has expired or is used up.
             UsageError: the name is empty, or taken.
         """
-        with self._database.write() as session:
+        with self._database.write(turn=NAMES) as session:
             link = self._spend(session, raw)
             name = checked_name(name)
             if _alike(name) in {_alike(known) for known in session.scalars(select(Account.name))}:
@@ -312,24 +340,6 @@ class People(Part):
             link = self._spend(session, raw)
             session.add(Member(book_id=link.book_id, account_id=account_id))
             return link.book_id
-
-    def record_failure(self, key: str) -> None:
-        """Note a failed sign-in of `name:ann` or `address:10.0.0.7`; those older than a day are deleted."""
-        now = self._clock()
-        with self._database.write() as session:
-            session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - KEPT_FAILURES_MS))
-            session.add(LoginAttempt(key=key[:KEY_CHARS], at=now))
-
-    def failures(self, key: str, since: int) -> int:
-        """How many sign-ins failed at or after `since`."""
-        query = select(func.count()).where(LoginAttempt.key == key[:KEY_CHARS], LoginAttempt.at >= since)
-        with self._database.read() as session:
-            return session.scalar(query) or 0
-
-    def clear_failures(self, key: str) -> None:
-        """Delete the failures of a key, after a sign-in that was right."""
-        with self._database.write() as session:
-            session.execute(delete(LoginAttempt).where(LoginAttempt.key == key[:KEY_CHARS]))
 
     def _new(
         self, session: Session, name: str, role: Role, kind: RaterKind, password_hash: str | None, settings: Json
@@ -359,6 +369,16 @@ class People(Part):
             raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
         link.uses_left -= 1
         return link
+
+
+def _admins(session: Session) -> list[int]:
+    return list(session.scalars(select(Account.id).where(Account.role == Role.ADMIN, Account.active)))
+
+
+def _keep_an_admin(session: Session, account: Account) -> None:
+    """Refuse a change after which no administrator could sign in."""
+    if _admins(session) == [account.id]:
+        raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
 
 
 def _refuse_viewer(account: Account) -> None:

@@ -10,6 +10,7 @@ from cranfield.judging.store.log import Log
 from cranfield.judging.store.people import People
 from cranfield.judging.store.queue import Queue
 from cranfield.judging.store.reading import Reading
+from cranfield.judging.store.sign_ins import SignIns
 from cranfield.judging.store.transfer import Transfer
 
 
@@ -18,7 +19,8 @@ class Store:
 
     Attributes:
         books: books, their items, guidelines and frozen versions.
-        people: accounts, sessions, tokens, join links, failed sign-ins, members.
+        people: accounts, sessions, tokens, join links, members.
+        sign_ins: attempts to sign in.
         queue: what a rater judges next; leases.
         log: saves, adjudication, imports, events.
         reading: progress, coverage, ratings, items.
@@ -33,6 +35,7 @@ class Store:
         self.upgraded = upgraded
         self.books = Books(database, clock)
         self.people = People(database, clock)
+        self.sign_ins = SignIns(database, clock)
         self.queue = Queue(database, clock)
         self.log = Log(database, clock)
         self.reading = Reading(database, clock)

@@ -168,17 +168,26 @@ def test_secrets_are_not_in_the_database(desk_of) -> None:
 
 
 def test_failed_sign_ins_are_counted_and_forgotten_after_a_day(store, clock) -> None:
-    people = store.people
+    sign_ins = store.sign_ins
+
+    def begin(*keys: str, most: int = 9) -> tuple[int, ...] | None:
+        return sign_ins.begin(dict.fromkeys(keys, most), since=0)
+
     for _ in range(3):
-        people.record_failure("name:ann")
+        begin("name:ann")
         clock.pass_seconds(60)
-    people.record_failure("address:10.0.0.7")
-    assert people.failures("name:ann", since=0) == 3
-    assert people.failures("name:ann", since=clock.now - 120_000) == 2
-    people.clear_failures("name:ann")
-    assert (people.failures("name:ann", since=0), people.failures("address:10.0.0.7", since=0)) == (0, 1)
+    begin("address:10.0.0.7")
+    assert sign_ins.failures("name:ann", since=0) == 3
+    assert sign_ins.failures("name:ann", since=clock.now - 120_000) == 2
+    assert begin("name:ann", "name:eve", most=3) is None
+    assert sign_ins.failures("name:eve", since=0) == 0
+    right = begin("name:ann", "name:eve", most=4)
+    sign_ins.withdraw(right)
+    assert (len(right), sign_ins.failures("name:ann", since=0)) == (2, 3)
+    sign_ins.clear(["name:ann"])
+    assert (sign_ins.failures("name:ann", since=0), sign_ins.failures("address:10.0.0.7", since=0)) == (0, 1)
     clock.pass_seconds(86_401)
-    people.record_failure("name:bob")
-    assert people.failures("address:10.0.0.7", since=0) == 0
-    people.record_failure("x" * 1000)
-    assert people.failures("x" * 1000, since=0) == 1
+    begin("name:bob")
+    assert sign_ins.failures("address:10.0.0.7", since=0) == 0
+    begin("x" * 1000)
+    assert sign_ins.failures("x" * 1000, since=0) == 1
