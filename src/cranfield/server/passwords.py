@@ -80,4 +80,3 @@ def is_password(password: str, stored: str | None) -> bool:
         except (VerificationError, InvalidHashError):
             return False
     return right and stored is not None
-

@@ -24,7 +24,12 @@ Admin = Annotated[Caller, Depends(require("admin"))]
 def _page(request: Request, caller: Caller, status: int = 200, **values: object) -> HTMLResponse:
     store: Store = request.app.state.store
     people = store.people.all()
-    shown: dict[str, object] = {"problem": "", "made": "", "made_for": "", "last_admin": store.people.last_admin()} | values
+    shown: dict[str, object] = {
+        "problem": "",
+        "made": "",
+        "made_for": "",
+        "last_admin": store.people.last_admin(),
+    } | values
     return render_page(request, "people.html", caller, http_status=status, people=people, roles=list(Role), **shown)
 
 

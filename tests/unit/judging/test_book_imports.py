@@ -14,6 +14,7 @@ from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.imports import book_of, import_judgments, scale_for
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.book_records import RaterRecord
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import RaterKind, Role
 from cranfield.model import Answer, Hit, Outcome, Query, Rating, Run, TestSet
@@ -139,6 +140,56 @@ def test_raters_and_names_of_any_form_go_round(store, lead, tmp_path):
         assert set(rows) == {(doc, rater if who == "a b" else who, grade) for doc, who, grade in given}
         assert any("cells would run as a formula" in note for note in notes) == (name == "table")
         assert any("written as _: a b" in note for note in notes) == (name == "judges")
+
+
+RATERS = [
+    "gold",
+    "adjudicator",
+    "Person",
+    "model",
+    "a b",
+    "a_b",
+    "a\tb",
+    "a\u200bb",
+    " ",
+    "x" * 300,
+    "x" * 301,
+    "rater 1",
+    "-1",
+    '=1, "x"',
+]
+
+
+def test_a_book_with_any_names_of_raters_is_exported_and_read_again(store, lead, tmp_path):
+    ratings = {"q1": tuple(Rating("hat", name, float(place % 4)) for place, name in enumerate(RATERS))}
+    store.books.create("named", POOL, BookSettings())
+    testset = TestSet("names", (Query("q1", "wool"),), {}, ratings=ratings)
+    for _ in range(2):
+        done = import_judgments(store, "named", testset, tmp_path, by=lead)
+    assert (done.n_new, done.n_known) == (0, len(RATERS))
+    store.books.calibration(store.books.get("named").id, [("q1", "hat", 3, "clear")])
+    contents = contents_of(store, "named")
+    assert sorted(row.grade for row in contents.items[0].ratings) == sorted(place % 4 for place in range(len(RATERS)))
+    for name in ("table", "yaml", "judges"):
+        for pseudonyms in (False, True):
+            exported = judgments_of(contents, by_judge=name == "judges", pseudonyms=pseudonyms)
+            write_testset(exported, tmp_path / f"{name}.csv", name)
+            again = read_testset(tmp_path / f"{name}.csv", name)
+            rows = again.groups if name == "judges" else again.ratings
+            assert len(rows["q1"]) == len(RATERS) + 1, name
+    final = [rating for rating in judgments_of(contents).ratings["q1"] if rating.final]
+    assert [(rating.rater, rating.grade) for rating in final] == [("gold", 3)]
+    copy = store.transfer.restore(store.transfer.dump("named"), "copy")
+    assert len(contents_of(store, copy).items[0].ratings) == len(RATERS)
+
+
+def test_a_book_file_with_a_rater_called_gold_makes_no_such_account(store, lead):
+    store.books.create("with a rater", POOL, BookSettings())
+    dump = store.transfer.dump("with a rater")
+    header = dump.book.model_copy(update={"raters": [RaterRecord(name="gold", kind=RaterKind.PERSON, settings={})]})
+    store.transfer.restore(dump.model_copy(update={"book": header}), "gold copy")
+    assert "gold (rater)" in {account.name for account in store.people.all()}
+    assert store.people.find("gold") is None
 
 
 def test_pseudonyms(book, tmp_path):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from tests.unit.judging.store.conftest import pool_of
 
 from cranfield.errors import UsageError
 from cranfield.judging.settings import BookSettings
@@ -16,7 +17,6 @@ from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.server import sign_in
 from cranfield.server.refusal import RefusedError
-from tests.unit.judging.store.conftest import pool_of
 
 AT_ONCE = 8
 
@@ -59,9 +59,7 @@ def test_administrators_who_end_each_other_at_once_leave_one(store: Store, chang
 
 def test_a_reset_link_that_is_sent_many_times_at_once_sets_one_password(store: Store) -> None:
     account = store.people.add("ann")
-    done = all_at_once(
-        [lambda n=n: store.people.replace_password(account, f"password {n}") for n in range(AT_ONCE)]
-    )
+    done = all_at_once([lambda n=n: store.people.replace_password(account, f"password {n}") for n in range(AT_ONCE)])
     assert done == {"done": 1, "nothing": AT_ONCE - 1}
     changed = store.people.get("ann")
     assert store.people.replace_password(account, "by a link of before") is False

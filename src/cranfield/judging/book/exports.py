@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cranfield.errors import UnknownNameError, UsageError
@@ -46,17 +47,19 @@ def judgments_of(
         testset = replace(testset, meta=replace(testset.meta, history=(*testset.meta.history, without)))
     if not by_judge:
         return replace(testset, notes=info(*filter(None, [without])))
+    raters = sorted({r.rater for given in testset.ratings.values() for r in given})
+    labels = _without_spaces(raters)
     groups = {
         query_id: tuple(
-            GroupedJudgment(rating.doc_id, rating.rater.replace(" ", "_"), rating.grade)
+            GroupedJudgment(rating.doc_id, labels[rating.rater], rating.grade)
             for rating in given
             if rating.grade is not None
         )
         for query_id, given in testset.ratings.items()
     }
     groups = {query_id: given for query_id, given in groups.items() if given}
-    spaced = {r.rater for given in testset.ratings.values() for r in given if " " in r.rater}
-    names_note = f"spaces in the names of judges are written as _: {first_of(sorted(spaced))}" if spaced else ""
+    spaced = [rater for rater in raters if " " in rater]
+    names_note = f"spaces in the names of judges are written as _: {first_of(spaced)}" if spaced else ""
     if not groups:
         raise UsageError(f"book {contents.info.name!r} holds no grade")
     return replace(
@@ -67,6 +70,17 @@ def judgments_of(
         grouping="judge",
         notes=info(*filter(None, [without, names_note])),
     )
+
+
+def _without_spaces(raters: Sequence[str]) -> dict[str, str]:
+    """Rater to a name without spaces, which no other rater has: one that has none stays as it is."""
+    labels = {rater: rater for rater in raters if " " not in rater}
+    for rater in raters:
+        label = rater.replace(" ", "_")
+        while rater not in labels and label in labels.values():
+            label += "_"
+        labels.setdefault(rater, label)
+    return labels
 
 
 def pooled_run(contents: BookContents, name: str) -> Run:

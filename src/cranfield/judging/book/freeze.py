@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
+from itertools import count
 from typing import cast
 
 from cranfield.errors import UnknownNameError, UsageError
@@ -189,11 +190,15 @@ def persons_testset(contents: BookContents) -> TestSet:
 
 def rater_names(contents: BookContents, *, pseudonyms: bool) -> Names:
     """Persons by the name that they have in what leaves the book: their own, or `rater 1`, ... by account."""
-    rows = (row for item in contents.items for row in item.ratings)
+    rows = [row for item in contents.items for row in item.ratings]
     ids = {row.account_id: row.rater for row in rows if row.kind is RaterKind.PERSON}
     deciding = {item.final_by for item in contents.items if item.final_by} - set(ids.values())
     names = [*(ids[account_id] for account_id in sorted(ids)), *sorted(deciding)]
-    return {name: f"rater {place}" if pseudonyms else name for place, name in enumerate(names, start=1)}
+    if not pseudonyms:
+        return dict(zip(names, names, strict=True))
+    others = {row.rater for row in rows if row.kind is not RaterKind.PERSON}
+    numbered = (name for place in count(1) if (name := f"rater {place}") not in others)
+    return dict(zip(names, numbered, strict=False))
 
 
 def renamed(testset: TestSet, names: Names) -> TestSet:

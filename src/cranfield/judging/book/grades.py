@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from cranfield.errors import UsageError
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.settings import Mode
+from cranfield.judging.store.names import ADJUDICATOR, GOLD
 from cranfield.judging.store.schema import Action, Origin, RaterKind
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
 from cranfield.testsets.consensus import on_other_scale, with_consensus
 
 UNJUDGED = -1.0
-ADJUDICATOR = "adjudicator"
-"""Who adjudicated, where that is not known."""
-GOLD = "gold"
-"""Who decided on a calibration item: the grade that it was made with."""
 PRECEDENCE = (RaterKind.PERSON, RaterKind.CARRIED, RaterKind.RULE, RaterKind.MODEL)
 """Sources of a grade; the first that has one decides. An adjudicated grade is before them all."""
 

@@ -15,7 +15,8 @@ from cranfield.formats.splice.places import place_of_item
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import SCALES, BookSettings, GradeScale, scale_of
 from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.schema import Action, RaterKind, Role
+from cranfield.judging.store.names import WITHOUT_PERSON
+from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ImportedJudgment
 from cranfield.model import Query, Rating, TestSet
@@ -170,15 +171,11 @@ def _judged(testset: TestSet, names: Mapping[str, str]) -> Iterator[_Judged]:
 
 def _accounts(store: Store, judged: list[_Judged]) -> dict[str, AccountInfo]:
     """Rater to account, of the kind that it has here; those that are not there are persons, without a password."""
-    accounts = {row.name: row for row in store.people.all()}
-    kinds = {kind.value: kind for kind in (RaterKind.CARRIED, RaterKind.RULE)}
-    found = {}
-    for rater in dict.fromkeys(row.rater for row in judged):
-        name = rater or CARRIED
-        kind = kinds.get(name, RaterKind.PERSON)
-        role = Role.RATER if kind is RaterKind.PERSON else Role.VIEWER
-        found[rater] = accounts.get(name) or store.people.add(name, role, kind)
-    return found
+    kinds = {kind.value: kind for kind in WITHOUT_PERSON}
+    raters = dict.fromkeys(row.rater for row in judged)
+    return {
+        rater: store.people.of_file(rater or CARRIED, kinds.get(rater or CARRIED, RaterKind.PERSON)) for rater in raters
+    }
 
 
 def _row(book_id: int, row: _Judged, items: Mapping[tuple[str, str], int], account: AccountInfo) -> ImportedJudgment:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.judging.book.contents import BookContents
-from cranfield.judging.book.grades import ADJUDICATOR
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.names import ADJUDICATOR
 from cranfield.judging.store.schema import Origin, RaterKind
 from cranfield.model import Rating
 from cranfield.testsets.refresh import Plan

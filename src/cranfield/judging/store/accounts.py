@@ -7,6 +7,15 @@ from dataclasses import dataclass, field
 from cranfield.judging.store.schema import RaterKind, Role
 from cranfield.judging.store.values import Json
 
+RIGHTS = {Role.VIEWER: 0, Role.RATER: 1, Role.LEAD: 2, Role.ADMIN: 3}
+SCOPES = {
+    "read": frozenset(Role),
+    "judge": frozenset({Role.RATER, Role.LEAD, Role.ADMIN}),
+    "evaluate": frozenset({Role.LEAD, Role.ADMIN}),
+    "manage": frozenset({Role.LEAD, Role.ADMIN}),
+}
+"""Scope of a token to the roles that may have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class AccountInfo:

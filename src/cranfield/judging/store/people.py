@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from getpass import getuser
 from hashlib import sha256
 from secrets import token_urlsafe
-from unicodedata import normalize
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
-from cranfield.errors import UnknownNameError, UsageError, shorten
-from cranfield.judging.store.accounts import AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
-from cranfield.judging.store.rows import account_info, account_row, book_row, checked_name
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.judging.store.accounts import (
+    RIGHTS,
+    SCOPES,
+    AccountInfo,
+    LinkInfo,
+    MemberInfo,
+    SessionInfo,
+    TokenInfo,
+)
+from cranfield.judging.store.names import WITHOUT_PERSON, name_of_file, new_name
+from cranfield.judging.store.rows import account_info, account_row, book_row, link_info, token_info
 from cranfield.judging.store.schema import (
     Account,
     Item,
@@ -28,18 +37,12 @@ from cranfield.judging.store.schema import (
 from cranfield.judging.store.standing import end_leases
 from cranfield.judging.store.values import Json, NotAllowedError
 
-RIGHTS = {Role.VIEWER: 0, Role.RATER: 1, Role.LEAD: 2, Role.ADMIN: 3}
-SCOPES = {
-    "read": frozenset(Role),
-    "judge": frozenset({Role.RATER, Role.LEAD, Role.ADMIN}),
-    "evaluate": frozenset({Role.LEAD, Role.ADMIN}),
-    "manage": frozenset({Role.LEAD, Role.ADMIN}),
-}
-"""Scope of a token to the roles that may have it."""
 BEGINNING = "cranfield_"
 """Of a token: scanners for secrets find it by this."""
 NAMES, ADMINISTRATORS = "names of accounts", "administrators"
 """Whose transactions follow each other."""
+LOCAL = "local"
+"""The user of this machine, where the name of that one cannot be an account's."""
 USED_EVERY_MS = 60_000
 """The last use of a token is noted once a minute: a request that reads should not write."""
 
@@ -58,11 +61,19 @@ class People(Part):
         """Make an account.
 
         Raises:
-            UsageError: the name is empty, or taken.
+            UsageError: the name is none that may be chosen, as `new_name` says.
         """
-        name = checked_name(name)
         with self._database.write(turn=NAMES) as session:
+            name = name if kind in WITHOUT_PERSON else _new_name(session, name)
             return account_info(self._new(session, name, role, kind, password_hash, settings or {}))
+
+    def of_file(self, name: str, kind: RaterKind) -> AccountInfo:
+        """The account of a rater whom a file names; where there is none it is made, without a password."""
+        name = name_of_file(name, kind)
+        role = Role.RATER if kind is RaterKind.PERSON else Role.VIEWER
+        with self._database.write(turn=NAMES) as session:
+            found = session.scalar(select(Account).where(Account.name == name))
+            return account_info(found or self._new(session, name, role, kind, None, {}))
 
     def get(self, account: str | int) -> AccountInfo:
         """An account by name or id.
@@ -84,8 +95,10 @@ class People(Part):
         try:
             name = getuser()
         except (ImportError, KeyError, OSError):  # a container whose user has no name
-            name = "local"
-        return self.find(name) or self.add(name, Role.ADMIN)
+            name = LOCAL
+        with suppress(UsageError):  # the name of the user may be none that an account can have
+            return self.find(name) or self.add(name, Role.ADMIN)
+        return self.find(LOCAL) or self.add(LOCAL, Role.ADMIN)
 
     def all(self) -> tuple[AccountInfo, ...]:
         """All accounts, by name."""
@@ -263,7 +276,7 @@ class People(Part):
             found = session.execute(
                 query.where(Token.hash == _hash(raw), Token.expires_at > now, Account.active)
             ).first()
-            info = None if found is None else _token(*found)
+            info = None if found is None else token_info(*found)
         if info is not None and now - (info.used_at or 0) > USED_EVERY_MS:
             with self._database.write() as session:
                 session.execute(update(Token).where(Token.id == info.id).values(used_at=now))
@@ -274,7 +287,7 @@ class People(Part):
         query = select(Token, Account).join(Account, Account.id == Token.account_id)
         with self._database.read() as session:
             rows = session.execute(query.where(Token.account_id == account_id).order_by(Token.id))
-            return tuple(_token(*row) for row in rows)
+            return tuple(token_info(*row) for row in rows)
 
     def revoke(self, token_id: int, account_id: int | None = None) -> bool:
         """Delete a token, of this account where one is given; whether there was one."""
@@ -296,14 +309,14 @@ class People(Part):
         """The link of a secret; None where it is unknown, has expired or is used up."""
         with self._database.read() as session:
             found = self._link(session, raw)
-            return None if found is None else _link(found, book_row(session, found.book_id).name)
+            return None if found is None else link_info(found, book_row(session, found.book_id).name)
 
     def links(self, book_id: int) -> tuple[LinkInfo, ...]:
         """The links of a book, the earliest first."""
         query = select(JoinLink).where(JoinLink.book_id == book_id).order_by(JoinLink.id)
         with self._database.read() as session:
             name = book_row(session, book_id).name
-            return tuple(_link(row, name) for row in session.scalars(query))
+            return tuple(link_info(row, name) for row in session.scalars(query))
 
     def revoke_link(self, link_id: int) -> bool:
         """Delete a link; whether there was one."""
@@ -315,13 +328,11 @@ class People(Part):
 
         Raises:
             NotAllowedError: the link is unknown, has expired or is used up.
-            UsageError: the name is empty, or taken.
+            UsageError: the name is none that may be chosen, as `new_name` says.
         """
         with self._database.write(turn=NAMES) as session:
             link = self._spend(session, raw)
-            name = checked_name(name)
-            if _alike(name) in {_alike(known) for known in session.scalars(select(Account.name))}:
-                raise UsageError(f"the name {shorten(name)} is taken", path="name", hint="choose another name")
+            name = _new_name(session, name)
             account = self._new(session, name, Role.RATER, RaterKind.PERSON, password_hash, {})
             session.add(Member(book_id=link.book_id, account_id=account.id))
             return account_info(account)
@@ -344,17 +355,8 @@ class People(Part):
     def _new(
         self, session: Session, name: str, role: Role, kind: RaterKind, password_hash: str | None, settings: Json
     ) -> Account:
-        if session.scalar(select(Account.id).where(Account.name == name)) is not None:
-            raise UsageError(f"the name {shorten(name)} is taken", path="name", hint="choose another name")
-        account = Account(
-            name=name,
-            role=role,
-            kind=kind,
-            password_hash=password_hash,
-            active=True,
-            settings=settings,
-            created_at=self._clock(),
-        )
+        account = Account(name=name, role=role, kind=kind, password_hash=password_hash, settings=settings)
+        account.active, account.created_at = True, self._clock()
         session.add(account)
         session.flush()
         return account
@@ -386,17 +388,9 @@ def _refuse_viewer(account: Account) -> None:
         raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
 
 
-def _alike(name: str) -> str:
-    return normalize("NFKC", name).casefold()
+def _new_name(session: Session, name: str) -> str:
+    return new_name(name, session.scalars(select(Account.name)).all())
 
 
 def _hash(raw: str) -> str:
     return sha256(raw.encode()).hexdigest()
-
-
-def _token(row: Token, account: Account) -> TokenInfo:
-    return TokenInfo(row.id, account_info(account), row.label, row.scope, row.created_at, row.expires_at, row.used_at)
-
-
-def _link(row: JoinLink, book: str) -> LinkInfo:
-    return LinkInfo(row.id, row.book_id, book, row.created_at, row.expires_at, row.uses_left)

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from cranfield.errors import UnknownNameError, UsageError, shorten
 from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.schema import Account, Book, Guideline, Item, RaterKind, Role
+from cranfield.judging.store.accounts import AccountInfo, LinkInfo, TokenInfo
+from cranfield.judging.store.schema import Account, Book, Guideline, Item, JoinLink, RaterKind, Role, Token
 
 NAME_CHARS = 200
 Value = TypeVar("Value")
@@ -117,6 +117,16 @@ def settings_of(book: Book) -> BookSettings:
 def account_info(row: Account) -> AccountInfo:
     """An account as a value."""
     return as_value(AccountInfo, row, kind=RaterKind(row.kind), role=Role(row.role), settings=dict(row.settings))
+
+
+def token_info(row: Token, account: Account) -> TokenInfo:
+    """A token as a value."""
+    return as_value(TokenInfo, row, account=account_info(account))
+
+
+def link_info(row: JoinLink, book: str) -> LinkInfo:
+    """A join link as a value."""
+    return as_value(LinkInfo, row, book=book)
 
 
 def guideline_version(session: Session, book_id: int) -> int:

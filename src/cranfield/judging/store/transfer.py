@@ -12,6 +12,7 @@ from cranfield.database.base import Base
 from cranfield.database.engine import Part
 from cranfield.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.judging.store import book_records as records
+from cranfield.judging.store.names import name_of_file
 from cranfield.judging.store.rows import book_row
 from cranfield.judging.store.schema import (
     Account,
@@ -201,11 +202,12 @@ class _Writing:
         known = {row.name: row for row in self.session.scalars(select(Account))}
         ids: dict[str | None, int | None] = {None: None}
         for rater in self.dump.book.raters:
-            account = known.get(rater.name)
+            name = name_of_file(rater.name, rater.kind)
+            account = known.get(name)
             if account is None:
                 person = rater.kind is RaterKind.PERSON
                 role = Role.RATER if person else Role.VIEWER
-                account = Account(name=rater.name, kind=rater.kind, role=role, active=person, created_at=self.now)
+                account = Account(name=name, kind=rater.kind, role=role, active=person, created_at=self.now)
                 account.settings = rater.settings
                 self.session.add(account)
                 self.session.flush()

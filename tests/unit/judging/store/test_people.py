@@ -37,6 +37,73 @@ def test_an_account_has_a_name_of_its_own(store, clock) -> None:
     assert store.people.all()[0].settings == {"dark": True}
 
 
+NO_NAMES = [
+    *(
+        "gold",
+        "Gold",
+        " GOLD ",
+        "g\u043eld",
+        "\uff47old",
+        "\u0261old",
+        "adjudicator",
+        "person",
+        "model",
+        "rule",
+        "carried",
+    ),
+    *(
+        "\u0430nn",
+        "ANN",
+        "a\u200bnn",
+        "ann\u2800",
+        "ann\u3164",
+        "a\ufe0fnn",
+        "\u3164",
+        "\u0301",
+        "...",
+        "a\x07",
+        "a\nb",
+        "a\u202eb",
+    ),
+    *("lee  ann", "lee\u00a0ann", "\u0441\u0430\u0455", "\u03bfs\u03bfn"),
+]
+
+
+def test_nobody_takes_a_name_with_a_meaning_or_one_that_looks_like_another(desk_of) -> None:
+    desk = desk_of()
+    people, raw = desk.store.people, desk.store.people.add_link(desk.book.id, HOUR)
+    for known in ("ann", "Lee Ann", "cas", "oson"):
+        people.add(known)
+    for name in NO_NAMES:
+        for take in (people.add, partial(people.use_link, raw), partial(people.add, kind=RaterKind.MODEL)):
+            with pytest.raises(UsageError) as caught:
+                take(name)
+            assert caught.value.problems[0].path == "name", name
+    assert people.link(raw).uses_left == 1
+
+
+def test_names_of_every_alphabet_are_names(store) -> None:
+    for name in (
+        "J\u00fcrgen",
+        "\u0410\u043d\u043d\u0430",
+        "\u674e Ann",
+        "\u03a3\u03bf\u03c6\u03af\u03b1",
+        "ann@x.org",
+        "O'Neil",
+        "rater 1",
+        "gold fish",
+    ):
+        assert store.people.add(name).name == name
+    assert [store.people.of_file(kind, RaterKind(kind)).name for kind in ("carried", "rule")] == ["carried", "rule"]
+
+
+def test_the_user_of_a_machine_whose_name_is_none_is_called_local(store, monkeypatch) -> None:
+    for user in ("gold", "\u3164"):
+        monkeypatch.setattr("cranfield.judging.store.people.getuser", lambda user=user: user)
+        assert store.people.local().name == "local"
+    assert store.people.local().role is Role.ADMIN
+
+
 def test_members_have_quotas(desk_of) -> None:
     desk = desk_of()
     people, ann = desk.store.people, desk.rater("ann", quota=3)
