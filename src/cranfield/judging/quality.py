@@ -164,7 +164,7 @@ def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others
     judged = [row for row in rows if row.grade is not None and row.origin != Origin.REPEAT]
     severity, n_shared = _severity(judged, others)
     times = [row.duration_ms for row in judged if row.duration_ms is not None and row.action == Action.GRADE]
-    gold = [row for row in judged if row.gold is not None]
+    gold = [row for row in judged if row.gold is not None and row.first_grade is not None]
     repeats = repeats_of(tuple(rows)).values()
     return RaterLine(
         rater,
@@ -177,7 +177,7 @@ def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others
         median(times) if times else None,
         sum(is_fast(row) for row in judged),
         len(gold),
-        sum(row.grade == row.gold for row in gold),
+        sum(row.first_grade == row.gold for row in gold),
         len(repeats),
         sum(a == b for a, b in repeats),
         None if kind == RaterKind.PERSON else _kappa(judged, others),

@@ -114,7 +114,10 @@ def _of_judgment(chosen: Selection) -> list[ColumnElement[bool]]:
         "grade": lambda: Judgment.grade == chosen.grade,
         "fast": lambda: (Judgment.action == Action.GRADE) & (Event.duration_ms < FAST_MS),
         "day": lambda: _on_day(chosen.day or ""),
-        "gold": lambda: Judgment.grade == Item.gold if chosen.gold == "right" else Judgment.grade != Item.gold,
+        "gold": lambda: (
+            Judgment.grade.is_not(None)
+            & (_first_grade() == Item.gold if chosen.gold == "right" else _first_grade() != Item.gold)
+        ),
         "skipped": lambda: true() if chosen.skipped == "any" else Event.skip_reason == chosen.skipped,
         "stale": lambda: Judgment.stale.is_(True),
         "before_guideline": lambda: func.coalesce(Event.guideline_version, 0) < _bounded(chosen.before_guideline or 0),
@@ -156,6 +159,17 @@ def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether the item has a judgment for which all of these hold."""
     joined = (Judgment.item_id == Item.id, Event.id == Judgment.event_id, Account.id == Judgment.account_id)
     return exists().where(*joined, *conditions).correlate(Item)
+
+
+def _first_grade() -> ScalarSelect[Any]:
+    """The first grade of the rater of a judgment, since a lead asked for it again: the one that counts for a calibration item."""
+    given, asked_again = aliased(Event), aliased(Event)
+    of_rater = (asked_again.item_id == Item.id, asked_again.subject_id == Judgment.account_id)
+    since = select(func.coalesce(func.max(asked_again.id), 0)).where(*of_rater, asked_again.action == Action.REOPEN)
+    by_rater = (given.item_id == Item.id, given.account_id == Judgment.account_id, given.grade.is_not(None))
+    query = select(given.grade).where(*by_rater, given.action.in_(GRADES))
+    query = query.where(given.id > since.correlate(Item, Judgment).scalar_subquery()).order_by(given.id).limit(1)
+    return query.correlate(Item, Judgment).scalar_subquery()
 
 
 def _of_persons(figure: ColumnElement[Any]) -> ScalarSelect[Any]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from cranfield.errors import CranfieldError
-from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import Action, BookState, RaterKind, SkipReason
-from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, RatingRow, SaveRequest
+from cranfield.errors import CranfieldError, UnknownNameError, UsageError
+from cranfield.judging.settings import BookSettings, Mode
+from cranfield.judging.store.adding import plan_wanted
+from cranfield.judging.store.schema import Action, BookState, Origin, RaterKind, SkipReason
+from cranfield.judging.store.values import Assignment, BookInfo, ItemView, RatingRow, SaveRequest
 from cranfield.server.access import Caller, require
 from cranfield.server.books import book_of, book_path
 from cranfield.server.documents import guideline_html
@@ -181,6 +182,7 @@ def next_items(
         "items": _cards(request, book, given),
         "recent": _cards(request, book, judged, rows),
         "progress": progress(store, book, rater),
+        "guideline": book.guideline_version,
     }
 
 
@@ -242,7 +244,7 @@ def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, o
 def _save(store: Store, book: BookInfo, caller: Caller, sent: dict[str, object]) -> dict[str, object]:
     try:
         entry = Entry.model_validate(sent)
-        saved = store.log.save(_save_request(store, book, caller, entry))
+        saved = store.log.save(_save_request(store, book, caller, entry), given=True)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "entry"
@@ -254,7 +256,8 @@ def _save(store: Store, book: BookInfo, caller: Caller, sent: dict[str, object])
     except Exception:  # a bug: the page keeps the judgment, and the log has the reason
         LOG.exception("a judgment was not saved")
         return {"ok": False, "retry": True, "error": "the server could not save it", "code": "internal"}
-    return {"ok": True, "duplicate": saved.duplicate, "state": saved.item_state}
+    # Nothing else: what becomes of an item tells what others gave it, and whether its grade is known.
+    return {"ok": True, "duplicate": saved.duplicate}
 
 
 def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) -> SaveRequest:
@@ -294,32 +297,39 @@ def guidelines(request: Request, caller: Judge) -> dict[str, object]:
 
 @book_api.get("/reveal")
 def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
-    """Ranks and grades of the documents of a query that this rater has graded."""
+    """Ranks and grades of the documents of a query that this rater has graded; nothing of the known ones.
+
+    A calibration item outside the pool has no ranks: where the book has one, no ranks are shown at all.
+    """
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     name = next((each.name for each in store.reading.queries(book.id) if each.id == query), None)
     if name is None:
         raise not_found("query")
     if book.settings.reveal != "after":
         raise RefusedError(403, "this book does not show ranks and grades to raters", code="blind")
-    items = store.reading.reveal([item.id for item in store.reading.items(book.id, ItemFilter(query=name))], rater)
-    runs = sorted({run for item in items for run in item.runs})
+    everything = store.reading.items(book.id)
+    of_query = [item.id for item in everything if item.query == name]
+    items = store.reading.reveal(of_query, rater)
+    is_bare = any(item.origin is Origin.CALIBRATION for item in everything)
+    runs = [] if is_bare else sorted({run for item in items for run in item.runs})
     columns = ["Document", "You", *runs, "Other persons", "Models", "Final"]
-    return {"ok": True, "columns": columns, "rows": [_revealed(item, runs, rater) for item in items]}
+    return {"ok": True, "columns": columns, "rows": [_revealed(book.settings, item, runs, rater) for item in items]}
 
 
-def _revealed(item: ItemView, runs: list[str], account_id: int) -> list[str]:
-    def grades(*kinds: RaterKind, own: bool = False) -> str:
+def _revealed(settings: BookSettings, item: ItemView, runs: list[str], account_id: int) -> list[str]:
+    def grades(*kinds: RaterKind, own: bool = False, most: int | None = None) -> str:
         found = [each.grade for each in item.ratings if each.kind in kinds and (each.account_id == account_id) is own]
-        return ", ".join(f"{grade:g}" for grade in sorted(grade for grade in found if grade is not None))
+        return ", ".join(f"{grade:g}" for grade in sorted([grade for grade in found if grade is not None][:most]))
 
-    final = item.final if item.final is not None else item.gold
+    # Every rater judges a calibration item: it shows no more grades than an item has raters.
+    others = None if item.gold is None else (item.wanted or plan_wanted(settings, item.query, item.doc)) - 1
     return [
         str(item.fields.get("title") or item.doc),
         grades(RaterKind.PERSON, own=True),
         *(f"rank {item.runs[run]}" if run in item.runs else "–" for run in runs),
-        grades(RaterKind.PERSON) or "–",
+        grades(RaterKind.PERSON, most=others) or "–",
         grades(RaterKind.MODEL) or "–",
-        "–" if final is None else f"{final:g}",
+        "–" if item.final is None else f"{item.final:g}",
     ]
 
 
@@ -333,7 +343,12 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
     )
-    return {"ok": True, "item": _cards(request, book, [store.queue.own(book.id, rater, item_id)])[0]}
+    try:
+        added = store.queue.own(book.id, rater, item_id)
+    except UnknownNameError:
+        hint = "it comes to its raters in their turn"
+        raise UsageError("the book has this document of the query already", path="doc", hint=hint) from None
+    return {"ok": True, "item": _cards(request, book, [added])[0]}
 
 
 @router.put("/api/me/settings")

@@ -91,6 +91,7 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
 def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[ReviewForm, Form()]) -> Response:
     """Save the decision of a reviewer, put the record off, or show what is changed in it."""
     book, store = review_book(caller), store_of(request)
+    store.queue.own(book.id, caller.account.id, item_id)  # nothing is shown of a record that was not given
     found = item_of_book(request, caller, item_id)
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))
     draft = Draft(data, form.grade, form.reason, form)
@@ -106,11 +107,11 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
         reason=form.reason.strip(),
         data=data.model_dump(mode="json"),  # what was written so far, where the record is put off
         duration_ms=None if form.seconds is None else 1000 * form.seconds,
-        guideline_version=book.guideline_version,
+        guideline_version=form.guideline_version,
         method="click",
     )
     try:
-        store.log.save(save)
+        store.log.save(save, given=True)
     except (BookClosedError, NotAllowedError):
         raise
     except UsageError as error:

@@ -40,6 +40,8 @@ class ReviewForm(BaseModel):
     must_not_lines: Rows = []
     narrative: Long | None = None
     seconds: Annotated[int, Field(ge=0, le=10**7)] | None = None
+    guideline_version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """That the page shows."""
 
 
 def decision_of(form: ReviewForm, material: ReviewMaterial) -> tuple[ReviewData, list[Problem]]:

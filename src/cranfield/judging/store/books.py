@@ -40,6 +40,7 @@ from cranfield.judging.store.schema import (
     Slot,
 )
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
+from cranfield.judging.store.supply import hand_out
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
 
 
@@ -110,7 +111,10 @@ class Books(Part):
             return {item_id: (item.doc_id, item.fields, item.doc_digest) for item_id, item in items.items()}
 
     def add_item(self, book_id: int, query: str, doc: str, fields: Json, by: int) -> int:
-        """Add a document that no system returned (origin `added`); its item id. The item that is there, where it is there."""
+        """Add a document that no system returned (origin `added`), which is given to who adds it; its item id.
+
+        The item that is there, where it is there: nobody is given that.
+        """
         with self._database.write() as session:
             book = book_row(session, book_id, lock=True)
             account_row(session, by)
@@ -124,6 +128,7 @@ class Books(Part):
             item.wanted = plan_wanted(settings, query, doc)
             session.add(item)
             session.flush()
+            hand_out(session, [item], by, guideline_version(session, book_id))
             update_state(session, item, settings, self._clock())
             return item.id
 
@@ -225,6 +230,8 @@ class Books(Part):
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
         """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them.
 
+        Of the grades that a rater gives one, the first one counts.
+
         Raises:
             UsageError: a query that the book does not have, or a grade that is not of the scale; all problems at once.
         """
@@ -245,9 +252,8 @@ class Books(Part):
             for query, doc, grade, reason in given:
                 item = _item_of(session, queries[query], doc)
                 if item is None:
-                    item = Item(
-                        book_id=book_id, query_id=queries[query], doc_id=doc, origin=Origin.CALIBRATION, wanted=0
-                    )
+                    item = Item(book_id=book_id, query_id=queries[query], doc_id=doc, origin=Origin.CALIBRATION)
+                    item.wanted, item.fields = 0, _fields_of(session, book_id, doc)
                     session.add(item)
                 item.gold, item.gold_reason = grade, reason
                 update_state(session, item, settings, self._clock())
@@ -336,6 +342,12 @@ def _query(session: Session, book_id: int, name: str) -> BookQuery:
         names = session.scalars(select(BookQuery.name).where(BookQuery.book_id == book_id))
         raise UnknownNameError.among("query", name, names)
     return found
+
+
+def _fields_of(session: Session, book_id: int, doc: str) -> Json:
+    """What a book knows of a document by another query: without it a calibration item would look bare."""
+    query = select(Item.fields).where(Item.book_id == book_id, Item.doc_id == doc).order_by(Item.id).limit(1)
+    return dict(session.scalar(query) or {})
 
 
 def _item_of(session: Session, query_id: int, doc: str) -> Item | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
@@ -16,9 +16,11 @@ from cranfield.judging.store.rows import account_row, as_value, book_row, guidel
 from cranfield.judging.store.schema import (
     Account,
     Action,
+    Book,
     BookQuery,
     BookState,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -26,6 +28,7 @@ from cranfield.judging.store.schema import (
     SkipReason,
 )
 from cranfield.judging.store.standing import apply, apply_many, refuse_own, update_state
+from cranfield.judging.store.supply import member_row, quota_left, was_given
 from cranfield.judging.store.values import (
     BookClosedError,
     EventRow,
@@ -35,6 +38,7 @@ from cranfield.judging.store.values import (
     Saved,
     SaveRequest,
 )
+from cranfield.words import n_of
 
 RATER_ACTIONS = frozenset({Action.GRADE, Action.SKIP, Action.LATER, Action.FLAG, Action.UNFLAG, Action.UNDO})
 PREFERENCES = (0, 1, 2)
@@ -53,8 +57,13 @@ def grades_of(settings: BookSettings) -> tuple[int, ...]:
 class Log(Part):
     """The log."""
 
-    def save(self, request: SaveRequest) -> Saved:
+    def save(self, request: SaveRequest, *, given: bool = False) -> Saved:
         """Record an action of a rater; once, however often the same `client_key` is sent.
+
+        Args:
+            request: the action.
+            given: whether it comes from a person who judges: of an item that he or she was given, within the quota, by the
+                guidelines that were shown. Leads may judge every item.
 
         A grade that comes after the lease has expired is kept: it takes a free slot of the item, or none (`Saved.extra`).
         `undo` withdraws the rater's last grade, skip or `later` of the item, and the slot returns to the rater.
@@ -62,8 +71,10 @@ class Log(Part):
 
         Raises:
             BookClosedError: nothing was saved.
+            NotAllowedError: with `given`: the item was not given to the rater, or the quota is used up.
             UnknownNameError: there is no such book, item or account.
-            UsageError: a grade that is not of the scale, a skip without a reason, an action that needs another call.
+            UsageError: a grade that is not of the scale, a skip without a reason, an action that needs another call; with
+                `given` other guidelines than those that were shown.
         """
         with self._database.write() as session:
             book = book_row(session, request.book_id, lock=True)
@@ -76,10 +87,15 @@ class Log(Part):
             _check(request, settings, item.fields)
             if book.state == BookState.CLOSED:
                 raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+            judging = _Judging(session, book, settings, account) if given else None
+            if judging is not None:
+                request = replace(request, guideline_version=judging.check(item, request.guideline_version))
             if item.doc_digest is None:
                 item.doc_digest = request.doc_digest
             event = _event(session, book.id, request, self._clock())
             extra = apply(session, item, account, request.action, settings, self._clock())
+            if judging is not None:
+                judging.check_quota()
             return Saved(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
 
     def adjudicate(
@@ -129,10 +145,18 @@ class Log(Part):
             update_state(session, item, settings, self._clock())
             return Saved(event.id, duplicate=False, item_state=ItemState(item.state))
 
-    def import_many(self, book_id: int, judgments: Iterable[ImportedJudgment]) -> tuple[ImportedJudgment, ...]:
+    def import_many(
+        self, book_id: int, judgments: Iterable[ImportedJudgment], *, by: int | None = None
+    ) -> tuple[ImportedJudgment, ...]:
         """Record judgments and final grades that were made elsewhere, all or none; those that are new.
 
+        Args:
+            book_id: of the book.
+            judgments: of persons, models or files.
+            by: the account of a person who judges, and whose judgments they all are: they are checked as `save` does with `given`.
+
         Raises:
+            NotAllowedError: with `by`: an item that was not given to the rater, or more than the quota.
             UsageError: an item that the book does not have, or a grade that is not of the scale; all problems at once.
         """
         rows = list(judgments)
@@ -149,12 +173,17 @@ class Log(Part):
             seen = {(account, key) for account, key in session.execute(keys)}
             given = {(row.account_id, row.client_key): row for row in reversed(rows)}
             new = tuple(row for key, row in reversed(given.items()) if key not in seen)
+            judging = None if by is None else _Judging(session, book, settings, account_row(session, by))
+            if judging is not None:
+                new = judging.check_all(new, items)
             version = guideline_version(session, book_id)
             for start in range(0, len(new), BATCH):
                 events = [_imported_event(row, book_id, version, now) for row in new[start : start + BATCH]]
                 session.add_all(events)
                 session.flush()
                 apply_many(session, events, items, settings, now)
+            if judging is not None:
+                judging.check_quota()
             return new
 
     def events(self, book_id: int, after: int = 0, limit: int | None = None) -> tuple[EventRow, ...]:
@@ -172,6 +201,63 @@ class Log(Part):
         )
         with self._database.read() as session:
             return tuple(_event_row(*row) for row in session.execute(query))
+
+
+class _Judging:
+    """What a person may save, who judges in a book."""
+
+    def __init__(self, session: Session, book: Book, settings: BookSettings, account: Account) -> None:
+        self.session, self.book, self.settings, self.account = session, book, settings, account
+        # Two saves of a rater at once must not share what is left of the quota.
+        self.member = member_row(session, book.id, account.id, lock=True)
+        self.left_before = self._left()
+
+    def _left(self) -> int | None:
+        return None if self.member is None else quota_left(self.session, self.book, self.settings, self.member)
+
+    def check(self, item: Item, version: int | None) -> int:
+        """Refuse an item that was not given, or other guidelines than those that were shown; the version of these."""
+        if not was_given(self.session, item, self.account):
+            raise NotAllowedError(
+                f"document {shorten(item.doc_id)} was not given to {self.account.name}",
+                hint="load the page again: it has what is yours to judge",
+            )
+        given = self.session.get(HandOut, (item.id, self.account.id))
+        latest = guideline_version(self.session, self.book.id)
+        shown = latest if given is None else given.guideline_version
+        if version is not None and not (version <= latest and (given is None or version >= shown)):
+            raise UsageError(
+                "the judgment follows other guidelines than those that the document was given with",
+                path="guideline_version",
+                expected=f"version {shown}",
+                got=str(version),
+                hint="load the page again, and read the guidelines",
+            )
+        return shown if version is None else version
+
+    def check_all(self, rows: Iterable[ImportedJudgment], items: Mapping[int, Item]) -> tuple[ImportedJudgment, ...]:
+        """The judgments with their guidelines; raises as `check`, with all problems at once."""
+        checked, problems = [], ProblemList(NotAllowedError)
+        for row in rows:
+            try:
+                version = self.check(items[row.item_id], row.guideline_version)
+                checked.append(replace(row, guideline_version=version))
+            except UsageError as error:
+                problems.problems += error.problems
+        problems.raise_if_any()
+        return tuple(checked)
+
+    def check_quota(self) -> None:
+        """Refuse what gave the rater more grades than the quota."""
+        left = self._left()
+        if left is not None and left < 0 and left < (self.left_before or 0):
+            n = (self.left_before or 0) - left
+            raise NotAllowedError(
+                f"the quota of {self.account.name} in book {self.book.name} is used up",
+                expected=f"{n_of(max(self.left_before or 0, 0), 'grades')} at most",
+                got=str(n),
+                hint="a lead can raise it",
+            )
 
 
 def _decided_at(session: Session, item: Item) -> int | None:

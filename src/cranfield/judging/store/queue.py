@@ -11,13 +11,22 @@ from sqlalchemy.orm import Session, aliased
 from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError
 from cranfield.judging.settings import BookSettings, Mode
-from cranfield.judging.store.rows import account_row, as_value, book_row, item_row, seeded, settings_of
+from cranfield.judging.store.rows import (
+    account_row,
+    as_value,
+    book_row,
+    guideline_version,
+    item_row,
+    seeded,
+    settings_of,
+)
 from cranfield.judging.store.schema import (
     Action,
     Book,
     BookQuery,
     BookState,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -32,10 +41,12 @@ from cranfield.judging.store.standing import flags
 from cranfield.judging.store.supply import (
     calibration_items,
     calibration_left,
+    hand_out,
     judged_by,
     member_row,
     offered,
     quota_left,
+    was_given,
 )
 from cranfield.judging.store.values import Assignment, NotAllowedError
 
@@ -78,8 +89,9 @@ class Queue(Part):
     ) -> tuple[Assignment, ...]:
         """Lease the next items of a rater: at most `n`, in this rater's own order. Leases that the rater has are renewed.
 
-        The order: calibration items; what the rater holds already, also by an expired lease that no other rater took;
-        a hidden repeat that is due; the whole of the next query; what the rater put off for later.
+        The order: what the rater holds already, also by an expired lease that no other rater took; a hidden repeat that is
+        due; the whole of the next query; what the rater put off for later. Calibration items stand among the other
+        documents of their queries, which come first.
 
         Args:
             book_id: an open book; a closed one gives nothing.
@@ -95,32 +107,36 @@ class Queue(Part):
             if rater.book.state == BookState.CLOSED or n <= 0:
                 return ()
             _renew(rater)
-            leased = _leased_items(rater)
-            found = [*_calibration(rater), *(item for item in leased if item.id not in holding)]
-            found = [item for item in found if item.id not in holding]
+            put_off = _put_off_ids(rater)
+            in_hand, fresh, again = _calibration(rater, holding, put_off)
+            held = [*_leased_items(rater), *in_hand]
+            held.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
+            found = [item for item in held if item.id not in holding]
             quota = quota_left(session, rater.book, rater.settings, member)
-            room = None if quota is None else quota - len(leased)
+            room = None if quota is None else quota - len(held)
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
                 if not more and (room is None or room > 0):
-                    more = _next_query(rater, room) or _put_off(rater, room)
+                    more = _next_query(rater, room, fresh) or _put_off(rater, room, again)
                     room = None if room is None else room - len(more)
                 more = more or _repeat(rater, holding, found, REPEAT_AFTER_AT_END)
                 if not more:
                     break
                 found += more
+            hand_out(session, found, account_id, guideline_version(session, book_id))
             return _assignments(rater, found[:n])
 
     def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
         """An item of the book as this rater sees it, with the rater's own judgment; no lease is taken.
 
         Raises:
-            UnknownNameError: the book has no such item, or it is a repeat for another rater.
+            UnknownNameError: the book has no such item, or the rater was not given it.
         """
         with self._database.read() as session:
             rater, _ = self._rater(session, book_id, account_id, lock=False)
             item = item_row(session, item_id, book_id)
-            if item.repeat_for not in (None, account_id):
+            is_given = was_given(session, item, account_row(session, account_id))
+            if item.repeat_for not in (None, account_id) or not is_given:
                 raise UnknownNameError(f"there is no item {item_id} in this book")
             return _assignments(rater, [item])[0]
 
@@ -155,7 +171,7 @@ def _renew(rater: _Rater) -> None:
 
 
 def _leased_items(rater: _Rater) -> list[Item]:
-    """What the rater holds, in order; a slot of an item that is no longer open is given up."""
+    """The items whose slot the rater holds; a slot of an item that is no longer open is given up."""
     slots = rater.session.scalars(select(Slot).where(*_own_leases(rater))).all()
     query = select(Item).where(Item.id.in_([slot.item_id for slot in slots]))
     items = {item.id: item for item in rater.session.scalars(query)} if slots else {}
@@ -165,8 +181,7 @@ def _leased_items(rater: _Rater) -> list[Item]:
             open_items.append(items[slot.item_id])
         else:
             rater.session.delete(slot)
-    put_off = _put_off_ids(rater)
-    return sorted(open_items, key=lambda item: (item.id in put_off, rater.item_key(item)))
+    return open_items
 
 
 def _put_off_ids(rater: _Rater) -> set[int]:
@@ -174,23 +189,44 @@ def _put_off_ids(rater: _Rater) -> set[int]:
     return set(rater.session.scalars(query))
 
 
-def _calibration(rater: _Rater) -> list[Item]:
+def _calibration(
+    rater: _Rater, holding: Collection[int], put_off: set[int]
+) -> tuple[list[Item], list[Item], list[Item]]:
+    """Calibration items that the rater should still get: in hand, not given yet, put off.
+
+    They have no slots, and must come to the rater as the others do.
+    """
     left = calibration_left(rater.session, rater.book.id, rater.settings, rater.account_id)
-    if not left:
-        return []
-    items = rater.session.scalars(calibration_items(rater.book.id, rater.account_id))
-    return sorted(items, key=rater.item_key)[:left]
+    items = rater.session.scalars(calibration_items(rater.book.id, rater.account_id)).all() if left else []
+    given = select(HandOut.item_id).where(HandOut.account_id == rater.account_id)
+    handed = set(rater.session.scalars(given.where(HandOut.item_id.in_([item.id for item in items]))))
+    items = sorted(items, key=lambda item: (item.id not in handed, rater.item_key(item)))[:left]
+    in_hand = [item for item in items if item.id in handed - put_off]
+    fresh = [item for item in items if item.id not in handed | put_off]
+    return in_hand, fresh, [item for item in items if item.id in put_off and item.id not in holding]
 
 
-def _next_query(rater: _Rater, room: int | None) -> list[Item]:
-    """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs."""
+def _next_query(rater: _Rater, room: int | None, calibration: list[Item]) -> list[Item]:
+    """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs.
+
+    Queries with calibration items come first, and take theirs out of the list.
+    """
     conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
     shared = _shared(rater, conditions) if rater.settings.raters_per_item > 1 else {}
-    queries = rater.session.scalars(found).all()
-    for query_id in sorted(queries, key=lambda query: (shared.get(query, shared.get(None, 0)), rater.query_key(query))):
-        if leased := _lease(rater, room, (*conditions, Item.query_id == query_id)):
-            return leased
+    known = {item.query_id for item in calibration}
+    queries = {*rater.session.scalars(found), *known}
+
+    def order(query: int) -> tuple[bool, float, int]:
+        return query not in known, shared.get(query, shared.get(None, 0)), rater.query_key(query)
+
+    for query_id in sorted(queries, key=order):
+        of_query = [item for item in calibration if item.query_id == query_id][:room]
+        left = None if room is None else room - len(of_query)
+        given = [*of_query, *_lease(rater, left, (*conditions, Item.query_id == query_id))]
+        if given:
+            calibration[:] = [item for item in calibration if item not in of_query]
+            return sorted(given, key=rater.item_key)
     return []
 
 
@@ -219,10 +255,13 @@ def _shared(rater: _Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[in
     return found
 
 
-def _put_off(rater: _Rater, room: int | None) -> list[Item]:
-    """Lease what the rater put off, the earliest first."""
+def _put_off(rater: _Rater, room: int | None, calibration: list[Item]) -> list[Item]:
+    """Lease what the rater put off, the earliest first; the calibration items are taken out of the list."""
     put_off = judged_by(rater.account_id, Action.LATER)
-    leased = _lease(rater, room, (*offered(rater.book.id, rater.account_id, rater.now), put_off))
+    again = calibration[:room]
+    del calibration[: len(again)]
+    left = None if room is None else room - len(again)
+    leased = [*again, *_lease(rater, left, (*offered(rater.book.id, rater.account_id, rater.now), put_off))]
     query = select(Judgment.item_id, Judgment.event_id).where(
         Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
     )
@@ -314,8 +353,12 @@ def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]
 def _own_of(rater: _Rater, items: Sequence[Item]) -> dict[int, list[int]]:
     """Query to its items that this rater has judged, holds or is now given, in the rater's order, without repeats."""
     leased_ids = select(Slot.item_id).where(Slot.account_id == rater.account_id)
+    handed = select(HandOut.item_id).where(HandOut.account_id == rater.account_id)
     mine = or_(
-        judged_by(rater.account_id), Item.id.in_(leased_ids), Item.id.in_([item.repeat_of or item.id for item in items])
+        judged_by(rater.account_id),
+        Item.id.in_(leased_ids),
+        Item.gold.is_not(None) & Item.id.in_(handed),
+        Item.id.in_([item.repeat_of or item.id for item in items]),
     )
     query = select(Item).where(Item.query_id.in_({item.query_id for item in items}), Item.origin != Origin.REPEAT, mine)
     found: dict[int, list[int]] = {}

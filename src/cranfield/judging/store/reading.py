@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
@@ -58,7 +58,7 @@ class Reading(Part):
             )
             left = {} if member is None else left_for(session, book, settings, account_id, self._clock())
             quota = None if member is None else quota_left(session, book, settings, member)
-            n_left = sum(left.values()) if quota is None else min(sum(left.values()), quota)
+            n_left = sum(left.values()) if quota is None else min(sum(left.values()), max(quota, 0))
             times = self._times(session, book_id, account_id)
             middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
             return Progress(
@@ -102,8 +102,9 @@ class Reading(Part):
         if not skips:
             query = query.where(Judgment.action.in_(GRADES))
         with self._database.read() as session:
+            firsts = _first_grades(session, Item.book_id == book_id)
             rows = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id, Event.id))
-            return tuple(_rating(row) for row in rows)
+            return tuple(_rating(row, firsts) for row in rows)
 
     def items(self, book_id: int, where: ItemFilter = EVERYTHING) -> tuple[ItemView, ...]:
         """Items of a book by query and document, without hidden repeats."""
@@ -191,7 +192,7 @@ class Reading(Part):
         """The items that an account judged, skipped or put off last, the latest first; hidden repeats among them."""
         query = _ratings().where(Item.book_id == book_id, Judgment.account_id == account_id)
         with self._database.read() as session:
-            return tuple(_rating(row) for row in session.execute(query.order_by(Event.id.desc()).limit(n)))
+            return tuple(_rating(row, {}) for row in session.execute(query.order_by(Event.id.desc()).limit(n)))
 
     def reveal(self, item_ids: Collection[int], account_id: int) -> tuple[ItemView, ...]:
         """The items among these that the account has graded, where `settings.reveal` of their book allows it."""
@@ -239,7 +240,23 @@ def _ratings() -> Select[Judgment, Event, Account, Item, str, int]:
     )
 
 
-def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
+Firsts = Mapping[tuple[int, int], float]
+"""Item and rater to the grade that counts for a calibration item."""
+
+
+def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
+    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised."""
+    query = select(Event).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
+    found: dict[tuple[int, int], float] = {}
+    for event in session.scalars(query.where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)):
+        if event.action == Action.REOPEN:
+            found.pop((event.item_id, event.subject_id or 0), None)
+        elif event.grade is not None:
+            found.setdefault((event.item_id, event.account_id), event.grade)
+    return found
+
+
+def _rating(row: Row[Judgment, Event, Account, Item, str, int], firsts: Firsts) -> RatingRow:
     judgment, event, account, item, query, slot = row
     takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT and item.gold is None
     return as_value(
@@ -252,18 +269,20 @@ def _rating(row: Row[Judgment, Event, Account, Item, str, int]) -> RatingRow:
         action=Action(judgment.action),
         skip_reason=None if event.skip_reason is None else SkipReason(event.skip_reason),
         extra=takes_slot and judgment.action == Action.GRADE and slot is None,
+        first_grade=firsts.get((item.id, account.id)),
         origin=Origin(item.origin),
     )
 
 
 def _views(session: Session, *conditions: ColumnElement[bool]) -> tuple[ItemView, ...]:
-    """Items with their ratings: four queries, however many items."""
+    """Items with their ratings: five queries, however many items."""
     query = select(Item, BookQuery).join(BookQuery, BookQuery.id == Item.query_id).where(*conditions)
     chosen = session.execute(query.order_by(*IN_ORDER)).all()
     which = select(Item.id).where(*conditions)
     ratings: dict[int, list[RatingRow]] = {}
+    firsts = _first_grades(session, *conditions)
     for row in session.execute(_ratings().where(Item.id.in_(which)).order_by(Event.id)):
-        ratings.setdefault(row[3].id, []).append(_rating(row))
+        ratings.setdefault(row[3].id, []).append(_rating(row, firsts))
     slots = select(Slot.item_id, func.count()).where(Slot.item_id.in_(which)).group_by(Slot.item_id)
     n_slots = dict(session.execute(slots).all())
     finals = (

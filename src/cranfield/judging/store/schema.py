@@ -278,6 +278,17 @@ class Slot(Base):
     leased_until: Mapped[int | None]
 
 
+class HandOut(Base):
+    """An item that a rater was given to judge. A slot says who has it now, this who ever had it."""
+
+    __tablename__ = "hand_out"
+
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id"), primary_key=True)
+    account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), primary_key=True)
+    guideline_version: Mapped[int]
+    """The latest when the item was last given."""
+
+
 class Event(Base):
     """What raters did, in the order it happened. Append-only."""
 

@@ -1,25 +1,32 @@
-"""What a rater could still be given, without leasing it."""
+"""What a rater was given, and could still be given, without leasing it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Select, exists, func, not_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import (
+    Account,
     Action,
     Book,
+    HandOut,
     Item,
     ItemState,
     Judgment,
     Member,
     Origin,
+    Role,
     Slot,
     SlotState,
 )
 from cranfield.judging.store.standing import is_free
+
+DECIDED = (Action.GRADE, Action.SKIP, Action.CARRY)
+"""Actions after which an item is not given to the rater again."""
 
 
 def member_row(session: Session, book_id: int, account_id: int, *, lock: bool = False) -> Member | None:
@@ -29,7 +36,10 @@ def member_row(session: Session, book_id: int, account_id: int, *, lock: bool = 
 
 
 def quota_left(session: Session, book: Book, settings: BookSettings, member: Member) -> int | None:
-    """Grades that a rater may still give; None without a limit. Calibration items and repeats do not count."""
+    """Grades that a rater may still give; None without a limit. Hidden repeats do not count.
+
+    Calibration items do: what is left would otherwise tell them from the others. Below 0: there are more grades than that.
+    """
     quota = settings.quota if member.quota is None else member.quota
     if quota is None:
         return None
@@ -37,10 +47,29 @@ def quota_left(session: Session, book: Book, settings: BookSettings, member: Mem
         select(func.count())
         .select_from(Judgment)
         .join(Item, Item.id == Judgment.item_id)
-        .where(Item.book_id == book.id, Item.origin != Origin.REPEAT, Item.gold.is_(None))
+        .where(Item.book_id == book.id, Item.origin != Origin.REPEAT)
         .where(Judgment.account_id == member.account_id, Judgment.action == Action.GRADE)
     )
-    return max(quota - (session.scalar(graded) or 0), 0)
+    return quota - (session.scalar(graded) or 0)
+
+
+def was_given(session: Session, item: Item, account: Account) -> bool:
+    """Whether a person may look at an item and judge it: leads all, raters what the queue gave them."""
+    if account.role != Role.RATER:
+        return True
+    key = (item.id, account.id)
+    own_slot = select(Slot.id).where(Slot.item_id == item.id, Slot.account_id == account.id)
+    return bool(session.get(HandOut, key) or session.get(Judgment, key) or session.scalar(own_slot))
+
+
+def hand_out(session: Session, items: Iterable[Item], account_id: int, version: int) -> None:
+    """Note that a rater is given items, under a version of the guidelines."""
+    ids = {item.id for item in items}
+    known = select(HandOut).where(HandOut.item_id.in_(ids), HandOut.account_id == account_id)
+    for row in session.scalars(known).all():
+        ids.discard(row.item_id)
+        row.guideline_version = version
+    session.add_all(HandOut(item_id=number, account_id=account_id, guideline_version=version) for number in sorted(ids))
 
 
 def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
@@ -59,10 +88,9 @@ def offered(book_id: int, account_id: int, now: int) -> tuple[ColumnElement[bool
 
 
 def calibration_items(book_id: int, account_id: int) -> Select[Item]:
-    """Items with a known grade that the rater has not judged."""
-    return select(Item).where(
-        Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT, not_(judged_by(account_id))
-    )
+    """Items with a known grade that the rater has not judged, or has put off."""
+    of_book = (Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
+    return select(Item).where(*of_book, not_(judged_by(account_id, *DECIDED)))
 
 
 def calibration_left(session: Session, book_id: int, settings: BookSettings, account_id: int) -> int:
@@ -72,7 +100,7 @@ def calibration_left(session: Session, book_id: int, settings: BookSettings, acc
         .select_from(Judgment)
         .join(Item, Item.id == Judgment.item_id)
         .where(Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
-        .where(Judgment.account_id == account_id)
+        .where(Judgment.account_id == account_id, Judgment.action.in_(DECIDED))
     )
     return max(settings.calibration_first - (session.scalar(given) or 0), 0)
 

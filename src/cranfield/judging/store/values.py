@@ -287,6 +287,8 @@ class RatingRow:
     event_id: int
     data: Json | None = None
     """In a book of reviews: a `ReviewData`."""
+    first_grade: float | None = None
+    """Of a calibration item: the one that the rater is measured by, whatever he or she says later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ async function fetchItems(n, recent) {
     const holding = [...new Set([...held, ...heldElsewhere(), ...unsaved.map((entry) => entry.item)])];
     const answer = await api.next(expired ? Math.max(n, AHEAD) : n, holding, recent);
     contact = Date.now();
+    if (answer.guideline !== page.guideline.version) location.reload(); // raters judge by the latest guidelines
     const waiting = !queue.current;
     const again = new Set(answer.items.map((card) => card.item));
     const lost = expired && queue.drop(new Set(queue.held().filter((item) => !again.has(item))));

@@ -169,7 +169,10 @@ def download_book(
 
 @of_book.post("/grades")
 def save_grades(request: Request, caller: Judging, sent: Grades) -> SavedGrades:
-    """Save grades by this account, all or none; the same grade sent again is saved once."""
+    """Save grades by this account, all or none; the same grade sent again is saved once.
+
+    A rater grades what `GET /api/books/{book}/next` gave, up to the quota; a lead grades everything.
+    """
     store, info = store_of(request), book_of(caller)
     if info.state == BookState.CLOSED:
         raise BookClosedError(f"book {info.name} is closed: it takes no judgments", hint="a lead can open it")
@@ -200,7 +203,7 @@ def save_grades(request: Request, caller: Judging, sent: Grades) -> SavedGrades:
         )
     if problems:
         raise UsageError(problems)
-    new = store.log.import_many(info.id, rows)
+    new = store.log.import_many(info.id, rows, by=caller.account.id)
     return SavedGrades(n_saved=len(new), n_known=len(rows) - len(new))
 
 
