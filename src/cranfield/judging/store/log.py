@@ -208,8 +208,7 @@ class _Judging:
 
     def __init__(self, session: Session, book: Book, settings: BookSettings, account: Account) -> None:
         self.session, self.book, self.settings, self.account = session, book, settings, account
-        # Two saves of a rater at once must not share what is left of the quota.
-        self.member = member_row(session, book.id, account.id, lock=True)
+        self.member = member_row(session, book.id, account.id)
         self.left_before = self._left()
 
     def _left(self) -> int | None:

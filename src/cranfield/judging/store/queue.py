@@ -37,7 +37,7 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
-from cranfield.judging.store.standing import flags
+from cranfield.judging.store.standing import end_leases, flags
 from cranfield.judging.store.supply import (
     calibration_items,
     calibration_left,
@@ -111,9 +111,13 @@ class Queue(Part):
             in_hand, fresh, again = _calibration(rater, holding, put_off)
             held = [*_leased_items(rater), *in_hand]
             held.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
-            found = [item for item in held if item.id not in holding]
             quota = quota_left(session, rater.book, rater.settings, member)
             room = None if quota is None else quota - len(held)
+            if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
+                over = {item.id for item in held[room:]}
+                end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
+                held = held[:room]
+            found = [item for item in held if item.id not in holding]
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
                 if not more and (room is None or room > 0):
@@ -192,10 +196,7 @@ def _put_off_ids(rater: _Rater) -> set[int]:
 def _calibration(
     rater: _Rater, holding: Collection[int], put_off: set[int]
 ) -> tuple[list[Item], list[Item], list[Item]]:
-    """Calibration items that the rater should still get: in hand, not given yet, put off.
-
-    They have no slots, and must come to the rater as the others do.
-    """
+    """Calibration items that the rater should still get: in hand, not given yet, put off. They come as those with slots do."""
     left = calibration_left(rater.session, rater.book.id, rater.settings, rater.account_id)
     items = rater.session.scalars(calibration_items(rater.book.id, rater.account_id)).all() if left else []
     given = select(HandOut.item_id).where(HandOut.account_id == rater.account_id)
