@@ -15,7 +15,14 @@ from cranfield.server.books import book_path
 from cranfield.server.pages import local_path, render_page, see_other
 from cranfield.server.passwords import hash_password, is_password
 from cranfield.server.refusal import RefusedError, not_found
-from cranfield.server.signing import SESSION_SECONDS, clear_session, reset_account, set_session
+from cranfield.server.signing import (
+    SESSION_SECONDS,
+    clear_session,
+    known_browser,
+    reset_account,
+    set_known,
+    set_session,
+)
 
 if TYPE_CHECKING:
     from cranfield.judging.store.accounts import AccountInfo
@@ -28,9 +35,10 @@ NextQuery = Annotated[str, Query(alias="next")]
 """Where to go after signing in."""
 
 WINDOW_MS = 15 * 60_000
-FAILURES = {"pair": 10, "address": 30, "name": 100}
+FAILURES = {"pair": 10, "address": 30, "name": 100, "browser": 10}
 """Failed sign-ins within the window after which the next are refused: of a name from an address, from an address, of a name. One
-address cannot make the holder of a name wait who signs in from another."""
+address cannot make the holder of a name wait who signs in from another. In a browser where the holder signed in before, only
+the failures of that browser count: nobody can keep a person out for ever."""
 _NETWORK_BITS = 64
 """Of an IPv6 address: one customer has all addresses of such a network."""
 TOKEN_DAYS = 90
@@ -46,14 +54,18 @@ def failure_keys(name: str, address: str) -> dict[str, str]:
     return {"pair": f"pair:{network} {name}", "address": f"address:{network}", "name": f"name:{name}"}
 
 
-def check_password(store: Store, name: str, password: str, address: str) -> AccountInfo | None:
+def check_password(store: Store, name: str, password: str, address: str, browser: str = "") -> AccountInfo | None:
     """The account of a name and password; None where they are not right.
 
     Raises:
         RefusedError: 429 after too many failures, those that are being compared among them.
     """
+    account = store.people.find(name)
     keys = failure_keys(name, address)
-    counted = store.sign_ins.begin({keys[kind]: most for kind, most in FAILURES.items()}, store.clock() - WINDOW_MS)
+    is_known = account is not None and browser.startswith(f"{account.id}.")
+    counted_by = {"browser": f"browser:{browser}"} if is_known else keys
+    limits = {key: FAILURES[kind] for kind, key in counted_by.items()}
+    counted = store.sign_ins.begin(limits, store.clock() - WINDOW_MS)
     if counted is None:
         minutes = WINDOW_MS // 60_000
         raise RefusedError(
@@ -65,7 +77,6 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
         )
     failed = False
     try:
-        account = store.people.find(name)
         right = is_password(password, account.password_hash if account else None)
         failed = account is None or not right or not account.active
     finally:
@@ -73,7 +84,7 @@ def check_password(store: Store, name: str, password: str, address: str) -> Acco
             store.sign_ins.withdraw(counted)
     if failed:
         return None
-    store.sign_ins.clear([keys["pair"], keys["name"]])
+    store.sign_ins.clear([keys["pair"], keys["name"], f"browser:{browser}"])
     return account
 
 
@@ -84,6 +95,8 @@ def signed_in(request: Request, account: AccountInfo, path: str, caller: Caller 
         store.people.end_session(caller.session)
     response = see_other(local_path(path))
     set_session(request, response, store.people.start_session(account.id, SESSION_SECONDS * 1000))
+    if request.app.state.options.accounts and not known_browser(request).startswith(f"{account.id}."):
+        set_known(request, response, account)
     return response
 
 
@@ -139,7 +152,7 @@ def sign_in(
 ) -> Response:
     """Sign in with name and password."""
     _accounts_only(request)
-    account = check_password(request.app.state.store, name.strip(), password, _address(request))
+    account = check_password(request.app.state.store, name.strip(), password, _address(request), known_browser(request))
     if account is None:
         problem = "The name or the password is wrong."
         return render_page(
@@ -261,7 +274,7 @@ def change_password(
     _accounts_only(request)
     store: Store = request.app.state.store
     wrong = "The present password is wrong."
-    account = check_password(store, caller.account.name, old, _address(request))
+    account = check_password(store, caller.account.name, old, _address(request), known_browser(request))
     if account is None:
         return _account(request, caller, 403, problem=wrong)
     try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SESSION_SECONDS = 14 * 86_400
 RESET_SECONDS = 86_400
+KNOWN_SECONDS = 365 * 86_400
 
 
 def _signer(options: ServerOptions, salt: str) -> Signer:
@@ -46,6 +47,22 @@ def _set_cookie(response: Response, options: ServerOptions, name: str, value: st
     response.set_cookie(
         options.cookie(name), value, max_age=seconds, path="/", secure=options.secure, httponly=True, samesite="lax"
     )
+
+
+def set_known(request: Request, response: Response, account: AccountInfo) -> None:
+    """Note in the browser that an account signed in there: others' failures do not make it wait."""
+    options: ServerOptions = request.app.state.options
+    value = _signer(options, "known").sign(f"{account.id}.{secrets.token_urlsafe(12)}").decode()
+    _set_cookie(response, options, "known", value, KNOWN_SECONDS)
+
+
+def known_browser(request: Request) -> str:
+    """The account that signed in in this browser before, with the id of the browser; empty where none did."""
+    options: ServerOptions = request.app.state.options
+    try:
+        return _signer(options, "known").unsign(request.cookies.get(options.cookie("known"), "")).decode()
+    except BadSignature:
+        return ""
 
 
 def form_token(request: Request) -> str:

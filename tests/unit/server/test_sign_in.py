@@ -119,6 +119,22 @@ def test_a_reset_link_ends_the_wait_of_a_name_that_many_addresses_tried(team, mo
     assert sign_in_as(team, "bob", "quite a new one", client)[1].status_code == 303
 
 
+def test_nobody_is_kept_out_of_the_browser_in_which_he_or_she_signed_in_before(team, team_books, monkeypatch) -> None:
+    monkeypatch.setitem(sign_in.FAILURES, "name", 3)
+    client = sign_in_as(team, "bob", team_books.PASSWORD)[0]
+    other = sign_in_as(team, "lee", team_books.PASSWORD)[0]
+    for each in (client, other):
+        each.cookies.delete(team.app.state.options.cookie("session"))
+    for _ in range(3):
+        sign_in_as(team, "bob", "wrong", elsewhere(team))
+    assert sign_in_as(team, "bob", team_books.PASSWORD, elsewhere(team))[1].status_code == 429
+    assert sign_in_as(team, "bob", team_books.PASSWORD, other)[1].status_code == 429  # another person's
+    answers = [sign_in_as(team, "bob", "wrong", client)[1].status_code for _ in range(11)]
+    assert answers == [403] * 10 + [429]
+    team.now[0] += 901_000
+    assert sign_in_as(team, "bob", team_books.PASSWORD, client)[1].status_code == 303
+
+
 def test_the_addresses_of_one_network_are_one() -> None:
     keys = sign_in.failure_keys
     assert keys("Lee", "2001:db8::1") == keys("lee", "2001:db8::ffff:2")

@@ -134,7 +134,7 @@ def test_calibration_items_come_among_those_of_the_first_query_and_take_no_slot(
         assert {(item.number, item.n_of_query) for item in given[:6]} == {(place, 6) for place in range(1, 7)}
         places |= {place for place, item in enumerate(given) if item.item_id in golds}
         desk.judge_all(name)
-        assert len(golds & {row.item_id for row in desk.store.reading.recent(desk.book.id, desk.rater(name))}) == 2
+        assert len(golds & {row.item_id for row in desk.store.reading.recent(desk.book.id, desk.rater(name), 50)}) == 2
     assert len(places) > 2
     assert not {0, 1} >= places
     assert desk.store.reading.coverage(desk.book.id).n_items == 24
