@@ -38,7 +38,7 @@ WINDOW_MS = 15 * 60_000
 FAILURES = {"pair": 10, "address": 30, "name": 100, "browser": 10}
 """Failed sign-ins within the window after which the next are refused: of a name from an address, from an address, of a name. One
 address cannot make the holder of a name wait who signs in from another. In a browser where the holder signed in before, only
-the failures of that browser count: nobody can keep a person out for ever."""
+the failures of that browser count: attacks cannot keep a person out for ever."""
 _NETWORK_BITS = 64
 """Of an IPv6 address: one customer has all addresses of such a network."""
 TOKEN_DAYS = 90

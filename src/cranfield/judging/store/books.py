@@ -113,7 +113,7 @@ class Books(Part):
     def add_item(self, book_id: int, query: str, doc: str, fields: Json, by: int) -> int:
         """Add a document that no system returned (origin `added`), which is given to who adds it; its item id.
 
-        The item that is there, where it is there: nobody is given that.
+        The item that is there, where it is there: that is given to no rater.
         """
         with self._database.write() as session:
             book = book_row(session, book_id, lock=True)

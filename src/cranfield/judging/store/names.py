@@ -36,7 +36,7 @@ def skeleton(name: str) -> str:
 
 
 def new_name(name: str, taken: Iterable[str]) -> str:
-    """A name that somebody chose, without spaces around it.
+    """A name that a person chose, without spaces around it.
 
     Raises:
         UsageError: it is none, mixes alphabets in a word, has a meaning of its own, or is or looks like one that is taken.
@@ -62,7 +62,7 @@ def new_name(name: str, taken: Iterable[str]) -> str:
 def name_of_file(name: str, kind: RaterKind) -> str:
     """The name of the account of a rater whom a file names: as it stands there, or another one where it is no name.
 
-    Raters whose names differ have names that differ. Nobody signs in by them, so that they may look alike.
+    Raters whose names differ have names that differ. No person signs in by them, so that they may look alike.
     """
     if kind in WITHOUT_PERSON:
         return name

@@ -109,15 +109,15 @@ class Queue(Part):
             _renew(rater)
             put_off = _put_off_ids(rater)
             in_hand, fresh, again = _calibration(rater, holding, put_off)
-            held = [*_leased_items(rater), *in_hand]
-            held.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
+            mine = [*_leased_items(rater), *in_hand]
+            mine.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
             quota = quota_left(session, rater.book, rater.settings, member)
-            room = None if quota is None else quota - len(held)
+            room = None if quota is None else quota - len(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
-                over = {item.id for item in held[room:]}
+                over = {item.id for item in mine[room:]}
                 end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
-                held = held[:room]
-            found = [item for item in held if item.id not in holding]
+                mine = mine[:room]
+            found = [item for item in mine if item.id not in holding]
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
                 if not more and (room is None or room > 0):
