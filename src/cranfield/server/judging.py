@@ -244,7 +244,7 @@ def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, o
 def _save(store: Store, book: BookInfo, caller: Caller, sent: dict[str, object]) -> dict[str, object]:
     try:
         entry = Entry.model_validate(sent)
-        saved = store.log.save(_save_request(store, book, caller, entry), given=True)
+        saved = store.log.save(_save_request(store, book, caller, entry))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "entry"
@@ -278,6 +278,7 @@ def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) ->
         order_seen=entry.order_seen,
         guideline_version=entry.guideline_version,
         method=entry.method,
+        given=True,
         doc_digest=entry.doc_digest,
     )
 

@@ -109,9 +109,10 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
         duration_ms=None if form.seconds is None else 1000 * form.seconds,
         guideline_version=form.guideline_version,
         method="click",
+        given=True,
     )
     try:
-        store.log.save(save, given=True)
+        store.log.save(save)
     except (BookClosedError, NotAllowedError):
         raise
     except UsageError as error:

@@ -57,13 +57,8 @@ def grades_of(settings: BookSettings) -> tuple[int, ...]:
 class Log(Part):
     """The log."""
 
-    def save(self, request: SaveRequest, *, given: bool = False) -> Saved:
+    def save(self, request: SaveRequest) -> Saved:
         """Record an action of a rater; once, however often the same `client_key` is sent.
-
-        Args:
-            request: the action.
-            given: whether it comes from a person who judges: of an item that he or she was given, within the quota, by the
-                guidelines that were shown. Leads may judge every item.
 
         A grade that comes after the lease has expired is kept: it takes a free slot of the item, or none (`Saved.extra`).
         `undo` withdraws the rater's last grade, skip or `later` of the item, and the slot returns to the rater.
@@ -71,10 +66,10 @@ class Log(Part):
 
         Raises:
             BookClosedError: nothing was saved.
-            NotAllowedError: with `given`: the item was not given to the rater, or the quota is used up.
+            NotAllowedError: of what has to be given: the item was not given to the rater, or the quota is used up.
             UnknownNameError: there is no such book, item or account.
-            UsageError: a grade that is not of the scale, a skip without a reason, an action that needs another call; with
-                `given` other guidelines than those that were shown.
+            UsageError: a grade that is not of the scale, a skip without a reason, an action that needs another call; of
+                what has to be given, other guidelines than those that were shown.
         """
         with self._database.write() as session:
             book = book_row(session, request.book_id, lock=True)
@@ -87,7 +82,7 @@ class Log(Part):
             _check(request, settings, item.fields)
             if book.state == BookState.CLOSED:
                 raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
-            judging = _Judging(session, book, settings, account) if given else None
+            judging = _Judging(session, book, settings, account) if request.given else None
             if judging is not None:
                 request = replace(request, guideline_version=judging.check(item, request.guideline_version))
             if item.doc_digest is None:
@@ -153,7 +148,7 @@ class Log(Part):
         Args:
             book_id: of the book.
             judgments: of persons, models or files.
-            by: the account of a person who judges, and whose judgments they all are: they are checked as `save` does with `given`.
+            by: the account of a person who judges, and whose judgments they all are: they are checked as those that have to be given.
 
         Raises:
             NotAllowedError: with `by`: an item that was not given to the rater, or more than the quota.
@@ -333,7 +328,8 @@ def _imported_event(row: ImportedJudgment, book_id: int, version: int, now: int)
 
 def _event_of(request: SaveRequest | ImportedJudgment, book_id: int, version: int, at: int) -> Event:
     skip_reason = request.skip_reason if request.action is Action.SKIP else None
-    given = asdict(request) | {"book_id": book_id, "skip_reason": skip_reason, "guideline_version": version, "at": at}
+    fields = {name: value for name, value in asdict(request).items() if name != "given"}
+    given = fields | {"book_id": book_id, "skip_reason": skip_reason, "guideline_version": version, "at": at}
     return Event(**given)
 
 

@@ -35,8 +35,8 @@ def skeleton(name: str) -> str:
     return " ".join(folded.split())
 
 
-def new_name(name: str, taken: Iterable[str]) -> str:
-    """A name that a person chose, without spaces around it.
+def new_name(name: str, taken: Iterable[str], kind: RaterKind = RaterKind.PERSON) -> str:
+    """A name that a person chose, without spaces around it. What is no person may be called as its kind.
 
     Raises:
         UsageError: it is none, mixes alphabets in a word, has a meaning of its own, or is or looks like one that is taken.
@@ -48,7 +48,7 @@ def new_name(name: str, taken: Iterable[str]) -> str:
         raise UsageError(
             "letters of several alphabets in one word", path="name", expected="those of one", got=shorten(name)
         )
-    if skeleton(name) in RESERVED:
+    if skeleton(name) in RESERVED and (kind is RaterKind.PERSON or name != kind):
         raise UsageError(
             f"the name {shorten(name)} has a meaning of its own in books", path="name", hint="choose another name"
         )

@@ -21,7 +21,7 @@ from cranfield.judging.store.accounts import (
     SessionInfo,
     TokenInfo,
 )
-from cranfield.judging.store.names import WITHOUT_PERSON, name_of_file, new_name
+from cranfield.judging.store.names import name_of_file, new_name
 from cranfield.judging.store.rows import account_info, account_row, book_row, link_info, token_info
 from cranfield.judging.store.schema import (
     Account,
@@ -64,7 +64,7 @@ class People(Part):
             UsageError: the name is none that may be chosen, as `new_name` says.
         """
         with self._database.write(turn=NAMES) as session:
-            name = name if kind in WITHOUT_PERSON else _new_name(session, name)
+            name = _new_name(session, name, kind)
             return account_info(self._new(session, name, role, kind, password_hash, settings or {}))
 
     def of_file(self, name: str, kind: RaterKind) -> AccountInfo:
@@ -388,8 +388,8 @@ def _refuse_viewer(account: Account) -> None:
         raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
 
 
-def _new_name(session: Session, name: str) -> str:
-    return new_name(name, session.scalars(select(Account.name)).all())
+def _new_name(session: Session, name: str, kind: RaterKind = RaterKind.PERSON) -> str:
+    return new_name(name, session.scalars(select(Account.name)).all(), kind)
 
 
 def _hash(raw: str) -> str:

@@ -130,6 +130,8 @@ class SaveRequest(Given):
     grade: float | None = None
     method: str = "api"
     """`key`, `click`, `api`, `import`, `model`, `rule` or `lead`."""
+    given: bool = False
+    """Of a person who judges: the item has to be one that he or she was given, within the quota. Leads may judge every item."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,9 +76,12 @@ def test_nobody_takes_a_name_with_a_meaning_or_one_that_looks_like_another(desk_
         people.add(known)
     for name in NO_NAMES:
         for take in (people.add, partial(people.use_link, raw), partial(people.add, kind=RaterKind.MODEL)):
+            if name == "model" and take is not people.add:
+                continue
             with pytest.raises(UsageError) as caught:
                 take(name)
             assert caught.value.problems[0].path == "name", name
+    assert people.add("model", kind=RaterKind.MODEL).name == "model"
     assert people.link(raw).uses_left == 1
 
 
