@@ -24,7 +24,7 @@ GOLD = [("q1", "d1", KNOWN, "clear"), ("q2", "d2", KNOWN, "clear")]
 def pool(n_docs: int = 3, **fields: object) -> Pool:
     queries = tuple(PooledQuery(id=f"q{n}", text=f"wool {n}") for n in range(3))
     items = tuple(
-        PooledItem(query=query.id, doc=f"d{doc}", runs={"bm25": doc + 1}, fields={"title": f"T{doc}"} | fields)
+        PooledItem(query=query.id, doc=f"d{doc}", runs={"bm25": doc + 1}, fields=fields or {"title": f"T{doc}"})
         for query in queries
         for doc in range(n_docs)
     )
@@ -141,11 +141,11 @@ def test_what_was_put_off_comes_again_in_its_turn_whatever_it_is(team) -> None:
 def test_a_page_that_is_loaded_again_gets_the_same_items_in_the_same_order(team) -> None:
     (ann,) = make(team, "secret", "ann", calibration_first=2)
     golden(ann)
-    first = [card["item"] for card in ann.next(10)]
-    assert [card["item"] for card in ann.next(10)] == first
-    more = [card["item"] for card in ann.next(5, holding=",".join(map(str, first)))]
+    first = [card["item"] for card in ann.next(5)]
+    assert [card["item"] for card in ann.next(5)] == first
+    more = [card["item"] for card in ann.next(4, holding=",".join(map(str, first)))]
     assert not set(more) & set(first)
-    assert len(more) == 5
+    assert len(more) == 4
 
 
 def revealed(rater: Rater) -> list[list[str]]:
