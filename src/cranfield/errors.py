@@ -36,9 +36,14 @@ compares fields. Readers collect every problem of a file before they raise: see 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GOT_CHARS = 80
 """A quoted piece of the user's input is cut at this many characters."""
@@ -135,6 +140,25 @@ class CranfieldError(Exception):
             problems = tuple(message)
         self.problems = problems
         super().__init__(problems)
+
+    def hide_folder(self, folder: Path) -> None:
+        """Name files of a temporary folder without it: its path tells nothing, and is of the machine of a server."""
+
+        def hidden(text: str | None) -> str | None:
+            return text and text.replace(f"{folder}{os.sep}", "")
+
+        self.problems = tuple(
+            replace(
+                each,
+                message=hidden(each.message) or "",
+                path=hidden(each.path),
+                expected=hidden(each.expected),
+                got=hidden(each.got),
+                hint=hidden(each.hint),
+            )
+            for each in self.problems
+        )
+        self.args = (self.problems,)
 
     def __str__(self) -> str:
         """All problems, a paragraph each; the count of those not shown."""

@@ -20,6 +20,16 @@ _ESCAPED_BYTES = range(0xDC80, 0xDD00)
 """Where Python puts the bytes 0x80 to 0xff of a name that is not UTF-8."""
 
 
+HIDDEN = "\u200b"
+"""A zero-width space: between `@` and a name it prevents a mention."""
+_ACTIVE = re.compile(
+    r"(?<![a-z0-9])@(?=\w)|(?<=[\w.+-])@(?=[\w-]+\.\w)"  # a mention; an e-mail address
+    r"|[#!](?=\d)|\bGH-(?=\d)"  # issues and requests
+    r"|\b(?:https?|ftp|mailto):(?=\S)|\bwww(?=\.)",
+    re.IGNORECASE,
+)
+"""What a forge or a chat program turns into a mention, a reference or a link."""
+
 NAME_CHARS = 100
 """Of the name of a run or a test set that comes from a file."""
 
@@ -89,6 +99,11 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """As `printable`, keeping line ends and tabs."""
     return UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def inert(text: str) -> str:
+    """`text` that looks the same, in which no forge and no chat program finds a mention, a reference or an address."""
+    return _ACTIVE.sub(lambda found: found[0] + HIDDEN, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DataError
 from sqlalchemy.orm import Session
 
-from cranfield.errors import MissingExtraError, UsageError
+from cranfield.errors import MissingExtraError, UnknownNameError, UsageError
 
 BUSY_TIMEOUT_MS = 30_000
 CONNECTIONS = 40
@@ -23,6 +23,8 @@ CONNECTIONS = 40
 Clock = Callable[[], int]
 """Milliseconds since 1970 (UTC)."""
 _WRITES = "cranfield_writes"
+_OUT_OF_RANGE = "22003"
+"""SQLSTATE of a number that is too large."""
 
 
 def now_ms() -> int:
@@ -103,8 +105,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A transaction that sees one state of the database and writes nothing."""
-        with Session(self._reading, expire_on_commit=False) as session, session.begin():
+        """A transaction that sees one state of the database and writes nothing.
+
+        Raises:
+            CranfieldError: as `_refuse_unfit`.
+        """
+        with _refuse_unfit(), Session(self._reading, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -113,9 +119,12 @@ class Database:
 
         Args:
             turn: transactions of one name follow each other also where the database has no row for them to lock.
+
+        Raises:
+            CranfieldError: as `_refuse_unfit`.
         """
         own = self._turn if self.is_sqlite else nullcontext()
-        with own, Session(self._writing, expire_on_commit=False) as session, session.begin():
+        with own, _refuse_unfit(), Session(self._writing, expire_on_commit=False) as session, session.begin():
             if turn and not self.is_sqlite:
                 session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(turn, 0))))
             yield session
@@ -135,6 +144,37 @@ class Database:
         """Close all connections."""
         self.engine.dispose()
         self._file = None
+
+
+@contextmanager
+def _refuse_unfit() -> Iterator[None]:
+    """Refuse a value that the database cannot hold: each driver says so in an error of its own.
+
+    Raises:
+        UnknownNameError: a number of more than 64 bits: nothing has it.
+        UsageError: a text that is no Unicode, has U+0000, or is too long.
+    """
+    try:
+        yield
+    except OverflowError:
+        raise _no_such_number() from None
+    except UnicodeEncodeError:
+        raise _unfit_text() from None
+    except DataError as error:
+        is_number = getattr(error.orig, "sqlstate", None) == _OUT_OF_RANGE
+        raise (_no_such_number() if is_number else _unfit_text()) from None
+
+
+def _no_such_number() -> UnknownNameError:
+    return UnknownNameError("there is no such number", expected="a whole number of 64 bits")
+
+
+def _unfit_text() -> UsageError:
+    return UsageError(
+        "the database cannot hold a text of the request",
+        expected="Unicode without U+0000, names of 200 characters at most",
+        hint="send a shorter text without such characters",
+    )
 
 
 def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from cranfield.errors import UsageError, shorten
+from cranfield.words import HIDDEN
 
 DEFAULT_MARKER = "report"
 _MARKER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._/]|-(?!-)){0,99}")
 ROUNDS = 3
 """Attempts, if the comment is deleted while it is being updated."""
-HIDDEN = "\u200b"
-"""A zero-width space: between `@` and a name, it prevents a mention."""
 
 Done = Literal["created", "updated", "unchanged"]
 

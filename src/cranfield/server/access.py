@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hmac import compare_digest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.datastructures import FormData
 from starlette.routing import BaseRoute, Mount
 
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Role
-from cranfield.server.guard import SAFE
+from cranfield.server.guard import SAFE, Place, unfit_texts
 from cranfield.server.refusal import NO_ANSWER, SIGN_IN, RefusedError, not_found
 from cranfield.server.signing import form_token, unsigned
 
@@ -27,8 +30,18 @@ if TYPE_CHECKING:
 
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 STATIC = "static"
 """Name of the folder of scripts and styles, which every caller may read."""
+
+
+class IdConvertor(IntegerConvertor):
+    """A number in a path, `{job_id:id}`: of as many digits as a database surely holds, and Python converts."""
+
+    regex = "[1-9][0-9]{0,17}"
+
+
+register_url_convertor("id", IdConvertor())
 
 
 class Access(StrEnum):
@@ -101,13 +114,37 @@ class Require:
     """The dependency: it finds the caller, or refuses."""
 
     access: Access
+    checks_texts: bool = field(default=True, kw_only=True)
+    """Whether the texts of the body are checked here; not where each entry of a batch is answered on its own."""
+    reads_forms: ClassVar[bool] = True
+    """Whether a form is read here; otherwise by the route, which limits what it holds."""
 
     async def __call__(self, request: Request) -> Caller | None:
         """As FastAPI calls it."""
         caller = await run_in_threadpool(admit, request, self.access)
-        if request.method not in SAFE and (caller is None or caller.scope is None):
-            await check_csrf(request, caller)
+        if request.method not in SAFE:
+            if caller is None or caller.scope is None:
+                await check_csrf(request, caller)
+            if self.checks_texts:
+                await self.check_body(request)
         return caller
+
+    async def check_body(self, request: Request) -> None:
+        """Refuse a text that no database holds.
+
+        Raises:
+            RequestValidationError: with every such text.
+        """
+        if is_form(request):
+            if self.reads_forms:
+                await read_form(request)
+            return
+        try:
+            body = await request.json()
+        except (ValueError, RecursionError):  # no JSON: the framework, or the route, says so where it expects some
+            return
+        if unfit := [*unfit_texts([(("body",), body)])]:
+            raise RequestValidationError(unfit)
 
 
 def require(access: str) -> Require:
@@ -178,6 +215,35 @@ def _is_start_token(request: Request, raw: str) -> bool:
     return not options.accounts and compare_digest(raw.encode(), options.start_token.encode())
 
 
+def is_form(request: Request) -> bool:
+    """Whether a request has the fields of a form."""
+    return request.headers.get("content-type", "").lower().startswith(FORMS)
+
+
+async def read_form(request: Request, **limits: int) -> FormData:
+    """The form of a request.
+
+    Args:
+        request: whose body is read.
+        limits: as those of the framework.
+
+    Raises:
+        RequestValidationError: with every text that no database holds.
+        RefusedError: 400, it is not in the character set that it names.
+    """
+    try:
+        form = await request.form(**limits)
+    except UnicodeError:
+        raise RefusedError(400, "the form is not in the character set that it names", "send UTF-8") from None
+    texts: list[tuple[Place, object]] = []
+    for name, value in form.multi_items():
+        texts += [(("body", name), name), (("body", name), value)]
+    if unfit := [*unfit_texts(texts)]:
+        await form.close()
+        raise RequestValidationError(unfit)
+    return form
+
+
 async def check_csrf(request: Request, caller: Caller | None) -> None:
     """Refuse a form or a call that none of these pages sent.
 
@@ -185,10 +251,8 @@ async def check_csrf(request: Request, caller: Caller | None) -> None:
         RefusedError: 403.
     """
     sent = request.headers.get(CSRF_HEADER)
-    if sent is None and request.headers.get("content-type", "").startswith(
-        ("application/x-www-form-urlencoded", "multipart/form-data")
-    ):
-        value = (await request.form()).get(CSRF_FIELD)
+    if sent is None and is_form(request):
+        value = (await read_form(request)).get(CSRF_FIELD)
         sent = value if isinstance(value, str) else None
     expected = caller.csrf if caller else form_token(request)
     if not sent or not expected or not compare_digest(sent.encode(), expected.encode()):

@@ -15,7 +15,7 @@ from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import render_page
 from cranfield.server.results import comparison_page_of, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
-from cranfield.service.requests import CompareRequest
+from cranfield.service.requests import CompareRequest, Id
 from cranfield.service.set_versions import are_versions_of_one, own_name
 from cranfield.service.values import EvaluationFilter
 from cranfield.testsets.diff import diff
@@ -129,8 +129,8 @@ def _set_flags(service: Service, baseline: EvaluationInfo, candidate: Evaluation
 def compare(
     request: Request,
     caller: Evaluator,
-    baseline: Annotated[int, Form()],
-    candidate: Annotated[int, Form()],
+    baseline: Annotated[Id, Form()],
+    candidate: Annotated[Id, Form()],
     measure: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Compare two evaluations."""
@@ -138,7 +138,7 @@ def compare(
     return compared(service_of(request), wanted, caller)
 
 
-@router.get("/comparisons/{comparison_id:int}")
+@router.get("/comparisons/{comparison_id:id}")
 def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
     """Show a comparison: where its page is made again, the verdict at once, the rest when both runs are ranked."""
     service = service_of(request)

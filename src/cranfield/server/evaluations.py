@@ -21,7 +21,7 @@ from cranfield.server.results import service_of
 from cranfield.server.summary import headline, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.service.hole_grades import compare_on_newest
-from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.requests import CompareRequest, EvaluateRequest, Id
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.set_versions import are_versions_of_one, baseline_for
 from cranfield.service.values import EvaluationFilter
@@ -167,7 +167,7 @@ def history_point(info: EvaluationInfo) -> HistoryPoint:
     )
 
 
-@router.get("/evaluations/{evaluation_id:int}")
+@router.get("/evaluations/{evaluation_id:id}")
 def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
     """Show an evaluation: whether it counts, then its figures."""
     service = service_of(request)
@@ -209,7 +209,7 @@ def verdict_on(service: Service, info: EvaluationInfo, baseline: EvaluationInfo 
     return next((each for each in mine if service.jobs.get(each.job_id or 0).trigger is Trigger.WATCH), None)
 
 
-@router.post("/evaluations/{evaluation_id:int}/notes")
+@router.post("/evaluations/{evaluation_id:id}/notes")
 def set_notes(
     request: Request, caller: Evaluator, evaluation_id: int, *, tags: Form_ = "", note: Form_ = ""
 ) -> Response:
@@ -221,7 +221,7 @@ def set_notes(
     return see_other(f"/evaluations/{evaluation_id}", done="saved")
 
 
-@router.post("/evaluations/{evaluation_id:int}/pin")
+@router.post("/evaluations/{evaluation_id:id}/pin")
 def pin(
     request: Request, caller: Evaluator, evaluation_id: int, *, pinned: Annotated[bool, Form()] = False
 ) -> Response:
@@ -231,7 +231,7 @@ def pin(
     return see_other(f"/evaluations/{evaluation_id}", done="saved")
 
 
-@router.post("/evaluations/{evaluation_id:int}/rerun")
+@router.post("/evaluations/{evaluation_id:id}/rerun")
 def rerun(request: Request, caller: Evaluator, evaluation_id: int) -> Response:
     """Evaluate the same system on the latest version of the test set, with the same settings."""
     service = service_of(request)
@@ -253,8 +253,8 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
     return made.model_copy(update={"testset": info.testset_name, "tags": info.tags, **own})
 
 
-@router.post("/evaluations/{evaluation_id:int}/compare")
-def compare(request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[int, Form()]) -> Response:
+@router.post("/evaluations/{evaluation_id:id}/compare")
+def compare(request: Request, caller: Evaluator, evaluation_id: int, baseline: Annotated[Id, Form()]) -> Response:
     """Compare it with another evaluation of the same queries."""
     return compared(service_of(request), CompareRequest(baseline=baseline, candidate=evaluation_id), caller)
 

@@ -68,8 +68,8 @@ def _evaluation(request: Request, number: int, side: Side) -> EvaluationInfo:
     return found.baseline if side == "baseline" else found.candidate
 
 
-@router.get("/comparisons/{number:int}/grade")
-@router.get("/evaluations/{number:int}/grade")
+@router.get("/comparisons/{number:id}/grade")
+@router.get("/evaluations/{number:id}/grade")
 def grade_form(
     request: Request, caller: Lead, number: int, query: Id, doc: Id, *, side: Side = "candidate", back: str = ""
 ) -> HTMLResponse:
@@ -95,8 +95,8 @@ def grade_form(
     )
 
 
-@router.post("/comparisons/{number:int}/grade")
-@router.post("/evaluations/{number:int}/grade")
+@router.post("/comparisons/{number:id}/grade")
+@router.post("/evaluations/{number:id}/grade")
 def save_grade(
     request: Request,
     caller: Lead,
@@ -117,7 +117,7 @@ def save_grade(
     return see_other(local_path(back or request.url.path.removesuffix("/grade")), done="graded")
 
 
-@router.post("/comparisons/{comparison_id:int}/recompute")
+@router.post("/comparisons/{comparison_id:id}/recompute")
 def recompute(request: Request, caller: Evaluator, comparison_id: int) -> Response:
     """Score both runs on a version of the test set that has the new grades, and compare them: another comparison."""
     service = service_of(request)

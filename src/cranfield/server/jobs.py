@@ -89,7 +89,7 @@ async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSen
         yield event
 
 
-@router.get("/jobs/{job_id:int}")
+@router.get("/jobs/{job_id:id}")
 def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
     """Show a job: its progress, its results, or why it failed."""
     service = service_of(request)
@@ -108,7 +108,7 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
     )
 
 
-@router.get("/jobs/{job_id:int}/live", response_class=EventSourceResponse)
+@router.get("/jobs/{job_id:id}/live", response_class=EventSourceResponse)
 async def job_live(
     request: Request, caller: Reader, job_id: Annotated[int, Depends(found_job)]
 ) -> AsyncIterator[ServerSentEvent]:
@@ -118,7 +118,7 @@ async def job_live(
         yield event
 
 
-@router.post("/jobs/{job_id:int}/cancel")
+@router.post("/jobs/{job_id:id}/cancel")
 def cancel(request: Request, caller: Evaluator, job_id: int) -> Response:
     """Stop a job."""
     del caller
@@ -126,7 +126,7 @@ def cancel(request: Request, caller: Evaluator, job_id: int) -> Response:
     return see_other(f"/jobs/{job_id}", done="cancelled")
 
 
-@router.post("/jobs/{job_id:int}/retry")
+@router.post("/jobs/{job_id:id}/retry")
 def retry(request: Request, caller: Evaluator, job_id: int) -> Response:
     """Put a job that failed or was cancelled into the queue again."""
     del caller

@@ -12,16 +12,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from cranfield.errors import CranfieldError, UnknownNameError, UsageError
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.adding import plan_wanted
 from cranfield.judging.store.schema import Action, BookState, Origin, RaterKind, SkipReason
-from cranfield.judging.store.values import Assignment, BookInfo, ItemView, RatingRow, SaveRequest
-from cranfield.server.access import Caller, require
+from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, RatingRow, SaveRequest
+from cranfield.server.access import Access, Caller, Require, require
 from cranfield.server.books import book_of, book_path
 from cranfield.server.documents import guideline_html
+from cranfield.server.guard import unfit_texts
 from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page, see_other
@@ -35,8 +36,6 @@ LOG = logging.getLogger("cranfield.server")
 MOST_ITEMS = 50
 MOST_ENTRIES = 200
 MOST_RECENT = 50
-NO_NULL = r"^[^\x00]*$"
-"""PostgreSQL holds no null character."""
 MOST_DIGITS = 19
 """Of an id: longer numbers are none."""
 WAIT_S = 60.0
@@ -54,6 +53,7 @@ router = APIRouter()
 pages_of_book = APIRouter(prefix="/books/{book}")
 book_api = APIRouter(prefix="/api/books/{book}")
 Judge = Annotated[Caller, Depends(require("judge"))]
+BatchJudge = Annotated[Caller, Depends(Require(Access.JUDGE, checks_texts=False))]
 
 
 class Entry(BaseModel):
@@ -61,18 +61,25 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    key: Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=NO_NULL)]
+    key: Annotated[str, StringConstraints(min_length=1, max_length=80)]
     item: Annotated[int, Field(ge=0, lt=2**63)]
     action: Literal["grade", "skip", "later", "flag", "unflag", "undo"]
     grade: float | None = None
     choice: Literal["left", "right", "tie"] | None = None
     skip_reason: SkipReason | None = None
-    reason: Annotated[str, StringConstraints(max_length=10_000, pattern=NO_NULL)] = ""
+    reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
     duration_ms: Annotated[int, Field(ge=0, le=10**12)] | None = None
     order_seen: Annotated[int, Field(ge=1, le=10**9)] | None = None
     guideline_version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     method: Literal["key", "click", "api"] = "api"
-    doc_digest: Annotated[str, StringConstraints(max_length=80, pattern=NO_NULL)] | None = None
+    doc_digest: Annotated[str, StringConstraints(max_length=80)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unfit(cls, sent: object) -> object:
+        for unfit in unfit_texts([((), sent)]):
+            raise ValueError(".".join(map(str, unfit["loc"])) + f": {unfit['msg']}")
+        return sent
 
 
 class Batch(BaseModel):
@@ -223,7 +230,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
 
 
 @book_api.post("/judgments")
-def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, object]:
+def save_judgments(request: Request, caller: BatchJudge, batch: Batch) -> dict[str, object]:
     """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
@@ -237,7 +244,8 @@ def save_judgments(request: Request, caller: Judge, batch: Batch) -> dict[str, o
             result = _save(store, book, caller, entry)
         if result.get("retry"):
             waiting.add(item)
-        results.append({"key": entry.get("key"), **result})
+        key = entry.get("key")
+        results.append({"key": None if [*unfit_texts([((), key)])] else key, **result})
     return {"ok": True, "results": results}
 
 

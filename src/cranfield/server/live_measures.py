@@ -83,7 +83,7 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
     return LiveView(book, book_path(book), event, found, (), others, rows, len(found.texts), half)
 
 
-@router.post("/evaluations/{evaluation_id:int}/freeze")
+@router.post("/evaluations/{evaluation_id:id}/freeze")
 def freeze(
     request: Request, caller: Evaluator, evaluation_id: int, *, partial: Annotated[bool, Form()] = False
 ) -> Response:
@@ -101,7 +101,7 @@ def freeze(
     return see_other(f"/jobs/{job.id}", done="frozen-set")
 
 
-@router.post("/evaluations/{evaluation_id:int}/compare-graded")
+@router.post("/evaluations/{evaluation_id:id}/compare-graded")
 def compare_graded(
     request: Request,
     caller: Evaluator,

@@ -20,6 +20,7 @@ from cranfield.service.team_evaluation import (
     NO_BOOK,
     OWN_SCALE,
     USUAL_BOOK,
+    Line,
     TeamRequest,
     measures_of,
     start_evaluation,
@@ -49,8 +50,8 @@ def new_evaluation(
     caller: Evaluator,
     *,
     like: Annotated[int | None, Query(ge=1)] = None,
-    testset: str = "",
-    system: str = "",
+    testset: Annotated[Line, Query()] = "",
+    system: Annotated[Line, Query()] = "",
 ) -> HTMLResponse:
     """Show the form; `like` fills in what an evaluation was made with."""
     service = service_of(request)

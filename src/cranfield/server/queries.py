@@ -59,23 +59,23 @@ def _detail(request: Request, number: int, query: str) -> dict[str, Any]:
         raise UnknownNameError(f"there is no query {query} here") from None
 
 
-@router.get("/comparisons/{number:int}/queries.json")
-@router.get("/evaluations/{number:int}/queries.json")
+@router.get("/comparisons/{number:id}/queries.json")
+@router.get("/evaluations/{number:id}/queries.json")
 def query_index(request: Request, caller: Reader, number: int) -> Response:
     """Give the values of all queries to the page."""
     del caller
     return Response(_queries(request, number).index_json, media_type="application/json")
 
 
-@router.get("/comparisons/{number:int}/query.json")
-@router.get("/evaluations/{number:int}/query.json")
+@router.get("/comparisons/{number:id}/query.json")
+@router.get("/evaluations/{number:id}/query.json")
 def query_detail(request: Request, caller: Reader, number: int, query: Annotated[str, Query(alias="id")]) -> Response:
     """Give the results of a query to the page."""
     del caller
     return Response(data_json(_detail(request, number, query)), media_type="application/json")
 
 
-@router.get("/evaluations/{number:int}/queries")
+@router.get("/evaluations/{number:id}/queries")
 def queries(request: Request, caller: Reader, number: int) -> HTMLResponse:
     """Show all queries, sorted and filtered in the browser, each with its results."""
     info = service_of(request).evaluations.get(number)
@@ -85,7 +85,7 @@ def queries(request: Request, caller: Reader, number: int) -> HTMLResponse:
     return render_page(request, "queries.html", caller, base=base, subject=subject, query="", content=content)
 
 
-@router.get("/evaluations/{number:int}/queries/{query:path}")
+@router.get("/evaluations/{number:id}/queries/{query:path}")
 def query_of_evaluation(request: Request, caller: Reader, number: int, query: str) -> HTMLResponse:
     """Show the results of one query."""
     info = service_of(request).evaluations.get(number)
@@ -93,7 +93,7 @@ def query_of_evaluation(request: Request, caller: Reader, number: int, query: st
     return _page(request, caller, f"/evaluations/{number}", info.label, detail, _void(info))
 
 
-@router.get("/comparisons/{number:int}/queries/{query:path}")
+@router.get("/comparisons/{number:id}/queries/{query:path}")
 def query_of_comparison(request: Request, caller: Reader, number: int, query: str) -> HTMLResponse:
     """Show both lists of one query."""
     info = service_of(request).comparisons.get(number)

@@ -116,10 +116,10 @@ def _names(error: CranfieldError) -> set[str]:
 def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    return error_response(request, 422, [_problem(each) for each in error.errors()], code="invalid")
+    return error_response(request, 422, [problem_of(each) for each in error.errors()], code="invalid")
 
 
-def _problem(found: Mapping[str, Any]) -> Problem:
+def problem_of(found: Mapping[str, Any]) -> Problem:
     """What is wrong with a part of a request, and where, as the client wrote it."""
     part, *names = found["loc"]
     if found["type"] == "json_invalid":
@@ -156,11 +156,6 @@ def _methods_of(request: Request) -> set[str]:
     return found
 
 
-def _too_large(request: Request, _: Exception) -> Response:
-    """A number that the database cannot hold: there is nothing of this number."""
-    return error_response(request, 404, [Problem("there is no such number")])
-
-
 def database_problem(error: DBAPIError) -> str:
     """Log in one line that the database refused or is gone, and word it for a user."""
     lines = str(error.orig).strip().splitlines()
@@ -193,7 +188,6 @@ def add_handlers(app: FastAPI) -> ASGIApp:
     app.add_exception_handler(CranfieldError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(OverflowError, _too_large)
     for kind in NO_ANSWER:
         app.add_exception_handler(kind, _database)
     return app

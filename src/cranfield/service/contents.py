@@ -11,9 +11,20 @@ from tempfile import TemporaryDirectory
 
 from pydantic import TypeAdapter
 
-from cranfield.errors import InternalError
+from cranfield.errors import CranfieldError, InternalError
 from cranfield.formats.runs.jsonl import LOG_KEY, log_path, write_run
 from cranfield.model import Meta, Run, TestSet
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for the time of the block; errors that leave it name its files alone."""
+    with TemporaryDirectory(prefix="cranfield-") as place:
+        try:
+            yield Path(place)
+        except CranfieldError as error:
+            error.hide_folder(Path(place))
+            raise
 
 
 @cache
@@ -50,8 +61,8 @@ def unpack_refresh_dates(content: bytes) -> Meta:
 
 def pack_run(run: Run) -> bytes:
     """A run with its log, in one content."""
-    with TemporaryDirectory(prefix="cranfield-") as folder:
-        path = Path(folder) / "run.jsonl"
+    with temporary_folder() as folder:
+        path = folder / "run.jsonl"
         write_run(run, path)
         log = log_path(path)
         return path.read_bytes() + (log.read_bytes() if log.exists() else b"")
@@ -60,8 +71,8 @@ def pack_run(run: Run) -> bytes:
 @contextmanager
 def run_file(content: bytes, format_name: str) -> Iterator[Path]:
     """A stored run as a file, with its log beside it where it has one."""
-    with TemporaryDirectory(prefix="cranfield-") as folder:
-        path = Path(folder) / f"run.{format_name}"
+    with temporary_folder() as folder:
+        path = folder / f"run.{format_name}"
         run, log = content, b""
         begins = content.find(b'\n{"' + LOG_KEY.encode()) if format_name == "jsonl" else -1
         if begins >= 0:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, Problem
 from cranfield.service.children import child_command, reader_environment
+from cranfield.service.contents import temporary_folder
 from cranfield.service.upload_child import Outcome, Task
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def save_run(service: Service, name: str, upload: Upload, by: int) -> RunInfo:
 def _read(service: Service, kind: Literal["testset", "run"], upload: Upload) -> Iterator[tuple[Path, str]]:
     """The file to store, and the name of the format that was read."""
     limits = service.workbench.limits
-    with TemporaryDirectory(prefix="cranfield-upload-") as place:
-        folder = Path(place)
+    with temporary_folder() as folder:
         file = safe_name(upload.filename)
         texts = None if upload.queries is None else f"queries-of-{file}"
         for target, source in ((file, upload.stream), (texts, upload.queries)):

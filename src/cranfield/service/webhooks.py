@@ -11,6 +11,7 @@ import hmac
 import json
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -27,7 +28,7 @@ from cranfield.judging.documents.values import DocumentError, FailureKind
 from cranfield.judging.documents.web import pinned
 from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.responses import EvaluationState, JobKind, JobState
-from cranfield.words import n_of
+from cranfield.words import inert, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -40,6 +41,16 @@ FIRST_PAUSE_S = 1.0
 AT_ONCE = 4
 SECONDS_AT_END = 5.0
 """For messages that are on their way when the server stops."""
+_MARKUP = re.compile(r"[\[\]*~`]|<(?=[^\s\d=])")
+_LIKENESS = {
+    "<": "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
+    "[": "\N{FULLWIDTH LEFT SQUARE BRACKET}",
+    "]": "\N{FULLWIDTH RIGHT SQUARE BRACKET}",
+    "*": "\N{ASTERISK OPERATOR}",
+    "`": "\N{MODIFIER LETTER GRAVE ACCENT}",
+    "~": "\N{TILDE OPERATOR}",
+}
+"""Sign of markup to one that looks like it: chat programs differ in how, and whether, a sign is escaped."""
 TRIED_AGAIN = frozenset({408, 425, 429})
 """Statuses under 500 after which another attempt may succeed."""
 
@@ -60,7 +71,7 @@ class Message:
 
     event: Event
     text: str
-    """For people: the field that chat programs show."""
+    """For people: the field that chat programs show; what others named is in it."""
     job: int
     number: int
     """Of the event among those of the job."""
@@ -76,9 +87,10 @@ class Message:
     def body(self, public: str) -> bytes:
         """The message as JSON; without a link where the address of the server is not known."""
         link = {"url": public + self.path} if public else {}
-        text = " ".join(filter(None, (f"{self.text.rstrip('.')}. {NEXT[self.event]}", link.get("url"))))
+        sentence = inert(_MARKUP.sub(lambda found: _LIKENESS[found[0]], printable(self.text.rstrip("."))))
+        text = " ".join(filter(None, (f"{sentence}. {NEXT[self.event]}", link.get("url"))))
         record = {"event": self.event, "text": text, "job": self.job, **link, **self.facts}
-        return json.dumps(record, ensure_ascii=False).encode()
+        return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def messages(service: Service, job: JobInfo) -> Iterator[Message]:

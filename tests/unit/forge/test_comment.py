@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.forge.comment import HIDDEN, comment_body, fit_to_limit, marker_line, without_mentions
+from cranfield.forge.comment import comment_body, fit_to_limit, marker_line, without_mentions
+from cranfield.words import HIDDEN
 
 SEEN = [
     "@alice",

@@ -20,6 +20,7 @@ from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.judging.store.database import open_store
+from cranfield.judging.store.store import Store
 from cranfield.mcp_server.evidence import KEPT, Evidence, open_evidence
 from cranfield.mcp_server.refusal import tool_error
 from cranfield.mcp_server.results import evaluation_answer, report_page
@@ -338,3 +339,23 @@ def test_a_database_is_read_and_not_written(evidence_folder: Path, tmp_path: Pat
         with open_evidence(store, evidence_folder / "cranfield.yaml") as evidence:
             ask(evidence, body)
         assert (tmp_path / "books.db").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_no_argument_is_a_failure_of_the_server(evidence_folder: Path, store: Store) -> None:
+    texts, numbers = ("a\0b", "a\ud800b", "9" * 5_000, "x" * 150), (-1, 2**62, 2**63, 10**25)
+
+    async def main() -> None:
+        async with connected(make_server(evidence)) as client:
+            for tool in (await client.list_tools()).tools:
+                fields = tool.input_schema["properties"]
+                needed = dict.fromkeys(tool.input_schema.get("required", ()), "shop")
+                for name in fields:
+                    for value in (*texts, *numbers):
+                        answer = await client.call_tool(tool.name, {**needed, name: value})
+                        if answer.is_error:
+                            shown = problem(answer)
+                            assert '{"error"' in shown or "validation error" in shown, (tool.name, name, shown)
+
+    with open_evidence(store, evidence_folder / "cranfield.yaml") as evidence:
+        anyio.run(main)

@@ -8,6 +8,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import Column, Document, Link, Section, Table
 from cranfield.reporting.renderers.markdown import MOST_ROWS, code, escape, paragraph, render_markdown
+from cranfield.words import HIDDEN
 
 NOTHING = Table((Column("query"),), [], "nothing")
 
@@ -24,6 +25,9 @@ NOTHING = Table((Column("query"),), [], "nothing")
         ("![image](x)", r"\!\[image\](x)"),
         ("\x1b[1m", "\\\\x1b\\[1m"),
         ("two\nlines", "two lines"),
+        ("@team a@b.org nDCG@10", f"@{HIDDEN}team a@{HIDDEN}b.org nDCG@10"),
+        ("#12 !12 GH-12 no. 12", f"#{HIDDEN}12 \\!{HIDDEN}12 GH-{HIDDEN}12 no. 12"),
+        ("https://a.org www.a.org mailto:x", f"https:{HIDDEN}//a.org www{HIDDEN}.a.org mailto:{HIDDEN}x"),
     ],
 )
 def test_text_is_never_markup(text: str, escaped: str) -> None:

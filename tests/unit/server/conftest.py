@@ -160,3 +160,33 @@ def bench(with_results: Path, team: Team) -> Iterator[Bench]:
     team.app.state.results = Kept(MOST_RESULTS)
     yield Bench(team, service, json.loads((with_results / "ids.json").read_text(encoding="utf-8")))
     team.app.state.service = None
+
+
+@pytest.fixture
+def postgres_bench(
+    postgres_address: str,
+    team_books: ModuleType,
+    workbench_books: ModuleType,
+    team_app: FastAPI,
+    now: list[int],
+    tmp_path: Path,
+) -> Iterator[Bench]:
+    """The same on PostgreSQL."""
+    team_books.fill(postgres_address)
+    now[0] = team_books.NOON
+    store = open_store(postgres_address, clock=lambda: now[0])
+    service = open_service(store)
+    ids = workbench_books.fill(service, tmp_path)
+    team_app.state.results = Kept(MOST_RESULTS)
+    yield Bench(Team(with_store(team_app, store, service), store, now), service, ids)
+    team_app.state.service = None
+    store.close()
+
+
+@pytest.fixture(params=["bench", "postgres_bench"])
+def idle_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A team with results on each engine; no worker takes its jobs: no call waits for one, and streams end at once."""
+    found = request.getfixturevalue(request.param)
+    found.team.app.state.stopping.set()
+    yield found
+    found.team.app.state.stopping.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cranfield.server import streams
@@ -30,9 +32,22 @@ def test_an_entry_of_other_types_is_refused_alone(team) -> None:
     item = client.get("/api/books/shop/next?n=1").json()["items"][0]["item"]
     good = {"key": "a-new-key", "item": item, "action": "grade", "grade": 1}
     odd = [{"item": [1]}, {"item": BIG}, {"guideline_version": BIG}, {"reason": "\0"}, {"key": "\0"}, {"grade": {}}]
+    odd += [
+        {"key": "\ud800"},
+        {"reason": "\ud800"},
+        {"key": {"\ud800": 1}},
+        {"\ud800": "\0"},
+        {"key": 10**400},
+        {"grade": 10**400},
+    ]
     entries = [{**good, "key": f"key {place}", **change} for place, change in enumerate(odd)]
-    results = client.post("/api/books/shop/judgments", json={"entries": [*entries, good]}, headers=headers).json()
-    assert [(each["ok"], each.get("retry")) for each in results["results"]] == [(False, False)] * 6 + [(True, None)]
+    sent = json.dumps({"entries": [*entries, good]})
+    answer = client.post(
+        "/api/books/shop/judgments", content=sent, headers={**headers, "content-type": "application/json"}
+    )
+    results = answer.json()["results"]
+    assert [(each["ok"], each.get("retry")) for each in results] == [(False, False)] * len(odd) + [(True, None)]
+    assert results[7]["key"] == "key 7"  # a page knows by it which of its judgments is refused
 
 
 @pytest.mark.parametrize("path", ["/jobs/99/live", "/v1/jobs/99/events"])

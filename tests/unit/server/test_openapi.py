@@ -11,12 +11,14 @@ import pytest
 SEED = 20261123
 EXAMPLES = 5
 """Of each operation and phase."""
+FUZZED = 25
+"""Random examples of each operation, on each database."""
 REFUSED_BY_MEANING = ["2xx", "400", "401", "403", "404", "409", "412", "413", "415", "422", "424", "429"]
 """Data that the schema allows, and that name nothing there is: a measure, a test set, a file that is none."""
 
 
-def findings(bench: Any, capsys: pytest.CaptureFixture[str], examples: int) -> list[str]:
-    """What schemathesis finds with a token that may do everything."""
+def findings(bench: Any, capsys: pytest.CaptureFixture[str], examples: int, phases: dict[str, Any]) -> list[str]:
+    """What schemathesis finds in some phases with a token that may do everything."""
     import schemathesis
     from schemathesis.config import SchemathesisConfig
     from schemathesis.engine import from_schema
@@ -31,7 +33,8 @@ def findings(bench: Any, capsys: pytest.CaptureFixture[str], examples: int) -> l
             "base-url": "http://127.0.0.1:8000",
             "generation": {"max-examples": examples, "database": "none"},
             "checks": {"positive_data_acceptance": {"expected-statuses": REFUSED_BY_MEANING}},
-            "phases": {"stateful": {"generation": {"max-examples": examples}}},
+            "phases": phases,
+            "suppress-health-check": ["too_slow"],  # of making data, on a machine that does other things
         }
     )
     with capsys.disabled():
@@ -63,7 +66,15 @@ def failed_checks(event: Any) -> Iterator[tuple[str, Any]]:
 def test_schemathesis_finds_nothing(bench: Any, capsys: pytest.CaptureFixture[str]) -> None:
     bench.team.app.state.stopping.set()  # no worker takes the jobs: no call waits for one, and streams end at once
     try:
-        found = findings(bench, capsys, EXAMPLES)
+        found = findings(bench, capsys, EXAMPLES, {"stateful": {"generation": {"max-examples": EXAMPLES}}})
     finally:
         bench.team.app.state.stopping.clear()
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
+def test_random_requests_find_nothing(idle_bench: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    others = {name: {"enabled": False} for name in ("examples", "coverage", "stateful")}
+    found = findings(idle_bench, capsys, FUZZED, {"fuzzing": {"enabled": True}, **others})
     assert not found, "\n\n".join(found)

@@ -85,6 +85,15 @@ def test_a_refusal_holds_nothing_of_what_was_sent(send, caplog, body):
             assert word not in part
 
 
+@pytest.mark.usefixtures("today")
+def test_half_a_character_drops_its_query_alone(team, send):
+    answer = send(
+        b'{"source": "app", "queries": [{"text": "a \\ud800"}, {"text": "b"}, {"text": "c\\u0000d", "\\ud800": 1}]}'
+    )
+    assert (answer.status_code, answer.json()["dropped"]) == (200, {"unreadable": 1})
+    assert [found.text for found in team.app.state.service.queries.top()] == ["b", "c d"]
+
+
 def test_what_is_no_text_is_dropped(team, send):
     assert send({"source": "app", "queries": [{"text": "\ud800" + SECRET}]}).json()["dropped"] == {"unreadable": 1}
     assert team.app.state.service.queries.top() == ()

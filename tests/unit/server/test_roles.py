@@ -39,23 +39,23 @@ ROUTES = {
     Access.MANAGE: (
         "/books/{book}/reopen /books/{book}/settings /books/{book}/guideline /books/{book}/state /books/{book}/members "
         "/books/{book}/links /books/{book}/links/{link_id}/revoke /books/{book}/adjudicate /books/{book}/freeze "
-        "/books/{book}/adjudicate/{item_id} /settings /evaluations/{number:int}/grade "
-        "/comparisons/{number:int}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
+        "/books/{book}/adjudicate/{item_id} /settings /evaluations/{number:id}/grade "
+        "/comparisons/{number:id}/grade /systems/{name}/probe /systems/{name}/try /systems/{name}/variants "
         "/systems/{name}/variants/delete /books/{book}/review/decide /books/{book}/review/decide/{item_id}"
     ),
     Access.RESULTS: (
         "/testsets /testsets/{name} /testsets/{name}/queries/{query:path} /testsets/{name}/diff /evaluations "
-        "/evaluations/{evaluation_id:int} /evaluations/{number:int}/queries /evaluations/{number:int}/queries.json "
-        "/evaluations/{number:int}/query.json /evaluations/{number:int}/queries/{query:path} "
-        "/comparisons /comparisons/{comparison_id:int} /comparisons/{number:int}/queries.json "
-        "/comparisons/{number:int}/query.json /comparisons/{number:int}/queries/{query:path} "
-        "/jobs /jobs/live /jobs/{job_id:int} /jobs/{job_id:int}/live /systems /systems/{name}"
+        "/evaluations/{evaluation_id:id} /evaluations/{number:id}/queries /evaluations/{number:id}/queries.json "
+        "/evaluations/{number:id}/query.json /evaluations/{number:id}/queries/{query:path} "
+        "/comparisons /comparisons/{comparison_id:id} /comparisons/{number:id}/queries.json "
+        "/comparisons/{number:id}/query.json /comparisons/{number:id}/queries/{query:path} "
+        "/jobs /jobs/live /jobs/{job_id:id} /jobs/{job_id:id}/live /systems /systems/{name}"
     ),
     Access.EVALUATE: (
-        "/testsets/upload /testsets/{name}/read /evaluations/{evaluation_id:int}/notes /evaluations/{evaluation_id:int}/pin "
-        "/evaluations/{evaluation_id:int}/rerun /evaluations/{evaluation_id:int}/compare /comparisons/make "
-        "/jobs/{job_id:int}/cancel /jobs/{job_id:int}/retry /evaluations/new /evaluations/{evaluation_id:int}/freeze "
-        "/evaluations/{evaluation_id:int}/compare-graded /comparisons/{comparison_id:int}/recompute"
+        "/testsets/upload /testsets/{name}/read /evaluations/{evaluation_id:id}/notes /evaluations/{evaluation_id:id}/pin "
+        "/evaluations/{evaluation_id:id}/rerun /evaluations/{evaluation_id:id}/compare /comparisons/make "
+        "/jobs/{job_id:id}/cancel /jobs/{job_id:id}/retry /evaluations/new /evaluations/{evaluation_id:id}/freeze "
+        "/evaluations/{evaluation_id:id}/compare-graded /comparisons/{comparison_id:id}/recompute"
     ),
     Access.METRICS: "/metrics",
     Access.ADMIN: "/people /people/{account_id}/{action}",

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import gettempdir
 from threading import Barrier, BrokenBarrierError
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoun
 from cranfield.config.jobs import LimitsConfig
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import BookSettings
+from cranfield.project.loading import read_stored
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses
@@ -406,6 +408,26 @@ def test_the_same_key_is_one_job(api: Api) -> None:
     assert api("evaluate", "alex").post("/v1/evaluate", **sent).json()["id"] != first.json()["id"]
 
 
+def test_the_same_key_and_the_same_file_is_one_job(api: Api) -> None:
+    def send(run: bytes) -> Any:
+        headers = {"prefer": "wait=0", "idempotency-key": "k2"}
+        return api().post("/v1/evaluate", files={"runs": ("a.run", run)}, data={"testset": "shop"}, headers=headers)
+
+    first, second = send(RUN), send(RUN)
+    assert (first.status_code, first.json()["id"]) == (202, second.json().get("id")), second.text
+    assert send(RUN.replace(b"d0", b"d9")).status_code == 409
+    assert [each["name"] for each in api().get("/v1/runs").json()["items"]].count("a") == 2
+
+
+def test_the_link_to_the_next_page_holds_any_name(api: Api) -> None:
+    testsets = api.bench.service.testsets
+    testsets.keep("日本語", testsets.load("shop"))
+    first = api().get("/v1/testsets/日本語/queries", params={"limit": 1})
+    following = first.links["next"]["url"]
+    assert (first.status_code, following) == (200, first.json()["next"])
+    assert api().get(following).json()["items"][0]["id"] == "q1"
+
+
 def test_unknown_names_of_a_request_are_all_reported(api: Api) -> None:
     sent = {"testset": "nope", "runs": [99], "measures": ["nDGC@10"], "convention": "x"}
     errors = api().post("/v1/evaluate", json=sent).json()["errors"]
@@ -441,6 +463,26 @@ def test_files_are_downloaded_in_the_formats_that_are_written(api: Api) -> None:
     assert 'filename="shop.qrels"' in qrels.headers["content-disposition"]
     assert api("read").get("/v1/testsets/shop/file?format=beir").content[:2] == b"PK"
     assert api("read").get("/v1/runs/1/file?format=trec").text.splitlines()[0].split()[1] == "Q0"
+
+
+@pytest.mark.parametrize(("charset", "status"), [("punycode", 400), ("unicode_escape", 422), ("none", 422)])
+def test_a_form_in_another_character_set_is_refused(api: Api, charset: str, status: int) -> None:
+    text = rb"\ud800" + b"." * 99
+    body = b'--x\r\nContent-Disposition: form-data; name="testset"\r\n\r\n' + text + b"\r\n--x--\r\n"
+    headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
+    assert api().post("/v1/evaluate", content=body, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("format_name", ["beir", "qrels", "patterns"])
+def test_no_message_names_a_temporary_folder(api: Api, format_name: str) -> None:
+    content = "cranfield_testset: 1\nname: odd\nqueries: [{id: 'a b', text: x, judgments: {\"c\\td\": 1}}]"
+    path = api.folder / "odd.yaml"
+    path.write_text(content, encoding="utf-8")
+    api.bench.service.testsets.keep("odd", read_stored(path))
+    answer = api().get("/v1/testsets/odd/file", params={"format": format_name})
+    assert answer.status_code == 422
+    assert {each["where"].rpartition("/")[0] for each in answer.json()["errors"]} <= {"", "odd/qrels"}
+    assert gettempdir() not in answer.text
 
 
 def test_a_stream_of_a_job_ends_with_it(api: Api) -> None:

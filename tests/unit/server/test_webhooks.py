@@ -18,12 +18,14 @@ from cranfield.errors import UsageError
 from cranfield.service.webhooks import (
     DELIVERY,
     SIGNATURE,
+    Message,
     Webhooks,
     _of_comparison,
     _of_evaluation,
     messages,
     targets,
 )
+from cranfield.words import HIDDEN
 
 PUBLIC = "https://search.example.org"
 PATH = "/hooks/T0P-SECRET"
@@ -206,6 +208,17 @@ def test_a_command_waits_for_every_attempt(bench, receiver: Receiver) -> None:
     webhooks.close(None)
     assert len(receiver.got) == 3
     assert "url" not in json.loads(receiver.got[0][2])  # the address of the server is not known
+
+
+def test_what_others_named_calls_nobody_and_links_nowhere() -> None:
+    text = "@everyone <!channel> [x](https://a.org) *b* `c` www.a.org me@a.org #12 fell, p < 0.05, nDCG@10 >= 0.5"
+    shown = json.loads(Message("void", text, 1, 0, "/jobs/1").body(PUBLIC))["text"]
+    assert shown.endswith(f" {PUBLIC}/jobs/1")
+    sentence = shown.removesuffix(f" {PUBLIC}/jobs/1")
+    assert "fell, p < 0.05, nDCG@10 >= 0.5. Its figures" in sentence
+    for active in ("@everyone", "<!", "https://", "www.", "@a.org", "#12", *"[]*`~"):
+        assert active not in sentence
+    assert "@everyone" in sentence.replace(HIDDEN, "")  # it looks as before
 
 
 def test_every_event_has_a_meaning() -> None:

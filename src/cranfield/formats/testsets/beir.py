@@ -272,6 +272,9 @@ def write_beir(testset: TestSet, path: Path | str) -> None:
         )
         write_sheet(folder / QRELS / f"{SPLIT}.tsv", HEADER, rows)
         folder.replace(path)
+    except TestSetError as error:
+        error.hide_folder(temporary)
+        raise
     finally:
         shutil.rmtree(temporary)
 

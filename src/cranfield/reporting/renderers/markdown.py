@@ -26,7 +26,7 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.words import printable, printable_lines
+from cranfield.words import inert, printable, printable_lines
 
 MOST_ROWS = 50
 """Longer tables are cut, for a comment on GitHub may hold 65,536 characters."""
@@ -37,8 +37,8 @@ _BLOCK_START = re.compile(r"^(?:\d+[.)](?=\s|$)|[-+](?=\s|$|-)|=|#)")
 
 
 def escape(text: str) -> str:
-    """Text in which nothing is markup, for a place inside a line."""
-    return _MARKUP.sub(r"\\\1", html.escape(printable(text), quote=False))
+    """Text in which nothing is markup, a mention or an address, for a place inside a line."""
+    return _MARKUP.sub(r"\\\1", html.escape(inert(printable(text)), quote=False))
 
 
 def paragraph(text: str) -> str:
@@ -159,7 +159,7 @@ def _figure(block: Figure) -> Iterator[str]:
 
 def _details(block: Details) -> Iterator[str]:
     yield "<details open>" if block.is_open else "<details>"
-    yield f"<summary>{html.escape(printable(block.summary), quote=False)}</summary>"
+    yield f"<summary>{html.escape(inert(printable(block.summary)), quote=False)}</summary>"
     yield ""
     for inner in block.blocks:
         yield from _block(inner)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -56,6 +56,7 @@ class Require1(Require):
 
     content: tuple[str, ...] = (JSON,)
     """Types of a body that the route takes."""
+    reads_forms: ClassVar[bool] = False
 
     async def __call__(self, request: Request) -> Caller | None:
         """As FastAPI calls it."""
@@ -187,7 +188,7 @@ def page_from(request: Request, found: Sequence[Any], limit: int, start: int) ->
 def _page(request: Request, items: Sequence[Any], cursor: int | None) -> Page[Any]:
     if cursor is not None:
         query = [(key, value) for key, value in request.query_params.multi_items() if key != "cursor"]
-        request.state.next = f"{request.url.path}?{urlencode([*query, ('cursor', str(cursor))])}"
+        request.state.next = f"{quote(request.url.path)}?{urlencode([*query, ('cursor', str(cursor))])}"
     return Page[Any](items=list(items), next=getattr(request.state, "next", None))
 
 

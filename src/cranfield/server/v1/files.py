@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import UploadFile
 
-from cranfield.server.access import CSRF_FIELD, Caller
+from cranfield.server.access import CSRF_FIELD, Caller, read_form
 from cranfield.server.refusal import RefusedError
 from cranfield.server.streams import counted
 from cranfield.server.v1.common import FORM
+from cranfield.service.contents import temporary_folder
 from cranfield.service.uploads import Upload
 from cranfield.words import n_of
 
@@ -74,7 +74,7 @@ async def sent_form(
         lists: those of them that take it several times.
 
     Raises:
-        RequestValidationError: every unknown field, and every one with too much in it.
+        RequestValidationError: every unknown field, and every one with too much in it; as `read_form`.
         RefusedError: too many uploads at a time.
     """
     with counted(request.app.state.uploads, caller.account.id, MOST_UPLOADS) as is_free:
@@ -82,7 +82,8 @@ async def sent_form(
             await request.close()  # a form of a page has been read to find its token
             hint = f"send {MOST_UPLOADS} at a time"
             raise RefusedError(429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"})
-        async with request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS) as form:
+        form = await read_form(request, max_files=MOST_FILES, max_fields=MOST_FIELDS)
+        try:
             found = SentForm()
             for name, value in form.multi_items():
                 if not isinstance(value, UploadFile):
@@ -93,6 +94,8 @@ async def sent_form(
             if problems := [*_wrong_fields(found, most, texts, lists)]:
                 raise RequestValidationError(problems)
             yield found
+        finally:
+            await form.close()
 
 
 def _wrong_fields(
@@ -123,8 +126,8 @@ def written(name: str, write: Callable[[Path], tuple[str, ...]]) -> Response:
         name: of the file.
         write: writes it, and gives a sentence for each thing that the format cannot hold.
     """
-    with TemporaryDirectory(prefix="cranfield-") as folder:
-        path = Path(folder) / name
+    with temporary_folder() as folder:
+        path = folder / name
         notes = write(path)
         data = path.read_bytes() if path.is_file() else _zipped(path)
         ending = ".zip" if path.is_dir() else ""

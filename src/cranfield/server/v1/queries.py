@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request
-from pydantic import BaseModel, BeforeValidator, Field
+from fastapi import APIRouter, Depends, Header, Request
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from cranfield.server.v1.common import RESULTS, Evaluating, Route, service_of
+from cranfield.server.access import Access, Caller
+from cranfield.server.v1.common import RESULTS, Require1, Route, service_of
 from cranfield.service.intake.intake import SOURCE_PATTERN, Taking
-from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery
+from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery, Reason
 from cranfield.service.responses import IntakeResponse, QuerySources
 
 router = APIRouter(route_class=Route)
+Sending = Annotated[Caller, Depends(Require1(Access.EVALUATE, checks_texts=False))]
 MOST_QUERIES = 10_000
 """Of one batch."""
 
@@ -25,10 +27,17 @@ def _as_text(value: object) -> object:
     return value
 
 
+def _readable(value: object) -> object:
+    """A text; None for one with halves of surrogate pairs, which is a record to drop and no reason to refuse the others."""
+    if not isinstance(value, str):
+        raise ValueError("not a text")  # noqa: TRY004 - as above
+    return value if value.isascii() or value == value.encode("utf-8", "replace").decode() else None
+
+
 class QueryEntry(BaseModel):
     """A query of a user. Unknown keys are ignored: a message about them would hold their names."""
 
-    text: str
+    text: Annotated[str | None, BeforeValidator(_readable), WithJsonSchema({"type": "string"})]
     """As it was typed: it is redacted before it is stored."""
     n: Annotated[int, Field(strict=True, ge=1, le=MOST_TIMES)] = 1
     """How often it came."""
@@ -55,11 +64,14 @@ KeyHeader = Annotated[
 
 
 @router.post("/queries")
-def take_in(request: Request, caller: Evaluating, batch: QueryBatch, key: KeyHeader = None) -> IntakeResponse:
+def take_in(request: Request, caller: Sending, batch: QueryBatch, key: KeyHeader = None) -> IntakeResponse:
     """Take in production queries: redacted by the patterns of the operator's file, counted by day and source."""
     service = service_of(request)
     taking = Taking(service.queries, service.workbench.intake, batch.source, service.clock)
-    records = [LoggedQuery(entry.text, entry.n, entry.day) for entry in batch.queries]
+    records = [
+        Reason.UNREADABLE if entry.text is None else LoggedQuery(entry.text, entry.n, entry.day)
+        for entry in batch.queries
+    ]
     counts = taking.batch(records, f"{caller.account.id} {key}" if key else "")
     return IntakeResponse.model_validate(counts)
 

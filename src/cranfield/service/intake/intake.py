@@ -82,7 +82,7 @@ class Taking:
         self._pending = _Pending(redactor=QueryRedactor(config))
         self.counts = IntakeCounts()
 
-    def batch(self, records: Iterable[LoggedQuery], key: str = "") -> IntakeCounts:
+    def batch(self, records: Iterable[LoggedQuery | Reason], key: str = "") -> IntakeCounts:
         """Take in records, all or none of them. With a key they count once."""
         for record in records:
             self._take(record)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from cranfield.judging.store.rows import as_value
 from cranfield.service.responses import Source
-from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredRun
 from cranfield.service.values import NewRun, RunInfo
 
@@ -43,9 +43,17 @@ class StoredRuns(ServicePart):
             return run_info(session, row), blob_content(session, row.blob)
 
     def keep(self, run: NewRun, source: Source, format_name: str, by: int | None) -> RunInfo:
-        """Store a run."""
-        with self._database.write() as session:
-            return run_info(session, keep_run(session, run, source, format_name, by, self._clock()))
+        """Store a run, unless the same content is there under the same name: who sends a request again gets its job again."""
+        blob = content_digest(run.content)
+        known = select(StoredRun).where(
+            StoredRun.name == run.name,
+            StoredRun.blob == blob,
+            StoredRun.format == format_name,
+            StoredRun.source == source,
+        )
+        with self._database.write(f"run {blob}") as session:
+            row = session.scalar(known.order_by(StoredRun.id).limit(1))
+            return run_info(session, row or keep_run(session, run, source, format_name, by, self._clock()))
 
 
 def keep_run(session: Session, run: NewRun, source: Source, format_name: str, by: int | None, now: int) -> StoredRun:

@@ -24,10 +24,11 @@ from cranfield.database.backup import back_up_database
 from cranfield.database.base import REVISION, Base
 from cranfield.database.engine import Database, database_url
 from cranfield.database.migrate import differences, revisions, upgrade
-from cranfield.errors import UsageError
+from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store import schema
 from cranfield.judging.store.database import open_store, read_revision
+from cranfield.judging.store.store import Store
 from cranfield.service.store import schema as service_schema
 
 from .conftest import Desk, pool_of
@@ -107,6 +108,25 @@ def test_a_difference_of_models_and_migrations_would_be_found(empty) -> None:
 
 def test_every_earlier_revision_is_upgraded_in_a_test() -> None:
     assert revisions() == (*EARLIER, REVISION)
+
+
+@pytest.mark.parametrize("number", [2**63, 10**25, -(10**25)])
+def test_a_number_that_no_database_holds_is_that_of_nothing(store: Store, number: int) -> None:
+    with pytest.raises(UnknownNameError, match=r"no such number|no account"):
+        store.people.get(number)
+    with pytest.raises(UnknownNameError, match="no such number"):
+        store.people.join(store.books.create("b", pool_of(), BookSettings()).id, store.people.local().id, number)
+
+
+def test_a_text_that_no_database_holds_is_refused(store: Store) -> None:
+    with pytest.raises(UsageError, match="cannot hold a text"):
+        store.people.record_failure("\ud800")
+
+
+@pytest.mark.slow
+def test_a_null_character_that_postgresql_does_not_hold_is_refused(postgres_store: Store) -> None:
+    with pytest.raises(UsageError, match="cannot hold a text"):
+        postgres_store.people.record_failure("a\0b")
 
 
 @pytest.mark.parametrize("revision", EARLIER)
