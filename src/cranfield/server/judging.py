@@ -18,7 +18,7 @@ from cranfield.errors import CranfieldError, UnknownNameError, UsageError
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.adding import plan_wanted
 from cranfield.judging.store.schema import Action, BookState, Origin, RaterKind, SkipReason
-from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, RatingRow, SaveRequest
+from cranfield.judging.store.values import Assignment, BookInfo, ItemView, RatingRow, SaveRequest
 from cranfield.server.access import Access, Caller, Require, require
 from cranfield.server.books import book_of, book_path
 from cranfield.server.documents import guideline_html
