@@ -163,9 +163,9 @@ def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 def _first_grade() -> ScalarSelect[Any]:
     """The first grade of the rater of a judgment, since a lead asked for it again: the one that counts for a calibration item."""
-    given, asked_again = aliased(Event), aliased(Event)
-    of_rater = (asked_again.item_id == Item.id, asked_again.subject_id == Judgment.account_id)
-    since = select(func.coalesce(func.max(asked_again.id), 0)).where(*of_rater, asked_again.action == Action.REOPEN)
+    given, reopened = aliased(Event), aliased(Event)
+    of_rater = (reopened.item_id == Item.id, reopened.subject_id == Judgment.account_id)
+    since = select(func.coalesce(func.max(reopened.id), 0)).where(*of_rater, reopened.action == Action.REOPEN)
     by_rater = (given.item_id == Item.id, given.account_id == Judgment.account_id, given.grade.is_not(None))
     query = select(given.grade).where(*by_rater, given.action.in_(GRADES))
     query = query.where(given.id > since.correlate(Item, Judgment).scalar_subquery()).order_by(given.id).limit(1)

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from fastapi.routing import iter_route_contexts
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIGN_IN = "sign_in"
 """Code of a refusal that signing in solves."""
-NO_ANSWER = (OperationalError, InterfaceError)
+NO_ANSWER = (OperationalError, InterfaceError, InternalError)
 """What a database raises that is full, locked, read-only, restarted or gone."""
 STATUSES = {"UnknownNameError": 404, "QueueFullError": 429, "KeyConflictError": 409, "BookClosedError": 409}
 """Class of an error to the status of its answer; 422 for all others. Names: the service is imported where there is one."""

@@ -23,6 +23,7 @@ from cranfield.server import health
 from cranfield.server.health import Readiness, database_problem
 from cranfield.server.logs import JsonForm, TextForm, configure_logs, event
 from cranfield.server.options import ServerOptions
+from cranfield.server.refusal import NO_ANSWER
 from cranfield.server.run import bind
 from cranfield.service.service import open_service
 from cranfield.service.worker import Worker, working
@@ -211,6 +212,8 @@ def test_not_ready_while_postgresql_can_only_be_read(postgres_store) -> None:
         connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     database.close()
     assert database_problem(database) == "the database cannot be written"
+    with pytest.raises(NO_ANSWER):  # a page that writes is 503 too
+        postgres_store.people.add("ann")
 
 
 def test_a_look_writes_and_probes_in_between_do_not(team, monkeypatch: pytest.MonkeyPatch) -> None:
