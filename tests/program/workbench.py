@@ -93,6 +93,7 @@ def evaluate(
     tags: tuple[str, ...] = (),
     measures: tuple[str, ...] | None = None,
     configured: bool = True,
+    pilot: bool = False,
 ) -> int:
     """Do the work of a job in this process; the id of the evaluation."""
     info = service.runs.add(system, run)
@@ -102,7 +103,7 @@ def evaluate(
     assert claim is not None
     loaded = service.testsets.load(made.ref)
     experiment = Experiment(loaded, (), k=10, measures=measures)
-    settings = settings_of(experiment, name=system)
+    settings = settings_of(experiment, name=system, pilot=pilot)
     found = score(settings, loaded, run, info.format)
     payload = to_json(results_payload([found])).encode()
     figures = figures_of(found, settings)

@@ -78,13 +78,18 @@ def n_runs(points: Iterable[HistoryPoint]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One measure of one system on the test set of one name, in order of time."""
+    """One measure of one system on the test set of one name, in order of time; its pilots are a line of their own."""
 
     testset: str
     system: str
     measure: str
     stretches: tuple[tuple[HistoryPoint, ...], ...]
     """Points of one test set, convention, config and k each; consecutive ones differ in one of these."""
+
+    @property
+    def name(self) -> str:
+        """`bm25`, `bm25 (pilots)`."""
+        return self.system + (" (pilots)" if self.points[0].pilot else "")
 
     @property
     def points(self) -> tuple[HistoryPoint, ...]:
@@ -205,8 +210,8 @@ class HistoryFilter:
 
 
 def measure_of(points: Sequence[HistoryPoint]) -> str | None:
-    """The default measure: the primary one of the latest point that has one, or its first."""
-    for point in reversed(points):
+    """The default measure: the primary one of the latest point that has one, or its first; of pilots where there is no other."""
+    for point in reversed(sorted(points, key=lambda point: not point.pilot)):
         if point.primary in point.measures:
             return point.primary
         if point.measures:
@@ -216,10 +221,10 @@ def measure_of(points: Sequence[HistoryPoint]) -> str | None:
 
 def lines(points: Iterable[HistoryPoint], measure: str) -> tuple[Line, ...]:
     """The points that have this measure with a mean, as lines by test set and system, in the order of their first point."""
-    found: dict[tuple[str, str], list[HistoryPoint]] = {}
+    found: dict[tuple[str, str, bool], list[HistoryPoint]] = {}
     for point in sorted(points, key=lambda point: point.time):
         if measure in point.measures and point.measures[measure].mean is not None:
-            found.setdefault((point.testset, point.system), []).append(point)
+            found.setdefault((point.testset, point.system, point.pilot), []).append(point)
     return tuple(
         Line(
             testset,
@@ -227,7 +232,7 @@ def lines(points: Iterable[HistoryPoint], measure: str) -> tuple[Line, ...]:
             measure,
             tuple(_drawn(stretch) for _, stretch in groupby(own, key=_joined_by)),
         )
-        for (testset, system), own in found.items()
+        for (testset, system, _), own in found.items()
     )
 
 

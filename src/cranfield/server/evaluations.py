@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines
+from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines, measure_of
 from cranfield.server.access import Caller, require
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.guide import explained
@@ -123,14 +123,17 @@ def history(service: Service, chosen: Chosen) -> Markup:
     from cranfield.reporting.renderers.html import render_blocks
 
     found = service.evaluations.all(chosen.filter(MOST_POINTS + 1))
-    points = [history_point(info) for info in reversed(found[:MOST_POINTS]) if not info.void]
-    measure = chosen.measure or next((p.primary for p in reversed(points) if p.primary), "")
+    shown = found[:MOST_POINTS]
+    points = [history_point(info) for info in reversed(shown) if not info.void and not info.figures.pilot]
+    measure = chosen.measure or measure_of(points) or ""
     found_lines = lines(points, measure)
     drawn = tuple(line for line in found_lines if len(line.points) > 1)
-    n_void = len(found[:MOST_POINTS]) - len(points)
+    n_void = sum(bool(info.void) for info in shown)
+    n_pilots = len(shown) - len(points) - n_void
     notes = (
         (f"The latest {MOST_POINTS} evaluations; a system or a date above takes others.", len(found) > MOST_POINTS),
         (f"{n_of(n_void, 'evaluations')} left out: the figures do not count.", n_void),
+        (f"{n_of(n_pilots, 'pilots')} left out.", n_pilots),
         (f"No evaluation here has a mean of {measure}.", measure and not found_lines),
         ("A line needs two evaluations of a system.", found_lines and not drawn),
     )
@@ -245,11 +248,17 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
     Raises:
         UsageError: it was not made by a job.
     """
-    made = service.jobs.get(info.job_id).request if info.job_id is not None else None
-    if not isinstance(made, EvaluateRequest):
-        raise UsageError("this evaluation was not made by a job of this server", hint="start a new evaluation")
     uploaded = service.runs.get(info.run_id).source is not Source.COLLECTED
-    own = {"runs": (info.run_id,), "systems": ()} if uploaded else {"runs": (), "systems": (info.system,)}
+    asked = info if uploaded else service.evaluations.first_of_run(info.run_id) or info
+    made, asking = (
+        service.jobs.get(each.job_id).request if each.job_id is not None else None for each in (info, asked)
+    )
+    if not isinstance(made, EvaluateRequest) or not isinstance(asking, EvaluateRequest):
+        raise UsageError("this evaluation was not made by a job of this server", hint="start a new evaluation")
+    own: dict[str, object] = {"runs": (info.run_id,), "systems": ()}
+    if not uploaded:
+        own = {"runs": (), "systems": (info.system,), "pilot": info.figures.pilot}
+        own |= {name: getattr(asking, name) for name in ("variant", "params", "components")}
     return made.model_copy(update={"testset": info.testset_name, "tags": info.tags, **own})
 
 

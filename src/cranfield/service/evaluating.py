@@ -21,7 +21,7 @@ from cranfield.reporting.payload import results_payload, to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
-from cranfield.service.responses import JobState, Trigger
+from cranfield.service.responses import JobState, Source, Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
 from cranfield.service.systems import ChosenSystem, chosen_systems
 from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
@@ -237,9 +237,16 @@ def _identity(experiment: Experiment) -> Json:
 
 
 def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
-    """The evaluation of a stored run; one that a system gave keeps its name."""
+    """The evaluation of a stored run; answers of a system stay those of its variant, of its config, and of a pilot."""
     with service.runs.file(run_id) as (info, path):
-        return _scored(service, subject, experiment, (info.name, path, info.format, run_id))
+        asked = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
+        if asked is not None and asked.figures.pilot:
+            subject = replace(subject, request=subject.request.model_copy(update={"pilot": True}))
+        made = _scored(service, subject, experiment, (info.name, path, info.format, run_id))
+    if asked is None:
+        return made
+    names = ("system", "variant", "components", "config_digest")
+    return replace(made, **{name: getattr(asked, name) for name in names})
 
 
 def _scored(

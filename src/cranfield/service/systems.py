@@ -16,6 +16,9 @@ from cranfield.service.tuning import tuned_system
 if TYPE_CHECKING:
     from cranfield.service.service import Service
 
+MOST_VARIANT = 200
+"""Characters of a variant that are stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenSystem:
@@ -79,7 +82,7 @@ def _chosen(
     system = config.systems[name]
     if params:
         system = tuned_system(config, service.workbench, name, params)
-    variant = request.variant or (label_of(params) if params else "")
+    variant = ", ".join(filter(None, (request.variant, label_of(request.params) if request.params else "")))[:MOST_VARIANT]
     label = name + (f" ({variant})" if variant else "")
     if request.components:
         known = components_of(system)

@@ -308,7 +308,26 @@ def test_pilots_are_left_out_and_counted_unless_asked_for():
     points = [past(0, 0.5), past(1, 0.6, pilot=True)]
     assert history_report(points, HistoryFilter()).n_pilots == 1
     shown = history_report(points, HistoryFilter(pilots=True))
-    assert (shown.n_pilots, len(shown.lines[0].points)) == (0, 2)
+    assert shown.n_pilots == 0
+    assert [(line.name, len(line.points)) for line in shown.lines] == [("bm25", 1), ("bm25 (pilots)", 1)]
+
+
+def test_a_pilot_neither_chooses_the_measure_nor_is_a_point_of_the_line():
+    points = [past(0, 0.5, primary=AP), past(1, 0.6, pilot=True, measure="P@1", primary="P@1", config_digest="x")]
+    points += [past(2, 0.7, pilot=True, config_digest="x"), past(3, 0.5)]
+    report = history_report(points, HistoryFilter(pilots=True))
+    assert (report.measure, [len(line.points) for line in report.lines]) == (AP, [2, 1])
+    text = render_text(history_document(report))
+    assert "bm25 (pilots) on shop" in text
+    assert "changed" not in text
+
+
+def test_a_config_that_is_not_known_is_not_said_to_have_changed():
+    points = [past(0, 0.5, config_digest="x"), past(1, 0.5), past(2, 0.1, config_digest="x")]
+    text = render_text(history_document(history_report(points, HistoryFilter(rule=Rule(drop=0.1)))))
+    assert "config of the system not known here" in text
+    assert "config of the system not known before this run" in text
+    assert "system changed" not in text
 
 
 def test_a_time_leaves_out_what_was_before():

@@ -159,10 +159,22 @@ def test_runs_are_those_of_one_time_or_of_one_commit_within_minutes() -> None:
     assert len(rows(figure)) == 9
 
 
+def test_no_label_stands_twice_under_neighbours() -> None:
+    points = [point(hour, "x", commit=commit) for hour, commit in enumerate(["a" * 40, "b" * 40, "b" * 40, "a" * 40])]
+    drawn = words_drawn(only_figure(points))
+    assert [words for words in drawn if words in {"a" * 8, "b" * 8}] == ["a" * 8, "b" * 8, "a" * 8]
+
+
 def test_a_place_has_its_commit_else_its_day_and_the_time_where_a_day_has_several() -> None:
     a, b, c = point(0, "x"), point(24, "x"), point(25, "x", commit="abcdef0123")
     assert label_maker([a, b])(a) == "11-01"
     assert [label_maker([a, b, c])(each) for each in (a, b, c)] == ["11-01 09:00", "11-02 09:00", "abcdef01"]
+    of_a_minute = [point(0.001 * second, "x") for second in range(3)]
+    assert [label_maker(of_a_minute)(each) for each in of_a_minute] == [
+        *("11-01 09:00:00", "11-01 09:00:03", "11-01 09:00:07"),
+    ]
+    of_years = [point(0, "x"), point(24 * 365, "x")]
+    assert [label_maker(of_years)(each) for each in of_years] == ["2026-11-01", "2027-11-01"]
     drawn = words_drawn(only_figure([point(0, "old", commit="abcdef0123"), point(1, "old"), point(1, "new")]))
     assert "abcdef01" in drawn
     assert "11-01 10:00" in drawn

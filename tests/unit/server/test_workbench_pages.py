@@ -258,6 +258,18 @@ def test_the_history_leaves_out_what_does_not_count(bench) -> None:
     assert "test set 2" in history  # the line breaks where the version changed
 
 
+def test_a_pilot_is_no_point_of_the_history_and_does_not_choose_its_measure(bench, workbench_books) -> None:
+    run = bench.service.runs.file(bench.service.evaluations.get(2).run_id)
+    with run as (_, path):
+        workbench_books.evaluate(bench.service, "shop", path, "new", measures=("P@1",), pilot=True)
+    page = bench.page("/evaluations?testset=shop")
+    history = page[page.index('id="over-time"') :]
+    assert "1 pilot left out." in history
+    assert "nDCG@10 of new on shop" in history
+    assert history.count('href="evaluations/') == 2
+    assert "P@1" not in history
+
+
 def test_a_measure_without_values_has_no_history_and_the_page_says_so(bench) -> None:
     assert "No evaluation here has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
 

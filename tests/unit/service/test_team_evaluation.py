@@ -12,8 +12,10 @@ from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.project.loading import load
+from cranfield.server.evaluations import request_of
 from cranfield.service.hole_grades import compare_again, freeze_onto, grade_hole, hole_book, hole_levels, new_grades
 from cranfield.service.requests import CompareRequest, EvaluateRequest
+from cranfield.service.systems import chosen_systems
 from cranfield.service.team_evaluation import NEW_BOOK, NO_BOOK, OWN_SCALE, TeamRequest, start_evaluation
 from cranfield.service.uploads import Upload, save_testset
 
@@ -266,6 +268,36 @@ def test_what_is_judged_is_compared_by_frozen_grades_alone(shop):
     (second,) = evaluations(shop).values()
     with pytest.raises(UsageError, match="is being judged"):
         shop.service.jobs.submit(CompareRequest(baseline=first.id, candidate=second.id))
+
+
+def test_answers_that_are_scored_again_stay_those_of_their_variant_config_and_pilot(shop):
+    service = shop.service
+    service.variants.save("turned", "shop", {"params.boost": 2}, "", shop.lead)
+    asked = [
+        EvaluateRequest(testset="own", systems=("shop",), variant="turned"),
+        EvaluateRequest(testset="own", systems=("shop",), params={"params.boost": 2}, pilot=True),
+    ]
+    for request in asked:
+        service.jobs.submit(request)
+        (first,) = evaluations(shop).values()
+        service.jobs.submit(EvaluateRequest(testset="own", runs=(first.run_id,)))
+        (again,) = evaluations(shop).values()
+        assert (again.label, again.config_digest, again.figures.pilot) == (
+            *(first.label, first.config_digest, first.figures.pilot),
+        )
+        assert first.config_digest
+        assert {info.system for info in (first, again)} == {"shop"}
+        wanted = request_of(service, again)
+        assert (wanted.systems, wanted.variant, wanted.params, wanted.pilot, wanted.runs) == (
+            *(("shop",), request.variant, request.params, request.pilot, ()),
+        )
+
+
+def test_a_variant_with_other_values_is_named_by_both(shop):
+    shop.service.variants.save("turned", "shop", {"params.boost": 2}, "", shop.lead)
+    request = EvaluateRequest(testset="own", systems=("shop",), variant="turned", params={"params.boost": 1})
+    (chosen,) = chosen_systems(shop.service, request)
+    assert chosen.label == "shop (turned, tried: boost=1)"
 
 
 @pytest.mark.slow

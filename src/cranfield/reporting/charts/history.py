@@ -32,8 +32,8 @@ MANY_DOTS = 100
 """More are drawn smaller."""
 LABEL_ROWS, LABEL_STEP = 3, 14
 """Words at the marks are in turn in one of three rows: those of neighbours would overlap."""
-LABEL_CHARS = 12
-"""Words under a point: a short commit, or a day."""
+LABEL_CHARS = 21
+"""Words under a point, with room beside them: a short commit, a day, or a day with its time."""
 Begin = tuple[int, str]
 """A place at which something changed, and what."""
 
@@ -142,10 +142,13 @@ def breaks(begins: Sequence[Begin], n: int, screen: Screen) -> list[Rule]:
 
 
 def under(labels: Sequence[str], room: float, height: float = LINE_HEIGHT) -> Rule:
-    """Labels under some of the places, the last among them: as many as fit into so many pixels."""
+    """Labels under some of the places, the last among them, as many as fit into so many pixels; of equal neighbours the last."""
     longest = max(min(LABEL_CHARS, max(map(len, labels), default=1) + 2), 1)
     step = max(1, -(-len(labels) // max(1, int(room / (longest * CHARACTER)))))
-    chosen = range(len(labels) - 1, -1, -step)
+    chosen: list[int] = []
+    for place in range(len(labels) - 1, -1, -step):
+        if not chosen or labels[place] != labels[chosen[-1]]:
+            chosen.append(place)
     return {
         "data": {"values": [{"at": place, "words": printable(labels[place])} for place in chosen]},
         "mark": {"type": "text", "align": "center", "y": height + AXIS_ROOM / 2},

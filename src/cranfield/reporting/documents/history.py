@@ -87,11 +87,11 @@ def _by_testset(parts: Sequence[_LineSection]) -> dict[str, list[_LineSection]]:
 
 
 def _overlay(parts: Sequence[_LineSection], number: int) -> Section | None:
-    by_system = {part.line.system: part for part in parts}
+    by_name = {part.line.name: part for part in parts}
     return overlay_section(
         [part.line for part in parts],
         number,
-        lambda line, point, before: by_system[line.system].dot(point, before),
+        lambda line, point, before: by_name[line.name].dot(point, before),
         label_maker([point for part in parts for point in part.line.points]),
         parts[0].places,
     )
@@ -108,7 +108,7 @@ class _LineSection:
 
     def section(self, place: int, *, is_drawn: bool) -> Section:
         """The section; without a picture where all systems of the test set have one together."""
-        line, title = self.line, f"{self.line.system} on {self.line.testset}"
+        line, title = self.line, f"{self.line.name} on {self.line.testset}"
         rows = [self._row(point, before) for before, point in self._pairs()]
         if len(rows) == 1:
             table = Table(self._columns, rows, f"{line.measure} of {title}, one point", wrap=True)
@@ -264,14 +264,22 @@ def _what_changed(before: HistoryPoint | None, point: HistoryPoint) -> Iterator[
     if before.convention != point.convention:
         yield point.convention, f"convention {point.convention}"
     if before.config_digest != point.config_digest:
-        yield "config", "config of the system changed"
+        if _is_other_config(before, point):
+            yield "config", "config of the system changed"
+        else:
+            yield "config unknown", f"config of the system not known {'here' if before.config_digest else 'before this run'}"
     if before.k != point.k:
         yield f"k = {point.k}", f"k is {point.k}, was {before.k}"
 
 
+def _is_other_config(before: HistoryPoint, point: HistoryPoint) -> bool:
+    """Whether both configs are known, and differ: a run file has none."""
+    return None not in (before.config_digest, point.config_digest) and before.config_digest != point.config_digest
+
+
 def _found(found: FirstBad, place: int) -> Section:
     line, points = found.line, found.line.comparable[-1]
-    title = f"First bad run: {line.system} on {line.testset}"
+    title = f"First bad run: {line.name} on {line.testset}"
     digest = points[-1].digest[:DIGEST_SHOWN]
     among = f"the {format_count(found.n)} runs on {digest}"
     untested = (*_untested(found), *_not_looked_at(line))
@@ -286,7 +294,7 @@ def _found(found: FirstBad, place: int) -> Section:
         items.append(_tested(found.change))
     if found.reason:
         items.append(f"rule of the gate: {found.reason}")
-    if found.good is not None and found.good.config_digest != found.bad.config_digest:
+    if found.good is not None and _is_other_config(found.good, found.bad):
         items.append("the config of the system changed between the last good run and the first bad one")
     if found.n_after:
         now = {True: "is bad", False: "is good again", None: "could not be tested"}[found.latest_is_bad]

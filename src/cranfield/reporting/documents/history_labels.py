@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from cranfield.evaluation.history import HistoryPoint
 
 COMMIT_SHOWN = 8
+DAY, YEAR = "%m-%d", "%Y-%m-%d"
+TIMES = ("", " %H:%M", " %H:%M:%S")
 
 
 def commit_of(point: HistoryPoint) -> str:
@@ -22,7 +23,9 @@ def time_of(time: datetime) -> str:
 
 
 def label_maker(points: Iterable[HistoryPoint]) -> Callable[[HistoryPoint], str]:
-    """What stands under a point: its commit, else its day; the time too, where a day has several points."""
-    days = Counter(time.date() for time in {point.time for point in points})
-    form = "%m-%d" if max(days.values(), default=0) <= 1 else "%m-%d %H:%M"
+    """What stands under a point: its commit, else its day, with the year and the time as far as they tell days and points apart."""
+    times = {point.time.replace(microsecond=0) for point in points}
+    day = DAY if len({time.year for time in times}) <= 1 else YEAR
+    forms = [day + time for time in TIMES]
+    form = next((form for form in forms if len({time.strftime(form) for time in times}) == len(times)), forms[-1])
     return lambda point: commit_of(point) or point.time.strftime(form)

@@ -78,7 +78,7 @@ def overlay_section(
 def _runs(lines: Sequence[Line]) -> list[_Run]:
     """Points of all systems in order of time, those that were made together in one run."""
     points = sorted(
-        ((point.time, place, line.system, point) for place, line in enumerate(lines) for point in line.points),
+        ((point.time, place, line.name, point) for place, line in enumerate(lines) for point in line.points),
         key=lambda entry: entry[:2],
     )
     runs: list[dict[str, HistoryPoint]] = []
@@ -99,23 +99,23 @@ def _is_together(first: HistoryPoint, point: HistoryPoint) -> bool:
 def _drawn(line: Line, runs: Sequence[_Run], draw: Draw) -> SystemLine:
     """The line of a system: its points, and the runs of others in which its answers were the same."""
     dots = {
-        place: replace(dot, words=f"{line.system}, {dot.words or dot.label}")
+        place: replace(dot, words=f"{line.name}, {dot.words or dot.label}")
         for place, dot in _placed(line, runs, draw)
     }
     kept: dict[int, int] = {}
     for place, run in enumerate(runs):
-        point = run.points.get(line.system)
+        point = run.points.get(line.name)
         for later, other in enumerate(runs[place + 1 :], start=place + 1) if point is not None else ():
             same = (again for again in point.unchanged if _is_together(other.first, again))  # type: ignore[union-attr]  # not None
-            if line.system not in other.points and next(same, None) is not None:
+            if line.name not in other.points and next(same, None) is not None:
                 kept[later] = place
-    return SystemLine(line.system, dots, kept)
+    return SystemLine(line.name, dots, kept)
 
 
 def _placed(line: Line, runs: Sequence[_Run], draw: Draw) -> Iterator[tuple[int, Dot]]:
     before: HistoryPoint | None = None
     for place, run in enumerate(runs):
-        point = run.points.get(line.system)
+        point = run.points.get(line.name)
         if point is not None:
             yield place, draw(line, point, before)
             before = point
@@ -128,10 +128,10 @@ def _begins(lines: Sequence[Line], runs: Sequence[_Run], draw: Draw) -> Iterator
         dots = list(_placed(line, runs, draw))
         for (_, before), (place, dot) in pairwise(dots):
             if dot.stretch != before.stretch:
-                found.setdefault(place, {}).setdefault(dot.stretch_label, []).append(line.system)
+                found.setdefault(place, {}).setdefault(dot.stretch_label, []).append(line.name)
     for place in sorted(found):
         for words, systems in found[place].items():
-            n_here = sum(system in {line.system for line in lines} for system in runs[place].points)
+            n_here = sum(system in {line.name for line in lines} for system in runs[place].points)
             yield place, words if len(systems) == n_here else f"{systems[0]}: {words}"
 
 
@@ -141,7 +141,7 @@ def _table(lines: Sequence[Line], runs: Sequence[_Run], title: str, where: Where
     columns = (
         Column("time (UTC)"),
         *((Column("commit", "code"),) if has_commits else ()),
-        *(Column(line.system, "value") for line in lines),
+        *(Column(line.name, "value") for line in lines),
     )
     rows: list[tuple[Cell, ...]] = []
     for run in reversed(runs):
@@ -150,7 +150,7 @@ def _table(lines: Sequence[Line], runs: Sequence[_Run], title: str, where: Where
             (
                 time_of(first.time),
                 *((commit_of(first),) if has_commits else ()),
-                *(_mean(line, run.points.get(line.system), where) for line in lines),
+                *(_mean(line, run.points.get(line.name), where) for line in lines),
             )
         )
     return Table(columns, rows, f"{title}, latest first", wrap=True)

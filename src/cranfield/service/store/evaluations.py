@@ -84,6 +84,13 @@ class StoredEvaluations(ServicePart):
         with self._database.read() as session:
             return evaluation_info(session, evaluation_row(session, evaluation_id))
 
+    def first_of_run(self, run_id: int) -> EvaluationInfo | None:
+        """The first evaluation of a stored run: the one that collected it, where a system gave it; None where it has none."""
+        query = select(StoredEvaluation).where(StoredEvaluation.run_id == run_id).order_by(StoredEvaluation.id)
+        with self._database.read() as session:
+            row = session.scalar(query.limit(1))
+            return None if row is None else evaluation_info(session, row)
+
     def for_job(self, job_id: int) -> tuple[EvaluationInfo, ...]:
         """The evaluations that a job made, in the order of its request."""
         query = select(StoredEvaluation).where(StoredEvaluation.job_id == job_id).order_by(StoredEvaluation.position)
