@@ -210,6 +210,7 @@ def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]
     """How far a rater is."""
     found = store.reading.progress(book.id, account_id)
     names = ("n_done", "n_left", "n_skipped", "n_later", "median_ms", "seconds_left", "n_seen")
+    names += ("n_held", "held_until")
     return {name: getattr(found, name) for name in names}
 
 

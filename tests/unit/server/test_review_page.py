@@ -238,3 +238,18 @@ def test_a_marked_edit_holds_both_texts(before, after) -> None:
     for tag, text in (("del", before), ("ins", after)):
         kept = re.sub(rf"<{without[tag]}>.*?</{without[tag]}>", "", marked, flags=re.DOTALL)
         assert unescape(re.sub(r"</?(del|ins)>", "", kept)) == text
+
+
+def test_records_that_others_hold_are_not_done(team) -> None:
+    items = (PooledItem(query="q0", doc="attempt 1", fields=RECORD),)
+    pool = Pool(name="one", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items)
+    book = team.store.books.create("one", pool, review_settings(1, 0))
+    for name in ("ann", "lee"):
+        team.store.people.join(book.id, team.store.people.get(name).id)
+    assert 'id="decide"' in team.browser("ann").get("/books/one/review").text
+    page = team.browser("lee").get("/books/one/review").text
+    assert "Nothing is free for you now: 1 record is held by other reviewers." in page
+    assert "is free from 2026-11-23 13:00 UTC on." in page
+    assert 'href="/books/one/judge">Look again</a>' in page
+    assert "Nothing is left" not in page
+    assert '0 <span class="fine">1 held by others</span>' in team.browser("lee").get("/books").text

@@ -81,10 +81,23 @@ def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
 
 def offered(book_id: int, account_id: int, now: int) -> tuple[ColumnElement[bool], ...]:
     """Conditions of an item and a slot of it that is free, for a rater who has none of the item."""
+    return (*_without_slot(book_id, account_id), is_free(now))
+
+
+def _without_slot(book_id: int, account_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Conditions of an open item of which a rater has no slot."""
     own = aliased(Slot)
     has_slot = exists().where(own.item_id == Item.id, own.account_id == account_id).correlate(Item)
     normal = (Item.book_id == book_id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
-    return (*normal, is_free(now), not_(has_slot))
+    return (*normal, not_(has_slot))
+
+
+def held_by_others(session: Session, book_id: int, account_id: int, now: int) -> tuple[int, int | None]:
+    """Items that a rater could get if others did not hold them, and when the first of these leases ends."""
+    query = select(func.count(Item.id.distinct()), func.min(Slot.leased_until)).join(Slot, Slot.item_id == Item.id)
+    of_others = (Slot.state == SlotState.LEASED, not_(is_free(now)), not_(judged_by(account_id, *DECIDED)))
+    n, until = session.execute(query.where(*_without_slot(book_id, account_id), *of_others)).one()
+    return n, until
 
 
 def calibration_items(book_id: int, account_id: int) -> Select[Item]:

@@ -130,9 +130,17 @@ function arrive({ focus = true } = {}) {
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
   if (card) return;
-  const left = page.closed ? "This book is closed: it takes no judgments." : "Nothing is left for you to judge in this book.";
-  $("finished-text").textContent = done ? left : LOADING;
-  if (done) view.announce(left);
+  $("look-again").hidden = !done || page.closed || !progress?.n_held;
+  $("finished-text").textContent = done ? nothingLeft() : LOADING;
+  if (done) view.announce(nothingLeft());
+}
+
+function nothingLeft() {
+  if (page.closed) return "This book is closed: it takes no judgments.";
+  if (!progress?.n_held) return "Nothing is left for you to judge in this book.";
+  const held = progress.n_held === 1 ? "1 item is" : `${progress.n_held} items are`;
+  const until = new Date(progress.held_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return `Nothing is free for you now: ${held} held by other raters. What they do not judge is free from ${until} on.`;
 }
 
 function leave() {
@@ -339,6 +347,7 @@ document.addEventListener("click", (event) => {
   else act(button.dataset.choice, null, event);
 });
 
+$("look-again").addEventListener("click", () => refill());
 $("refused-again").addEventListener("click", () => outbox.resolve(true));
 $("refused-drop").addEventListener("click", () => outbox.resolve(false));
 $("reason").addEventListener("change", takeReason);

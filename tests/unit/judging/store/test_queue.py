@@ -46,6 +46,29 @@ def test_two_raters_never_hold_one_slot(desk_of) -> None:
     assert bobs == ()
 
 
+def test_what_others_hold_is_counted_where_nothing_is_left_until_the_first_lease_ends(desk_of, clock) -> None:
+    desk = desk_of(pool_of(2, 3), lease_seconds=60)
+
+    def held(rater: str) -> tuple[int, int, int | None]:
+        found = desk.store.reading.progress(desk.book.id, desk.rater(rater))
+        return found.n_left, found.n_held, found.held_until
+
+    first = desk.next("ann", 3)
+    start = clock()
+    clock.pass_seconds(10)
+    desk.next("ann", 6, holding=[item.item_id for item in first])
+    assert held("ann") == (6, 0, None)
+    assert held("bob") == (0, 6, start + 60_000)
+    for item in first:
+        desk.grade("ann", item.item_id, 1)
+    assert held("bob") == (0, 3, start + 70_000)
+    desk.store.people.join(desk.book.id, desk.rater("bob"), 0)
+    assert held("bob") == (0, 0, None)  # there would be nothing for bob later
+    desk.store.people.join(desk.book.id, desk.rater("bob"))
+    clock.pass_seconds(60.001)
+    assert held("bob") == (3, 0, None)
+
+
 def test_each_rater_has_an_order_of_his_or_her_own_and_the_seed_repeats_it(desk_of) -> None:
     def orders(desk: Desk) -> dict[str, list[str]]:
         return {name: [f"{item.query}{item.doc}" for item in desk.next(name, 100)] for name in ("ann", "bob")}
