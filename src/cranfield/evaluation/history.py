@@ -211,7 +211,7 @@ class HistoryFilter:
 
 def measure_of(points: Sequence[HistoryPoint]) -> str | None:
     """The default measure: the primary one of the latest point that has one, or its first; of pilots where there is no other."""
-    for point in reversed(sorted(points, key=lambda point: not point.pilot)):
+    for point in sorted(points[::-1], key=lambda point: point.pilot):
         if point.primary in point.measures:
             return point.primary
         if point.measures:

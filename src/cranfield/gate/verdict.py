@@ -190,5 +190,5 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
         yield f"{format_count(cached)} of {format_count(len(logs))} answers and their latencies are from the {place}"
     unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
     if unstable:
-        yield f"{format_count(len(unstable))} queries had different answers in repeated calls"
+        yield f"{n_of(len(unstable), 'queries', format_count)} had different answers in repeated calls"
     yield from given.evaluation.warnings

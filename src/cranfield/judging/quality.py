@@ -43,7 +43,8 @@ class RaterLine:
     n_repeats: int
     n_repeats_same: int
     kappa: Coefficient | None
-    """Quadratic weights: of a model or rule with the median of the persons; None for persons."""
+    """Quadratic weights: of a model or rule with the median of the persons; None for persons, and for grades carried over,
+    which are of no rater."""
     fits: bool | None
     """False: the others agree significantly better without this rater; None: not known."""
 
@@ -180,7 +181,7 @@ def _line(rater: str, kind: RaterKind, rows: Sequence[RatingRow], others: Others
         sum(row.first_grade == row.gold for row in gold),
         len(repeats),
         sum(a == b for a, b in repeats),
-        None if kind == RaterKind.PERSON else _kappa(judged, others),
+        None if kind in {RaterKind.PERSON, RaterKind.CARRIED} else _kappa(judged, others),
         fits,
     )
 

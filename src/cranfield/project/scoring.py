@@ -23,7 +23,7 @@ from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.value import Ranking
-from cranfield.words import first_of
+from cranfield.words import first_of, n_of
 
 TIES = {
     "descending": "to the larger document id",
@@ -92,10 +92,11 @@ def _reader_caveats(ranked: RankedRun, rules: Convention) -> Iterable[str]:
     """Caveats of a run file or table."""
     yield from _extra_queries(ranked.extra_queries)
     if ranked.misranked:
-        text = f"the rank column disagrees with the order by score in {len(ranked.misranked)} queries"
+        text = f"the rank column disagrees with the order by score in {n_of(len(ranked.misranked), 'queries')}"
         yield Caveat(f"{text} ({first_of(ranked.misranked)}); the score counts", CaveatKind.RANK_COLUMN)
     if ranked.n_tied:
-        text = f"{ranked.n_tied} results tie with the one before; ties fall {TIES[rules.ties]}"
+        ties = f"{n_of(ranked.n_tied, 'results')} {'ties' if ranked.n_tied == 1 else 'tie'}"
+        text = f"{ties} with the one before; ties fall {TIES[rules.ties]}"
         yield Caveat(text, CaveatKind.TIES, rules.ties)
 
 

@@ -15,6 +15,7 @@ from cranfield.server.results import service_of
 from cranfield.server.streams import events, number_event
 from cranfield.server.tables import (
     MOST_CSV,
+    JobNames,
     csv_response,
     job_subject,
     job_table,
@@ -25,6 +26,7 @@ from cranfield.server.tables import (
 )
 from cranfield.server.v1.jobs import found_job
 from cranfield.service.responses import EvaluationState, JobKind, JobState
+from cranfield.service.tuning import shown_value
 from cranfield.service.watch.status import outcome_lines, watch_states
 
 if TYPE_CHECKING:
@@ -50,10 +52,13 @@ def jobs(
     service, state = service_of(request), chosen or None
     if form == "csv":
         found = service.jobs.all(state, limit=MOST_CSV)
-        return csv_response(job_table(found, "", waiting=_waiting(service, found)), "jobs")
+        names, waiting = JobNames.read(service, found), _waiting(service, found)
+        return csv_response(job_table(found, "", names=names, waiting=waiting), "jobs")
     event = service.jobs.last_change()  # before the jobs are read: a later change is shown by the script
     found = service.jobs.all(state, limit=PAGE + 1, before=before)
     caption = list_caption("Jobs", whole=before is None and len(found) <= PAGE)
+    names, waiting = JobNames.read(service, found[:PAGE]), _waiting(service, found)
+    jobs_here = job_table(found[:PAGE], caption, names=names, waiting=waiting)
     table = schedule_table(watch_states(service))
     return render_page(
         request,
@@ -63,11 +68,7 @@ def jobs(
         state=state,
         states=list(JobState),
         n=len(found[:PAGE]),
-        content=listed(
-            "jobs",
-            "All jobs" if state is None else f"Jobs: {state}",
-            job_table(found[:PAGE], caption, waiting=_waiting(service, found)),
-        ),
+        content=listed("jobs", "All jobs" if state is None else f"Jobs: {state}", jobs_here),
         worker_problem=service.worker_problem(),
         schedules=listed("schedules", "Schedules", table) if table.rows else "",
         before_id=found[PAGE - 1].id if len(found) > PAGE else None,
@@ -94,18 +95,29 @@ def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
     """Show a job: its progress, its results, or why it failed."""
     service = service_of(request)
     info = service.jobs.get(job_id)
-    compares = info.kind is JobKind.COMPARE
+    made = () if info.kind is JobKind.COMPARE else service.evaluations.for_job(job_id)
     return render_page(
         request,
         "job.html",
         caller,
         info=info,
-        subject=job_subject(info),
-        result_path="/comparisons" if compares else "/evaluations",
-        states={} if compares else {n: state_cell(each) for n, each in service.evaluations.named(info.results).items()},
+        subject=job_subject(info, JobNames.read(service, [info])),
+        made=[(each, state_cell(each)) for each in made],
         outcome=[] if info.outcome is None else [*outcome_lines(info.outcome)],
-        settings=[(name, value) for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()],
+        settings=[
+            (name, _text_of(value))
+            for name, value in info.request.model_dump(mode="json", exclude_defaults=True).items()
+        ],
     )
+
+
+def _text_of(value: object) -> str:
+    """A value of a request: `yes`, `a, b`, `params.boost = 2`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {shown_value(each)}" for name, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @router.get("/jobs/{job_id:id}/live", response_class=EventSourceResponse)

@@ -18,6 +18,7 @@ from cranfield.reporting.derived import versions
 from cranfield.server.access import Caller, require
 from cranfield.server.pages import render_page
 from cranfield.server.results import service_of
+from cranfield.words import n_of
 
 router = APIRouter()
 Lead = Annotated[Caller, Depends(require("manage"))]
@@ -51,7 +52,7 @@ def as_yaml(model: BaseModel) -> str:
 
 def size_text(n: int) -> str:
     """Bytes in words: `3.2 MB`."""
-    return next((f"{n / unit:.1f} {name}" for unit, name in SIZES if n >= unit), f"{n} bytes")
+    return next((f"{n / unit:.1f} {name}" for unit, name in SIZES if n >= unit), n_of(n, "bytes"))
 
 
 @router.get("/settings")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fastapi import Response
@@ -12,13 +13,16 @@ from cranfield.reporting.document import Cell, Column, Document, Link, Section, 
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.server.pages import segment, when
-from cranfield.service.requests import BenefitRequest, CompareRequest, CompareResultsRequest
+from cranfield.service.requests import BenefitRequest, CompareRequest, CompareResultsRequest, EvaluateRequest
 from cranfield.service.responses import EvaluationState, JobKind
+from cranfield.service.systems import variant_of
+from cranfield.service.values import label_of
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from cranfield.service.service import Service
     from cranfield.service.values import ComparisonInfo, EvaluationInfo, JobInfo, SetInfo
     from cranfield.service.watch.status import LastRun, WatchState
 
@@ -159,7 +163,34 @@ def side_label(info: EvaluationInfo) -> str:
     return f"{info.label} #{info.id}"
 
 
-def job_table(infos: Iterable[JobInfo], caption: str, root: str = "", *, waiting: Collection[int] = ()) -> Table:
+@dataclass(frozen=True, slots=True)
+class JobNames:
+    """Numbers of what jobs are about to names."""
+
+    runs: Mapping[int, str] = field(default_factory=dict)
+    evaluations: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, service: Service, infos: Sequence[JobInfo]) -> JobNames:
+        """Those of some jobs."""
+        asked = [info.request for info in infos]
+        runs = {number for each in asked if isinstance(each, EvaluateRequest) for number in each.runs}
+        compared = [each for each in asked if isinstance(each, CompareRequest)]
+        sides = {number for each in compared for number in (each.baseline, each.candidate)}
+        return cls(service.runs.names(sorted(runs)[-MOST_CSV:]), service.evaluations.labels(sorted(sides)[-MOST_CSV:]))
+
+
+NO_NAMES = JobNames()
+
+
+def job_table(
+    infos: Iterable[JobInfo],
+    caption: str,
+    root: str = "",
+    *,
+    names: JobNames = NO_NAMES,
+    waiting: Collection[int] = (),
+) -> Table:
     """Jobs; `root` as of `evaluation_table`; `waiting` are the evaluations that wait for grades."""
     columns = (
         *(Column("job"), Column("state"), Column("what"), Column("progress"), Column("started by")),
@@ -169,7 +200,7 @@ def job_table(infos: Iterable[JobInfo], caption: str, root: str = "", *, waiting
         (
             Link(f"{info.kind} #{info.id}", f"{root}jobs/{info.id}"),
             _job_state(info, waiting),
-            *(job_subject(info), job_progress(info), info.account or info.trigger.value),
+            *(job_subject(info, names), job_progress(info), info.account or info.trigger.value),
             *(_time(info.created_at), _time(info.finished_at)),
         )
         for info in infos
@@ -183,18 +214,22 @@ def _job_state(info: JobInfo, waiting: Collection[int]) -> Cell:
     return TonedCell(info.state.value, "bad") if info.problems else info.state.value
 
 
-def job_subject(info: JobInfo) -> str:
-    """What a job evaluates, compares or runs."""
+def job_subject(info: JobInfo, names: JobNames = NO_NAMES) -> str:
+    """What a job evaluates, compares or runs: `search (boosted) on shop`."""
     request = info.request
     if isinstance(request, CompareRequest):
-        return f"#{request.candidate} against #{request.baseline}"
+        sides = (request.candidate, request.baseline)
+        return " against ".join(f"{names.evaluations.get(number, '')} #{number}".strip() for number in sides)
     if isinstance(request, CompareResultsRequest):
         return "the results of " + " and ".join(f"job {number}" for number in request.jobs)
     if isinstance(request, BenefitRequest):
         return f"the experiment of the schedule {request.schedule}"
-    runs = [f"run {number}" for number in request.runs]
-    what = ", ".join((*request.systems, *runs)) or "the candidate of the config"
-    return f"{what}{f' ({request.variant})' if request.variant else ''} on {request.testset}"
+    systems = request.systems or (() if request.runs else ("the candidate of the config",))
+    labels = [label_of(system, variant_of(request), ",".join(request.components)) for system in systems]
+    runs = [f"run {number} {names.runs.get(number, '')}".strip() for number in request.runs]
+    name, at, number = request.testset.rpartition("@")
+    testset = f"{name} #{number}" if at and number.isdecimal() else request.testset
+    return f"{', '.join((*labels, *runs))} on {testset}{', a pilot' if request.pilot else ''}"
 
 
 def job_progress(info: JobInfo) -> str:

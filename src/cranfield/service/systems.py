@@ -61,6 +61,12 @@ def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSy
     return tuple(_chosen(service, config, name, request, params) for name in names)
 
 
+def variant_of(request: EvaluateRequest) -> str:
+    """What the evaluations of a request are called besides their system: the variant, and the values that are tried."""
+    parts = (request.variant, label_of(request.params) if request.params else "")
+    return ", ".join(filter(None, parts))[:MOST_VARIANT]
+
+
 def _usual_system(config: Config) -> str:
     """The candidate of the config, or its only system."""
     if config.pair is not None:
@@ -82,7 +88,7 @@ def _chosen(
     system = config.systems[name]
     if params:
         system = tuned_system(config, service.workbench, name, params)
-    variant = ", ".join(filter(None, (request.variant, label_of(request.params) if request.params else "")))[:MOST_VARIANT]
+    variant = variant_of(request)
     label = name + (f" ({variant})" if variant else "")
     if request.components:
         known = components_of(system)

@@ -193,8 +193,12 @@ class EvaluationInfo:
     @property
     def label(self) -> str:
         """`search`, `search (boosted)`, `search [bm25]`."""
-        variant = f" ({self.variant})" if self.variant else ""
-        return f"{self.system}{variant}" + (f" [{self.components}]" if self.components else "")
+        return label_of(self.system, self.variant, self.components)
+
+
+def label_of(system: str, variant: str, components: str) -> str:
+    """What an evaluation is called: `search (boosted) [bm25]`."""
+    return system + (f" ({variant})" if variant else "") + (f" [{components}]" if components else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,18 @@ def test_an_empty_book_has_no_agreement_and_only_null_queries(team) -> None:
 
 
 @pytest.mark.slow
+def test_grades_carried_over_are_no_rater_with_a_kappa(team, team_books) -> None:
+    pool = team_books.pool("next", 2)
+    items = tuple(item.model_copy(update={"judged": 1}) for item in pool.items)
+    team.store.books.create("next", pool.model_copy(update={"items": items}), BookSettings())
+    (carried,) = book_quality(team.store, team.store.books.get("next")).raters
+    assert (carried.rater, carried.n, carried.kappa) == ("carried", 12, None)
+    page = team.browser("lee").get("/books/next").text
+    assert "too few to say (0)" not in page
+    assert "<caption>Persons</caption>" not in page
+    assert "no grade of a person yet" in page
+
+
 def test_two_raters_have_a_kappa(team, team_books) -> None:
     store = team.store
     book = store.books.create("pair", team_books.pool("pair", 10), BookSettings(raters_per_item=2, most_raters=2))

@@ -242,7 +242,9 @@ def test_a_marked_edit_holds_both_texts(before, after) -> None:
 
 def test_records_that_others_hold_are_not_done(team) -> None:
     items = (PooledItem(query="q0", doc="attempt 1", fields=RECORD),)
-    pool = Pool(name="one", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items)
+    pool = Pool(
+        name="one", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items
+    )
     book = team.store.books.create("one", pool, review_settings(1, 0))
     for name in ("ann", "lee"):
         team.store.people.join(book.id, team.store.people.get(name).id)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html import escape
 
 import pytest
@@ -26,6 +27,7 @@ from cranfield.server.overview import DAY_MS, VISIT_MS, visits
 from cranfield.server.pages import FOLDER
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
+from cranfield.server.tables import job_subject
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import JobState, Trigger
@@ -270,6 +272,25 @@ def test_a_pilot_is_no_point_of_the_history_and_does_not_choose_its_measure(benc
     assert "P@1" not in history
 
 
+def test_jobs_say_what_they_are_about(bench) -> None:
+    jobs = bench.service.jobs
+    request = EvaluateRequest(testset="shop@1", systems=("a", "b"), variant="v", components=("x", "y"), pilot=True)
+    asked = replace(jobs.get(1), request=request.model_copy(update={"params": {"params.boost": 2}}))
+    assert job_subject(asked) == "a (v, tried: boost=2) [x,y], b (v, tried: boost=2) [x,y] on shop #1, a pilot"
+    page = bench.page("/jobs")
+    assert "new #2 against old #1" in page
+    assert "run 3 broken on shop" in page
+    assert 'href="/evaluations/2">new #2</a> on shop' in bench.page("/jobs/2")
+    job = jobs.submit(EvaluateRequest(testset="shop", runs=(1,), pilot=True), trigger=Trigger.PAGE)
+    page = bench.page(f"/jobs/{job.id}")
+    assert re.search(r'<th scope="row">pilot</th><td class="wordy">yes</td>', page)
+
+
+def test_downloads_are_named_by_what_they_are(bench) -> None:
+    assert 'download="new on shop #2.html"' in bench.page("/evaluations/2")
+    assert 'download="new #2 against old #1.csv"' in bench.page("/comparisons/1")
+
+
 def test_a_measure_without_values_has_no_history_and_the_page_says_so(bench) -> None:
     assert "No evaluation here has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
 
@@ -466,6 +487,7 @@ def test_settings_show_no_secret() -> None:
     }
     assert as_yaml(Workbench()) == ""
     assert [size_text(n) for n in (12, 1_500, 2_000_000)] == ["12 bytes", "1.5 kB", "2.0 MB"]
+    assert size_text(1) == "1 byte"
 
 
 def test_only_a_few_results_are_kept_and_each_is_made_once() -> None:

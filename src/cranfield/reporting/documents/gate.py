@@ -428,7 +428,7 @@ def _change(change: BaselineChange) -> Section:
     for title, queries in (("worse", change.worse), ("better", change.better)):
         if queries:
             table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")
-            blocks.append(Details(f"{format_count(len(queries))} queries {title}", (table,), in_text=True))
+            blocks.append(Details(f"{n_of(len(queries), 'queries', format_count)} {title}", (table,), in_text=True))
     return Section(change.testset or "baseline", change.testset or "Baseline", tuple(blocks))
 
 

@@ -267,7 +267,10 @@ def _what_changed(before: HistoryPoint | None, point: HistoryPoint) -> Iterator[
         if _is_other_config(before, point):
             yield "config", "config of the system changed"
         else:
-            yield "config unknown", f"config of the system not known {'here' if before.config_digest else 'before this run'}"
+            yield (
+                "config unknown",
+                f"config of the system not known {'here' if before.config_digest else 'before this run'}",
+            )
     if before.k != point.k:
         yield f"k = {point.k}", f"k is {point.k}, was {before.k}"
 

@@ -99,8 +99,7 @@ def _is_together(first: HistoryPoint, point: HistoryPoint) -> bool:
 def _drawn(line: Line, runs: Sequence[_Run], draw: Draw) -> SystemLine:
     """The line of a system: its points, and the runs of others in which its answers were the same."""
     dots = {
-        place: replace(dot, words=f"{line.name}, {dot.words or dot.label}")
-        for place, dot in _placed(line, runs, draw)
+        place: replace(dot, words=f"{line.name}, {dot.words or dot.label}") for place, dot in _placed(line, runs, draw)
     }
     kept: dict[int, int] = {}
     for place, run in enumerate(runs):

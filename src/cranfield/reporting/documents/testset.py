@@ -158,7 +158,7 @@ def _about_set(testset: TestSet) -> list[Section]:
         ("sources", ", ".join(source.name for source in testset.sources)),
         ("scale", ", ".join(f"{grade:g}" for grade in meta.scale)),
         ("made", meta.made),
-        ("refreshed every", f"{meta.refresh_days} days" if meta.made else ""),
+        ("refreshed every", n_of(meta.refresh_days, "days") if meta.made else ""),
         ("commit", meta.commit),
         ("held out", "" if meta.split is None else n_of(len(meta.split.held_out), "queries")),
         ("made from", meta.previous),

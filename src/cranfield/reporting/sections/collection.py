@@ -133,7 +133,7 @@ def _overdue(testset: TestSet, today: date | None) -> list[str]:
     if not late:
         return []
     days = n_of(late, "days", format_count)
-    age = f"made on {testset.meta.made}, to be refreshed after {format_count(testset.meta.refresh_days)} days"
+    age = f"made on {testset.meta.made}, to be refreshed after {n_of(testset.meta.refresh_days, 'days', format_count)}"
     return [f"test set {testset.name} is overdue for new queries by {days}: {age}"]
 
 
@@ -303,7 +303,7 @@ def _changed_answers(systems: Systems) -> list[Block]:
             times = max(len(log.repeat_ms) for log in again.values())
             what = "once" if times == 1 else f"{format_count(times)} times"
             notes.append(
-                Paragraph(f"{label}: {format_count(len(again))} queries were repeated {what}; no answer changed.")
+                Paragraph(f"{label}: {n_of(len(again), 'queries', format_count)} repeated {what}; no answer changed.")
             )
     if not rows:
         return [*notes]

@@ -19,7 +19,7 @@ from cranfield.service.responses import Source, Trigger
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
 from cranfield.service.store.schema import Blob, ComparisonPage, Job, StoredEvaluation, StoredSet
-from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation
+from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation, label_of
 
 MOST_TAGS = 50
 MOST_FOLLOWED = 20
@@ -83,6 +83,13 @@ class StoredEvaluations(ServicePart):
         """
         with self._database.read() as session:
             return evaluation_info(session, evaluation_row(session, evaluation_id))
+
+    def labels(self, ids: Collection[int]) -> dict[int, str]:
+        """Number to label of those of these evaluations that there are."""
+        row = StoredEvaluation
+        query = select(row.id, row.system, row.variant, row.components).where(row.id.in_(ids))
+        with self._database.read() as session:
+            return {number: label_of(*parts) for number, *parts in session.execute(query)}
 
     def first_of_run(self, run_id: int) -> EvaluationInfo | None:
         """The first evaluation of a stored run: the one that collected it, where a system gave it; None where it has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -35,6 +35,11 @@ class StoredRuns(ServicePart):
         """
         with self._database.read() as session:
             return run_info(session, _row(session, run_id))
+
+    def names(self, ids: Collection[int]) -> dict[int, str]:
+        """Number to name of those of these runs that there are."""
+        with self._database.read() as session:
+            return dict(session.execute(select(StoredRun.id, StoredRun.name).where(StoredRun.id.in_(ids))).all())
 
     def stored(self, run_id: int) -> tuple[RunInfo, bytes]:
         """A run and its file."""
