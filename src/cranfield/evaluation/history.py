@@ -211,7 +211,8 @@ class HistoryFilter:
 
 def measure_of(points: Sequence[HistoryPoint]) -> str | None:
     """The default measure: the primary one of the latest point that has one, or its first; of pilots where there is no other."""
-    for point in sorted(points[::-1], key=lambda point: point.pilot):
+    latest_first = points[::-1]
+    for point in sorted(latest_first, key=lambda point: point.pilot):
         if point.primary in point.measures:
             return point.primary
         if point.measures:

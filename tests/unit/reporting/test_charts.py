@@ -16,9 +16,12 @@ from cranfield.reporting.charts.differences import (
     Whisker,
     difference_bars,
     grouped,
+    paired_dots,
     whiskers,
 )
+from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.movement import slopes
+from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,
@@ -204,6 +207,27 @@ def test_colours_are_told_apart_without_colour_vision() -> None:
 
     assert (BETTER, WORSE) == ("#0072B2", "#D55E00")
     assert all(1.05 / (luminance(colour) + 0.05) >= 3 for colour in (BETTER, WORSE, SAME))
+
+
+@pytest.mark.parametrize("span", [0.0, 1e-5, 0.0003, 0.02, 0.1])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_two_ticks_of_an_axis_have_one_label(span: float, screen: Screen) -> None:
+    """With two decimals for all, an axis of small differences read 0.5 0.5 0.5."""
+    means = [0.5 + span * place / 3 for place in range(4)]
+    dots = [Dot("", mean, None, None, 0) for mean in means]
+    pairs = [(mean, 0.5) for mean in means]
+    lines = [SystemLine(name, dict(enumerate(dots))) for name in "ab"]
+    for drawn in (
+        whiskers([Whisker("a", mean, mean, mean, "") for mean in means], "x", screen, of_means=True),
+        whiskers([Whisker("a", mean - 0.5, -span, mean - 0.5, "") for mean in means], "x", screen),
+        paired_dots(list("abcd"), pairs, "x", screen),
+        over_time(dots, "x", screen),
+        systems_over_time(lines, [""] * 4, [], "x", screen),
+    ):
+        texts = words(draw(drawn, "x"))
+        ticks = [float(text.replace("−", "-")) for text in texts if re.fullmatch(r"[+−]?[\d.]+", text)]
+        assert len(ticks) == len(set(ticks)) > 0
+        assert max(map(abs, ticks)) < 0.7  # an axis of one value had the tick 1
 
 
 def test_numbers_of_a_picture_are_short() -> None:

@@ -22,6 +22,7 @@ from cranfield.reporting.charts.spec import (
     gain_colour,
     make_labels_unique,
     room_for,
+    scale_without_zero,
     spec_of,
     tip_of,
 )
@@ -156,7 +157,8 @@ def whiskers(
     labels = make_labels_unique([row.label for row in rows], screen.label_chars)
     across, number, interval = _differences(title, screen), format_delta, format_delta_interval
     if of_means:
-        across |= {"axis": across["axis"] | {"labelExpr": "format(datum.value, '.2~f')"}, "scale": {"zero": False}}
+        scale = scale_without_zero(value for row in rows for value in (row.delta, row.low, row.high))
+        across |= {"axis": across["axis"] | {"format": "~f", "labelExpr": "datum.label"}, "scale": scale}
         number, interval = format_value, format_interval
     values = [
         {
@@ -231,7 +233,8 @@ def _differences(title: str, screen: Screen) -> Rule:
         "tickCount": screen.ticks,
         "labelOverlap": True,
         "labelSeparation": 6,
-        "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+.2~f')",
+        "format": "+~f",  # without a number of decimals: as many as tell the ticks apart
+        "labelExpr": "datum.value == 0 ? '0' : datum.label",
     }
     return {"field": "delta", "type": "quantitative", "axis": axis}
 
@@ -260,7 +263,7 @@ def paired_dots(labels: list[str], values: list[tuple[float | None, float | None
     known = [value for pair in values for value in pair if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = (high - low) * 0.05 or 0.01
-    axis = {"title": title, "tickCount": screen.ticks, "labelOverlap": True, "format": ".3~f"}
+    axis = {"title": title, "tickCount": screen.ticks, "labelOverlap": True, "format": "~f"}
     across = {
         "type": "quantitative",
         "axis": axis,

@@ -18,6 +18,7 @@ from cranfield.reporting.charts.spec import (
     Spec,
     as_is,
     frame_of,
+    scale_without_zero,
     spec_of,
     tip_of,
 )
@@ -79,11 +80,17 @@ def over_time(dots: Sequence[Dot], title: str, screen: Screen) -> Spec:
     ]
     leading = [value | {"tip": tip_of(dot.description, href=dot.href)} for value, dot in zip(values, dots, strict=True)]
     many, x = len(dots) > MANY_DOTS, across(len(dots))
-    y = _down(title, screen, "mean")
+    scale = scale_without_zero(value for dot in dots for value in (dot.mean, dot.low, dot.high))
+    y = _down(title, screen, "mean", scale)
     interval: Rule = {
         "transform": [BOUNDED],
         "mark": {"type": "rule", "strokeWidth": 1 if many else 2, "opacity": 0.45},
-        "encoding": {"x": x, "y": _down(title, screen, "low"), "y2": {"field": "high"}, "color": as_is("colour")},
+        "encoding": {
+            "x": x,
+            "y": _down(title, screen, "low", scale),
+            "y2": {"field": "high"},
+            "color": as_is("colour"),
+        },
     }
     line: Rule = {
         "data": {"values": [{key: value[key] for key in ("place", "mean", "stretch")} for value in values]},
@@ -162,6 +169,6 @@ def across(n: int, field: str = "place") -> Rule:
     return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
 
 
-def _down(title: str, screen: Screen, field: str) -> Rule:
+def _down(title: str, screen: Screen, field: str, scale: Rule) -> Rule:
     axis = {"title": title, "tickCount": min(screen.ticks, 5)}
-    return {"field": field, "type": "quantitative", "axis": axis, "scale": {"zero": False}}
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale}

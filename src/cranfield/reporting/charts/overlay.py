@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cranfield.reporting.charts.history import INK, LEFT, TOP, Begin, Dot, across, breaks, under
-from cranfield.reporting.charts.spec import BOUNDED, Rule, Screen, Spec, as_is, frame_of, room_for, spec_of, tip_of
+from cranfield.reporting.charts.spec import (
+    BOUNDED,
+    Rule,
+    Screen,
+    Spec,
+    as_is,
+    bounds,
+    frame_of,
+    room_for,
+    spec_of,
+    tip_of,
+)
 from cranfield.words import printable, shorten_to
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a7400", INK)
@@ -51,7 +62,8 @@ def systems_over_time(
         title: of the axis.
         screen: that it is drawn for.
     """
-    low, high = _bounds(lines)
+    dots = [dot for line in lines for dot in line.dots.values()]
+    low, high = bounds(value for dot in dots for value in (dot.mean, dot.low, dot.high))
     height = max(HEIGHT, len(lines) * LABEL_HEIGHT)
     names = _names(lines, screen)
     right = room_for(names) + KEY_ROOM
@@ -81,20 +93,6 @@ def _names(lines: Sequence[SystemLine], screen: Screen) -> list[str]:
     from cranfield.reporting.charts.spec import PAGE
 
     return [shorten_to(printable(line.name), NAME_CHARS[screen is PAGE]) for line in lines]
-
-
-def _bounds(lines: Sequence[SystemLine]) -> tuple[float, float]:
-    """Ends of the axis: all means and intervals, with some room."""
-    found = [
-        value
-        for line in lines
-        for dot in line.dots.values()
-        for value in (dot.mean, dot.low, dot.high)
-        if value is not None
-    ]
-    least, most = min(found), max(found)
-    room = 0.05 * (most - least) or 0.05 * abs(most) or 0.05
-    return least - room, most + room
 
 
 def _shift(place: float, number: int, n: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -130,6 +130,20 @@ def spec_of(values: Sequence[Mapping[str, Any]], layers: Sequence[Rule], frame: 
         "layer": [_described(layer, values) for layer in layers],
         "config": {"view": {"stroke": None}, "axis": axis, "text": {"fontSize": 12}},
     }
+
+
+def bounds(values: Iterable[float | None]) -> tuple[float, float]:
+    """Ends of an axis: the values that are known, with some room."""
+    found = [value for value in values if value is not None]
+    least, most = min(found), max(found)
+    room = 0.05 * (most - least) or 0.05 * abs(most) or 0.05
+    return least - room, most + room
+
+
+def scale_without_zero(values: Iterable[float | None]) -> Rule:
+    """Of an axis that need not reach 0. An axis of one value alone would have no true tick: it gets some room."""
+    found = {value for value in values if value is not None}
+    return {"zero": False} | ({"domain": list(bounds(found))} if len(found) == 1 else {})
 
 
 def as_is(field: str) -> Rule:
