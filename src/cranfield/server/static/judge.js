@@ -139,7 +139,7 @@ function nothingLeft() {
   if (page.closed) return "This book is closed: it takes no judgments.";
   if (!progress?.n_held) return "Nothing is left for you to judge in this book.";
   const held = progress.n_held === 1 ? "1 item is" : `${progress.n_held} items are`;
-  const until = new Date(progress.held_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const until = new Date(progress.held_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   return `Nothing is free for you now: ${held} held by other raters. What they do not judge is free from ${until} on.`;
 }
 

@@ -137,7 +137,7 @@ export class View {
       parts.push(`query ${card.query.number}/${card.query.of}`);
       parts.push(`item ${card.number}/${card.of}`);
     }
-    parts.push(`${Math.min(done, all)}/${all}`);
+    if (all) parts.push(`${Math.min(done, all)}/${all}`);
     if (progress.median_ms !== null && progress.seconds_left !== null && done < all) {
       const seconds = Math.max(0, progress.seconds_left - (delta * progress.median_ms) / 1000);
       const left = seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
