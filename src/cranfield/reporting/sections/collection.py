@@ -303,7 +303,10 @@ def _changed_answers(systems: Systems) -> list[Block]:
             times = max(len(log.repeat_ms) for log in again.values())
             what = "once" if times == 1 else f"{format_count(times)} times"
             notes.append(
-                Paragraph(f"{label}: {n_of(len(again), 'queries', format_count)} repeated {what}; no answer changed.")
+                Paragraph(
+                    f"{label}: {n_of(len(again), 'queries', format_count)} {'was' if len(again) == 1 else 'were'} "
+                    f"repeated {what}; no answer changed."
+                )
             )
     if not rows:
         return [*notes]
