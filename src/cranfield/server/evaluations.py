@@ -249,16 +249,16 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
         UsageError: it was not made by a job.
     """
     uploaded = service.runs.get(info.run_id).source is not Source.COLLECTED
-    asked = info if uploaded else service.evaluations.first_of_run(info.run_id) or info
-    made, asking = (
-        service.jobs.get(each.job_id).request if each.job_id is not None else None for each in (info, asked)
+    first = info if uploaded else service.evaluations.first_of_run(info.run_id) or info
+    made, collected = (
+        service.jobs.get(each.job_id).request if each.job_id is not None else None for each in (info, first)
     )
-    if not isinstance(made, EvaluateRequest) or not isinstance(asking, EvaluateRequest):
+    if not isinstance(made, EvaluateRequest) or not isinstance(collected, EvaluateRequest):
         raise UsageError("this evaluation was not made by a job of this server", hint="start a new evaluation")
     own: dict[str, object] = {"runs": (info.run_id,), "systems": ()}
     if not uploaded:
         own = {"runs": (), "systems": (info.system,), "pilot": info.figures.pilot}
-        own |= {name: getattr(asking, name) for name in ("variant", "params", "components")}
+        own |= {name: getattr(collected, name) for name in ("variant", "params", "components")}
     return made.model_copy(update={"testset": info.testset_name, "tags": info.tags, **own})
 
 

@@ -209,8 +209,8 @@ def _cards(
 def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]:
     """How far a rater is."""
     found = store.reading.progress(book.id, account_id)
-    counts = ("n_done", "n_left", "n_skipped", "n_later", "n_seen", "n_held")
-    names = (*counts, "median_ms", "seconds_left", "held_until")
+    counts = ("n_done", "n_left", "n_skipped", "n_later", "n_seen", "n_leased")
+    names = (*counts, "median_ms", "seconds_left", "leased_until")
     return {name: getattr(found, name) for name in names}
 
 

@@ -173,9 +173,9 @@ class JobNames:
     @classmethod
     def read(cls, service: Service, infos: Sequence[JobInfo]) -> JobNames:
         """Those of some jobs."""
-        asked = [info.request for info in infos]
-        runs = {number for each in asked if isinstance(each, EvaluateRequest) for number in each.runs}
-        compared = [each for each in asked if isinstance(each, CompareRequest)]
+        requests = [info.request for info in infos]
+        runs = {number for each in requests if isinstance(each, EvaluateRequest) for number in each.runs}
+        compared = [each for each in requests if isinstance(each, CompareRequest)]
         sides = {number for each in compared for number in (each.baseline, each.candidate)}
         return cls(service.runs.names(sorted(runs)[-MOST_CSV:]), service.evaluations.labels(sorted(sides)[-MOST_CSV:]))
 

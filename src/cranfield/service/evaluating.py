@@ -239,14 +239,14 @@ def _identity(experiment: Experiment) -> Json:
 def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
     """The evaluation of a stored run; answers of a system stay those of its variant, of its config, and of a pilot."""
     with service.runs.file(run_id) as (info, path):
-        asked = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
-        if asked is not None and asked.figures.pilot:
+        first = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
+        if first is not None and first.figures.pilot:
             subject = replace(subject, request=subject.request.model_copy(update={"pilot": True}))
         made = _scored(service, subject, experiment, (info.name, path, info.format, run_id))
-    if asked is None:
+    if first is None:
         return made
     names = ("system", "variant", "components", "config_digest")
-    return replace(made, **{name: getattr(asked, name) for name in names})
+    return replace(made, **{name: getattr(first, name) for name in names})
 
 
 def _scored(

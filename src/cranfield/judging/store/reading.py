@@ -27,7 +27,7 @@ from cranfield.judging.store.schema import (
     SkipReason,
     Slot,
 )
-from cranfield.judging.store.supply import held_by_others, left_for, member_row, quota_left
+from cranfield.judging.store.supply import leased_to_others, left_for, member_row, quota_left
 from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
 
 RECENT_GRADES = 50
@@ -61,7 +61,7 @@ class Reading(Part):
             quota = None if member is None else quota_left(session, book, settings, member)
             n_left = sum(left.values()) if quota is None else min(sum(left.values()), max(quota, 0))
             waits = member is not None and book.state == BookState.OPEN and not n_left and (quota is None or quota > 0)
-            held = held_by_others(session, book_id, account_id, self._clock()) if waits else (0, None)
+            leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)
             middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
             return Progress(
@@ -72,8 +72,8 @@ class Reading(Part):
                 median_ms=middle,
                 seconds_left=None if middle is None else round(middle * n_left / 1000),
                 n_seen=seen or 0,
-                n_held=held[0],
-                held_until=held[1],
+                n_leased=leased[0],
+                leased_until=leased[1],
             )
 
     @staticmethod

@@ -92,12 +92,12 @@ def _without_slot(book_id: int, account_id: int) -> tuple[ColumnElement[bool], .
     return (*normal, not_(has_slot))
 
 
-def held_by_others(session: Session, book_id: int, account_id: int, now: int) -> tuple[int, int | None]:
+def leased_to_others(session: Session, book_id: int, account_id: int, now: int) -> tuple[int, int | None]:
     """Items that a rater could get if others did not hold them, and when the first of these leases ends."""
     query = select(func.count(Item.id.distinct()), func.min(Slot.leased_until)).join(Slot, Slot.item_id == Item.id)
     of_others = (Slot.state == SlotState.LEASED, not_(is_free(now)), not_(judged_by(account_id, *DECIDED)))
-    n, until = session.execute(query.where(*_without_slot(book_id, account_id), *of_others)).one()
-    return n, until
+    rows = session.execute(query.where(*_without_slot(book_id, account_id), *of_others))
+    return next((n, until) for n, until in rows)
 
 
 def calibration_items(book_id: int, account_id: int) -> Select[Item]:

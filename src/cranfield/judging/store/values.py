@@ -206,9 +206,9 @@ class Progress:
     seconds_left: int | None
     n_seen: int
     """Different items on which this rater has acted: `order_seen` goes on from here."""
-    n_held: int = 0
+    n_leased: int = 0
     """Items that this rater could get if other raters did not hold them; counted where nothing is left."""
-    held_until: int | None = None
+    leased_until: int | None = None
     """When the first of these leases ends, unless it is renewed."""
 
 

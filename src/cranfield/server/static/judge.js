@@ -130,16 +130,16 @@ function arrive({ focus = true } = {}) {
   if (card && focus) view.focus(card);
   if (card && !card.order) card.order = ++seen;
   if (card) return;
-  $("look-again").hidden = !done || page.closed || !progress?.n_held;
+  $("look-again").hidden = !done || page.closed || !progress?.n_leased;
   $("finished-text").textContent = done ? nothingLeft() : LOADING;
   if (done) view.announce(nothingLeft());
 }
 
 function nothingLeft() {
   if (page.closed) return "This book is closed: it takes no judgments.";
-  if (!progress?.n_held) return "Nothing is left for you to judge in this book.";
-  const held = progress.n_held === 1 ? "1 item is" : `${progress.n_held} items are`;
-  const until = new Date(progress.held_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  if (!progress?.n_leased) return "Nothing is left for you to judge in this book.";
+  const held = progress.n_leased === 1 ? "1 item is" : `${progress.n_leased} items are`;
+  const until = new Date(progress.leased_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   return `Nothing is free for you now: ${held} held by other raters. What they do not judge is free from ${until} on.`;
 }
 

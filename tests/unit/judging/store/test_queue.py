@@ -51,7 +51,7 @@ def test_what_others_hold_is_counted_where_nothing_is_left_until_the_first_lease
 
     def held(rater: str) -> tuple[int, int, int | None]:
         found = desk.store.reading.progress(desk.book.id, desk.rater(rater))
-        return found.n_left, found.n_held, found.held_until
+        return found.n_left, found.n_leased, found.leased_until
 
     first = desk.next("ann", 3)
     start = clock()
