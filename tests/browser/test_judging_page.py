@@ -197,6 +197,21 @@ def test_a_few_documents_are_graded_by_keys(serve, context):
     assert messages == []
 
 
+def test_what_another_rater_holds_is_not_done_and_the_page_looks_again(serve, context) -> None:
+    served = serve(n_queries=1, n_docs=2)
+    book, other = served.store.books.get("shop").id, served.store.people.add("other").id
+    served.store.people.join(book, other)
+    assert len(served.store.queue.next_items(book, other, 2)) == 2
+    page, messages = opened(context, served.address())
+    expect(page.locator("#finished-text")).to_contain_text("2 items are held by other raters.")
+    assert "Nothing is left" not in page.locator("#finished-text").inner_text()
+    served.store.people.leave(book, other)  # its leases end
+    page.get_by_role("button", name="Look again").click()
+    expect(page.locator(".card .doc")).to_be_visible()
+    expect(page.locator("#look-again")).to_be_hidden()
+    assert messages == []
+
+
 def grade_fifty(serve, context, capsys) -> float:
     """Grade every document of a new book by keys; the 95th percentile of key to painted next item, in ms."""
     served = serve(n_queries=10, n_docs=5)
