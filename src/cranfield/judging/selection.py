@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from sqlalchemy import ColumnElement, ScalarSelect, exists, false, func, select, true
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy import ColumnElement, ScalarSelect, exists, func, select, true
+from sqlalchemy.orm import aliased
 
 from cranfield.judging.store.filters import GRADES, needs_rater
 from cranfield.judging.store.schema import (
@@ -39,6 +39,11 @@ def _empty_is_none(value: object) -> object:
     return None if value == "" else value
 
 
+def _day(value: object) -> object:
+    """As text: a number would be taken for seconds."""
+    return date.fromisoformat(value) if isinstance(value, str) and value else _empty_is_none(value)
+
+
 class Selection(BaseModel):
     """Conditions; all of them hold. Those from `rater` to `kind` hold for one and the same judgment."""
 
@@ -63,7 +68,8 @@ class Selection(BaseModel):
     rater: Annotated[str | None, BeforeValidator(_empty_is_none)] = None
     grade: Annotated[float | None, BeforeValidator(_empty_is_none)] = None
     fast: bool = False
-    day: Annotated[str | None, BeforeValidator(_empty_is_none)] = None
+    day: Annotated[date | None, BeforeValidator(_day)] = None
+    """UTC."""
     gold: Annotated[Literal["right", "wrong"] | None, BeforeValidator(_empty_is_none)] = None
     skipped: Annotated[SkipReason | Literal["any"] | None, BeforeValidator(_empty_is_none)] = None
     stale: bool = False
@@ -110,10 +116,10 @@ def is_fast(row: RatingRow) -> bool:
 def _of_judgment(chosen: Selection) -> list[ColumnElement[bool]]:
     """The conditions that hold for one and the same judgment: of `Judgment`, with `Event`, `Account` and `Item` joined."""
     rules: dict[str, Callable[[], ColumnElement[bool]]] = {
-        "rater": lambda: _is(Account.name, chosen.rater or ""),
+        "rater": lambda: Account.name == chosen.rater,
         "grade": lambda: Judgment.grade == chosen.grade,
         "fast": lambda: (Judgment.action == Action.GRADE) & (Event.duration_ms < FAST_MS),
-        "day": lambda: _on_day(chosen.day or ""),
+        "day": lambda: _on_day(chosen.day or date.min),
         "gold": lambda: (
             Judgment.grade.is_not(None)
             & (_first_grade() == Item.gold if chosen.gold == "right" else _first_grade() != Item.gold)
@@ -136,23 +142,14 @@ def _set_rules(chosen: Selection, rules: Mapping[str, Callable[[], ColumnElement
     return [rule() for name, rule in rules.items() if name in chosen.parameters]
 
 
-def _is(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
-    """Whether a column has a text; PostgreSQL refuses the character 0 even in a question."""
-    return false() if "\0" in text else column == text
-
-
 def _bounded(number: int) -> int:
     """The number, or the nearest one that a database knows."""
     return max(-(2**31), min(number, 2**31 - 1))
 
 
-def _on_day(day: str) -> ColumnElement[bool]:
-    try:
-        start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        return false()
-    first = round(start.timestamp() * 1000)
-    return false() if day_of(first) != day else (Event.at >= first) & (Event.at < first + DAY_MS)
+def _on_day(day: date) -> ColumnElement[bool]:
+    first = round(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+    return (Event.at >= first) & (Event.at < first + DAY_MS)
 
 
 def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -196,7 +193,7 @@ def _of_repeat(chosen: Selection) -> ColumnElement[bool]:
     """Whether a rater graded the item and its hidden repeat, with one grade or with two."""
     repeat, again = aliased(Item), aliased(Judgment)
     same = Judgment.grade == again.grade if chosen.repeat == "same" else Judgment.grade != again.grade
-    by = () if chosen.rater is None else (_is(Account.name, chosen.rater),)
+    by = () if chosen.rater is None else (Account.name == chosen.rater,)
     joined = (repeat.repeat_of == Item.id, again.item_id == repeat.id, again.account_id == Judgment.account_id)
     return _judged(*joined, Judgment.action.in_(GRADES), again.action.in_(GRADES), same, *by)
 
@@ -207,7 +204,7 @@ def _conditions(chosen: Selection, lowest: float) -> list[ColumnElement[bool]]:
     spread = func.max(Judgment.grade) - func.min(Judgment.grade)
     rules: dict[str, Callable[[], ColumnElement[bool]]] = {
         "state": lambda: Item.state == chosen.state,
-        "query": lambda: Item.query_id.in_(select(BookQuery.id).where(_is(BookQuery.name, chosen.query or ""))),
+        "query": lambda: Item.query_id.in_(select(BookQuery.id).where(BookQuery.name == chosen.query)),
         "origin": lambda: Item.origin == chosen.origin,
         "judged": lambda: counted & _of_grade(chosen.judged or "", lowest),
         "persons": lambda: counted & (_of_persons(func.count()) == _bounded(chosen.persons or 0)),
@@ -219,7 +216,7 @@ def _conditions(chosen: Selection, lowest: float) -> list[ColumnElement[bool]]:
             | (needs_rater() & _judged(Account.kind == RaterKind.PERSON, Judgment.grade.is_not(None)))
         ),
         "other": lambda: _judged(
-            _is(Account.name, chosen.other or ""),
+            Account.name == chosen.other,
             Judgment.grade.is_not(None) if chosen.other_grade is None else Judgment.grade == chosen.other_grade,
         ),
         "repeat": lambda: _of_repeat(chosen),

@@ -26,6 +26,15 @@ def test_a_number_that_no_database_holds_is_one_that_is_not_there(team) -> None:
     assert team.post("lee", f"{book}/members", account=1, quota=str(BIG)).status_code == 404
 
 
+@pytest.mark.parametrize("day", ["x", "2026-13-01", "1", "0000-00-00"])
+@pytest.mark.parametrize("path", ["/api/books/shop/items", "/books/shop/items", "/books/shop/reopen"])
+def test_a_day_that_is_none_is_refused(team, path: str, day: str) -> None:
+    answer = team.browser("lee").get(path, params={"day": day})
+    assert answer.status_code == 422
+    assert "day" in answer.text
+    assert team.browser("lee").get(path, params={"day": "0001-01-01"}).status_code == 200
+
+
 def test_an_entry_of_other_types_is_refused_alone(team) -> None:
     client = team.browser("ann")
     headers = {"x-csrf-token": team.csrf(client), "accept": "application/json"}
