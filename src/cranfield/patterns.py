@@ -29,10 +29,13 @@ from cranfield.errors import InputError
 SEARCH_S = 10.0
 """Longest time for the expressions of a query on all of its results, or for one expression on all ids of a test set."""
 _COMPILE_S = 1.0
-_SHORT_STEPS = 1e5
-"""A search of at most so many steps takes a few milliseconds."""
+_SHORT_STEPS = 1e6
+"""A search of at most so many steps takes some milliseconds."""
+_MOST_CHARS = 20_000
+"""Of an expression: a longer one holds the interpreter lock for long while it is compiled."""
 _MOST_SIGNS = 30
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_UNBOUNDED = re.compile(r"\)[*+{]|\\[1-9]|\(\?P=")
+"""A group that is repeated, or compared with what it found."""
 _GROUP_START = re.compile(r"(?<!\\)\(\?")
 _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 _MOST_IDLE = 4
@@ -173,8 +176,10 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     """Compile a regular expression, and search the empty text with it.
 
     Raises:
-        PatternError: it is none, or takes too long.
+        PatternError: it is none, takes too long, or is too long.
     """
+    if len(text) > _MOST_CHARS:
+        raise PatternError(f"it has over {_MOST_CHARS:,} characters")
 
     def late() -> PatternError:
         return PatternError(f"it takes over {_COMPILE_S:g} s before it has read any text")
@@ -216,7 +221,7 @@ def any_match(pattern: str | Expression, texts: Iterable[str]) -> bool:
 
 
 def most_steps(pattern: str, length: int, flags: int = 0) -> float:
-    """An upper bound of the steps of backtracking; infinite where a repeat may stand inside another.
+    """An upper bound of the steps of a search; infinite where a repeat may stand inside another.
 
     Every sign that could be a repeat or a choice is counted as one, escaped or not.
 
@@ -225,13 +230,14 @@ def most_steps(pattern: str, length: int, flags: int = 0) -> float:
         length: of the text.
         flags: it is compiled with.
     """
-    if _REPEATED_GROUP.search(pattern) or flags & re.VERBOSE or _VERBOSE.search(pattern):
+    if _UNBOUNDED.search(pattern) or flags & re.VERBOSE or _VERBOSE.search(pattern):
         return math.inf
     repeats = sum(map(pattern.count, "*+{"))
     choices = pattern.count("|") + pattern.count("?") - len(_GROUP_START.findall(pattern))
     if repeats + choices > _MOST_SIGNS:
         return math.inf
-    return 2.0**choices * (length + 1.0) ** (repeats + 1) / math.factorial(repeats + 1)
+    ways = 2.0**choices * (length + 1.0) ** (repeats + 1) / math.factorial(repeats + 1)
+    return ways * (len(pattern) + 1)
 
 
 _idle: list[subprocess.Popen[bytes]] = []

@@ -83,6 +83,19 @@ def test_a_search_without_end_in_another_thread_ends_and_stops_no_other_thread(m
     assert longest < 0.5
 
 
+def test_the_length_of_an_expression_counts(monkeypatch):
+    monkeypatch.setattr(patterns, "SEARCH_S", 0.3)
+    running, longest = in_thread(lambda: any_match("[ab]" * 4_999 + "c", ["a" * 60_000]))
+    with pytest.raises(InputError, match="no end after"):
+        running.result()
+    assert longest < 0.25
+
+
+def test_a_pattern_that_is_too_long_does_not_compile():
+    with pytest.raises(PatternError, match="over 20,000 characters"):
+        compile_pattern("[ab]" * 5_001)
+
+
 def test_another_thread_finds_what_the_main_thread_finds(monkeypatch):
     monkeypatch.setattr(patterns, "SEARCH_S", 10)
     cases = [("a+b", 0), (r"(a|b)+$", 0), (r"(A|B)*$", re.IGNORECASE), ("(é|\ud800)*x", 0), (r"(?x) (a) +", 0)]

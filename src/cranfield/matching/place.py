@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from cranfield.model import Hit, MatchingRules
+from cranfield.patterns import Expression, search_limit
 
 _LINES = re.compile(r"L?(\d{1,9})(?:[-:,]L?(\d{1,9}))?")
 _LINE = r"(L?\d{1,9})(?::\d{1,9}|C\d{1,9})?"
@@ -36,6 +37,9 @@ def place_of(hit: Hit, rules: MatchingRules) -> Place:
     The lines stand in its span (`12-40`), or at the end of its id (`src/a.rs:12-40`, `src/a.rs#L12-L40`, or `src/a.rs:12:5`,
     a line and a column). The entity stands in its id (`src/a.py::Index.add`, `src/a.py::Index.add:12-40`), with what a chunk
     adds to it taken off.
+
+    Raises:
+        InputError: `chunk_suffix` takes too long.
     """
     name = hit.id
     lines = None if hit.span is None else lines_of(hit.span, rules)
@@ -69,9 +73,15 @@ def lines_of(text: str, rules: MatchingRules) -> tuple[int, int] | None:
 def entity_of(name: str, rules: MatchingRules) -> str:
     """The id of an entity with its path in the one form, and without what a chunk adds."""
     if rules.chunk_suffix:
-        name = re.sub(rules.chunk_suffix, "", name)
+        name = _without_suffix(name, rules.chunk_suffix)
     path, mark, symbol = name.partition(ENTITY_MARK)
     return path_of(path, rules) + mark + symbol
+
+
+@functools.lru_cache(maxsize=1 << 16)  # the systems that are compared return the same ids
+def _without_suffix(name: str, suffix: str) -> str:
+    with search_limit(f"chunk_suffix {suffix}"):
+        return Expression(suffix).replaced_in(name, "")
 
 
 def path_of(path: str, rules: MatchingRules) -> str:

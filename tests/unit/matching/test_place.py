@@ -1,9 +1,13 @@
 """Where a result lies: lines, paths and entities, as systems write them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield import patterns
+from cranfield.errors import InputError
 from cranfield.matching.expectation import expect
 from cranfield.matching.place import Place, lines_of, overlap, path_of, place_of
 from cranfield.model import Entity, File, Hit, MatchingRules, Query, Span, TestSet, convention_named
@@ -210,3 +214,13 @@ def test_overlap_is_the_size_of_the_intersection_of_the_lines(one, other, least)
     assert found(Span("a", *other), moved, min_overlap=least, line_base=0) == found(
         Span("a", *other), hit, min_overlap=least
     )
+
+
+def test_a_suffix_of_chunks_that_finds_no_end_is_an_error_and_stops_no_other_thread(monkeypatch):
+    monkeypatch.setattr(patterns, "SEARCH_S", 0.4)
+    rules = MatchingRules(chunk_suffix="(a|a)*$x")
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(place_of, Hit("a" * 30), rules)
+        with pytest.raises(InputError, match=r"chunk_suffix \(a\|a\)\*\$x: no end after"):
+            running.result(timeout=5)
+    assert place_of(Hit("b.py::f"), rules) == Place("b.py", None, "b.py::f")

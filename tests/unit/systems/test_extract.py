@@ -346,11 +346,13 @@ class TestSearchesWithoutEnd:
     @pytest.mark.parametrize(
         ("regex", "length", "steps"),
         [
-            ("doc", 10, 11),  # one for each place where it may begin
-            ("a+", 9, 50),  # 10^2 / 2
-            ("a+|b?", 9, 200),  # 10^2 / 2, for either choice
-            ("(?:a)b", 10, 11),
+            ("doc", 10, 44),  # 4 at each of the 11 places where it may begin
+            ("a+", 9, 150),  # 10^2 / 2, 3 times
+            ("a+|b?", 9, 1200),  # 10^2 / 2, for either choice, 6 times
+            ("(?:a)b", 10, 77),
             ("(a+)+", 10, math.inf),
+            (r"(a)\1", 10, math.inf),
+            ("(?P<n>a)(?P=n)", 10, math.inf),
             ("(?x) (a+) +", 10, math.inf),  # white space does not count there
             ("(?x: (a+) +)", 10, math.inf),
             ("a?" * 31 + "a*" * 60, 1_000_000, math.inf),
