@@ -3,13 +3,16 @@
 A client may open a connection and send nothing, half a request or a byte a minute, or read no answer. As long as there is
 room that is its own affair. Of a full server the oldest connection that waits for its client is closed for the next one, so
 that none is kept out by those that do nothing. Requests that are being worked on are never closed; where they are as many as
-there may be, three quarters of the connections, further ones are answered with 503.
+there may be, three quarters of the connections, further ones are answered with 503. One whose body has not arrived, or whose
+answer is not read, is not being worked on.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -22,7 +25,7 @@ from cranfield.server.refusal import wants_json
 if TYPE_CHECKING:
     import asyncio
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ACCEPTED_AT_ONCE = 100
 """Connections that are accepted before any of them is looked at: they need file handles beside those of the limit."""
@@ -78,11 +81,35 @@ class Room:
         if self.n_open >= self.most:
             await _refusal(Request(scope))(scope, receive, send)
             return
+        has_arrived = False
+
+        async def received() -> Message:
+            nonlocal has_arrived
+            if has_arrived:  # the end of the connection alone is awaited, as by a stream
+                return await receive()
+            with self._waiting():
+                message = await receive()
+            has_arrived = not message.get("more_body")
+            return message
+
+        async def sent(message: Message) -> None:
+            with self._waiting():
+                await send(message)
+
         self.n_open += 1
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, received, sent)
         finally:
             self.n_open -= 1
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """A request that waits for its client does not count."""
+        self.n_open -= 1
+        try:
+            yield
+        finally:
+            self.n_open += 1
 
 
 def _refusal(request: Request) -> Response:

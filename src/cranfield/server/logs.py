@@ -14,6 +14,7 @@ import secrets
 import sys
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -91,11 +92,23 @@ class TextForm(_Form):
 
 MOST_ALIKE = 200
 """Lines of one kind in a window; the others are counted."""
+MOST_BYTES_ALIKE = 64_000
+"""Of such lines, with their tracebacks."""
 WINDOW_S = 10
 
 
+@dataclass
+class _Kind:
+    """Lines of one kind in a window."""
+
+    last: logging.LogRecord
+    n_written: int = 0
+    n_bytes: int = 0
+    n_more: int = 0
+
+
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes at most `MOST_ALIKE` lines of one kind in a window of time, then how many more there were.
+    """Writes at most `MOST_ALIKE` lines and `MOST_BYTES_ALIKE` of one kind in a window of time, then how many more there were.
 
     Of one kind are lines of one message before its values are put in; requests, also of one route and status. The counts are
     written with the first line after the window, or when the log is closed.
@@ -104,7 +117,8 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._start = 0.0
-        self._kinds: dict[tuple[object, ...], tuple[int, logging.LogRecord]] = {}
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        self._n_bytes = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """As logging calls it, one thread at a time."""
@@ -112,18 +126,29 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
             self._end_window(record.created)
         fields = getattr(record, "fields", {})
         error = record.exc_info[0] if record.exc_info else None
-        kind = (record.name, record.levelno, str(record.msg), error, fields.get("route"), fields.get("status"))
-        n = self._kinds.get(kind, (0, record))[0] + 1
-        self._kinds[kind] = n, record
-        if n <= MOST_ALIKE:
-            super().emit(record)
+        name = (record.name, record.levelno, str(record.msg), error, fields.get("route"), fields.get("status"))
+        kind = self._kinds.setdefault(name, _Kind(record))
+        kind.last = record
+        if kind.n_written >= MOST_ALIKE or kind.n_bytes >= MOST_BYTES_ALIKE:
+            kind.n_more += 1
+            return
+        before = self._n_bytes
+        super().emit(record)
+        kind.n_written += 1
+        kind.n_bytes += self._n_bytes - before
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As logging calls it."""
+        line = super().format(record)
+        self._n_bytes += len(line.encode("utf-8", "replace"))
+        return line
 
     def _end_window(self, now: float) -> None:
         seconds = max(1, min(WINDOW_S, round(now - self._start)))
         token = CURRENT.set("")  # it is of no request
-        for n, last in self._kinds.values():
-            if n > MOST_ALIKE:
-                more, fields = n - MOST_ALIKE, getattr(last, "fields", {})
+        for kind in self._kinds.values():
+            if more := kind.n_more:
+                last, fields = kind.last, getattr(kind.last, "fields", {})
                 about = {name: fields[name] for name in ("route", "status") if name in fields}
                 values = {"msg": f"{more} more like it in the last {seconds} seconds", "args": None, "exc_info": None}
                 about |= {"like": str(last.msg), "more": more, "seconds": seconds}

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from cranfield.errors import CranfieldError, Problem
@@ -170,6 +171,11 @@ def _database(request: Request, error: Exception) -> Response:
     return error_response(request, 503, [problem], code="database", headers={"Retry-After": "2"})
 
 
+def _left(_request: Request, _error: Exception) -> Response:
+    """To a client that closed its connection before the body was complete: for the log of requests alone."""
+    return Response(status_code=400)
+
+
 def log_failure(error: Exception) -> Problem:
     """Log a bug under a number, and word it for a user."""
     number = secrets.token_hex(4)
@@ -188,6 +194,7 @@ def add_handlers(app: FastAPI) -> ASGIApp:
     app.add_exception_handler(CranfieldError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
     for kind in NO_ANSWER:
         app.add_exception_handler(kind, _database)
     return app

@@ -66,6 +66,68 @@ def test_connections_that_do_nothing_keep_nobody_out(sent: bytes) -> None:
         assert len(closed) >= 4 * LIMIT
 
 
+EXPECTING = BODY.removesuffix(b"\r\nhalf") + b"Expect: 100-continue\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [BODY, EXPECTING], ids=["half a body", "expects to continue"])
+def test_requests_whose_body_has_not_arrived_are_not_in_work(sent: bytes) -> None:
+    with served(Room(echo, 1), LIMIT) as port, ExitStack() as stack:
+        waiting = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(3)]
+        for each in waiting:
+            each.settimeout(10)
+            each.sendall(sent)
+        if sent is EXPECTING:
+            assert [each.recv(100).split()[1] for each in waiting] == [b"100"] * 3
+        for _ in range(3):
+            assert httpx2.get(f"http://127.0.0.1:{port}/", timeout=10).status_code == 200
+        waiting[0].sendall(b"x" * 100)
+        assert waiting[0].recv(100).split()[1] == b"200"
+
+
+def test_requests_whose_answer_is_not_read_are_not_in_work() -> None:
+    async def much(scope, receive, send) -> None:
+        n = 64_000_000 if scope["path"] == "/much" else 2
+        headers = [(b"content-length", b"%d" % n)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"x" * (n - 1), "more_body": True})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    with served(Room(much, 1), LIMIT) as port, socket.create_connection(("127.0.0.1", port)) as deaf:
+        deaf.sendall(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert deaf.recv(1)
+        assert httpx2.get(f"http://127.0.0.1:{port}/", timeout=10).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/sign-in", "application/x-www-form-urlencoded"),
+        ("/testsets/upload", "multipart/form-data; boundary=b"),
+        ("/v1/testsets", "multipart/form-data; boundary=b"),
+        ("/v1/jobs/7/cancel", "application/json"),
+    ],
+)
+def test_a_client_that_leaves_before_its_body_is_complete_is_no_failure(
+    bench, path: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = bench.team.browser("lee")
+    cookie, csrf = client.cookies, bench.team.csrf(client)
+    messages = iter([{"type": "http.request", "body": b"--b\r\n", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(messages)
+
+    async def send(message) -> None: ...
+
+    headers = {"content-type": kind, "cookie": "; ".join(f"{name}={value}" for name, value in cookie.items())}
+    headers |= {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000", "x-csrf-token": csrf}
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b""}
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
+    with caplog.at_level(logging.INFO):
+        asyncio.run(bench.team.app(scope, receive, send))
+    assert [(each.message, each.fields["status"]) for each in caplog.records] == [("request", 400)]
+
+
 def is_closed(connection: socket.socket) -> bool:
     connection.setblocking(False)
     try:
@@ -151,6 +213,21 @@ def test_a_flood_of_lines_is_counted(flooded, monkeypatch: pytest.MonkeyPatch) -
     }
     assert more[0]["event"] == "497 more like it in the last 10 seconds"
     assert "job done" in {each["event"] for each in found}
+
+
+def test_a_flood_of_tracebacks_is_counted_by_its_bytes(flooded, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, stream = flooded
+    monkeypatch.setattr(logs, "MOST_ALIKE", 1_000)
+    monkeypatch.setattr(logs, "MOST_BYTES_ALIKE", 5_000)
+    for _ in range(100):
+        try:
+            json.loads("[")
+        except ValueError:
+            log.exception("error %s", "é" * 500)
+    log.handlers[0].close()
+    *written, last = stream.getvalue().splitlines()
+    assert 5_000 <= sum(len(each.encode()) for each in written) < 5_000 + len(written[0].encode())
+    assert json.loads(last)["more"] == 100 - len(written)
 
 
 def test_what_was_counted_is_written_when_the_log_is_closed(flooded) -> None:
