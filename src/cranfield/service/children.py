@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +15,10 @@ from cranfield.config.template import ENV, placeholders
 from cranfield.config.workbench import Workbench
 
 OF_SERVER = frozenset({"CRANFIELD_DB", "CRANFIELD_SECRET", "CRANFIELD_MCP_TOKEN", "CRANFIELD_PUSH_AUTH"})
-"""Variables of the server that no system and no upload needs."""
+"""Variables of the server that no system and no upload needs, with those of the options of `serve`."""
+_OF_OPTION = re.compile(r"CRANFIELD_SERVE_\w+")
+_OF_DATABASE = re.compile(r"PG[A-Z]+")
+"""Variables of PostgreSQL's library: `PGPASSWORD`, `PGPASSFILE`, `PGSERVICE`, …"""
 OF_READER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
 """Variables that a program has which starts nothing."""
 
@@ -29,20 +33,33 @@ def system_environment(
 ) -> dict[str, str]:
     """The variables of a program that may start systems of a config.
 
-    Those of the server are left out, and those that the operator's file names, unless the config names them too.
+    Those of the server are left out, and those of PostgreSQL and those that the operator's file names, unless the config names
+    them too.
 
     Args:
         workbench: the operator's file.
         config: cranfield.yaml.
         known: the variables of the server.
     """
-    withheld = OF_SERVER | (set(_named(workbench)) - set(_named(config)))
-    return {name: value for name, value in known.items() if name not in withheld}
+    withheld = OF_SERVER | set(filter(_OF_OPTION.fullmatch, known))
+    withheld |= {*_named(workbench), *database_variables(known)} - {*_named(config)}
+    return _with_whole_path({name: value for name, value in known.items() if name not in withheld})
+
+
+def database_variables(known: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables by which PostgreSQL's library finds a server and a password: for a process that opens the database."""
+    return {name: value for name, value in known.items() if _OF_DATABASE.fullmatch(name)}
 
 
 def reader_environment(known: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables of a program that reads what was sent: no secret, no address of a database."""
-    return {name: known[name] for name in OF_READER if name in known} | {"PYTHONWARNINGS": "ignore"}
+    return _with_whole_path({name: known[name] for name in OF_READER if name in known} | {"PYTHONWARNINGS": "ignore"})
+
+
+def _with_whole_path(variables: dict[str, str]) -> dict[str, str]:
+    """Without the empty entries of `PYTHONPATH`, which stand for the working directory."""
+    folders = [*filter(None, variables.pop("PYTHONPATH", "").split(os.pathsep))]
+    return variables | ({"PYTHONPATH": os.pathsep.join(folders)} if folders else {})
 
 
 def _named(value: object) -> Iterator[str]:

@@ -12,9 +12,9 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from cranfield.config.workbench import Workbench
 from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError, traceback_of
 from cranfield.formats.io.locks import path_lock
+from cranfield.service.children import database_variables
 from cranfield.service.evaluating import compared, evaluated
 from cranfield.service.experiments import experimented
 from cranfield.service.requests import BenefitRequest, EvaluateRequest
@@ -64,6 +65,8 @@ class Order:
     folder: str
     with_messages: bool
     """Whether the log of the server has the messages of unexpected errors, which may quote anything."""
+    database_variables: Mapping[str, str] = field(default_factory=database_variables)
+    """Of PostgreSQL's library, for this process and not for the systems that it starts."""
 
     @classmethod
     def of(cls, service: Service, claim: Claim, folder: Path, *, with_messages: bool = False) -> Order:
@@ -202,6 +205,8 @@ def problems_of(error: CranfieldError) -> list[JobProblem]:
 def main() -> Status:
     """Do the job of the order on stdin; a bug fails it, and its reason is for the log of the server."""
     order = Order.read(sys.stdin)
+    for name, value in order.database_variables.items():
+        os.putenv(name, value)  # for the library alone: `os.environ`, which systems get, has them not
     threading.Thread(target=_end_with_server, name="cranfield-server", daemon=True).start()
     sys.excepthook = order.log_error
     try:

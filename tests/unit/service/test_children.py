@@ -11,7 +11,9 @@ import pytest
 import cranfield
 from cranfield.config import load_config
 from cranfield.config.workbench import Workbench
-from cranfield.service.children import OF_SERVER, reader_environment, system_environment
+from cranfield.service.children import OF_SERVER, database_variables, reader_environment, system_environment
+
+OF_DATABASE = {"PGPASSWORD", "PGSERVICEFILE"}
 
 WORKBENCH = Workbench.model_validate(
     {
@@ -24,13 +26,28 @@ WORKBENCH = Workbench.model_validate(
     }
 )
 KNOWN = dict.fromkeys(
-    [*OF_SERVER, "CHAT_URL", "CHAT_KEY", "TEXTS_DB", "WIKI_TOKEN", "PATH", "HOME", "SHOP_KEY", "CRANFIELD_CACHE"], "x"
+    [
+        *OF_SERVER,
+        "CRANFIELD_SERVE_URL",
+        "PGPASSWORD",
+        "PGSERVICEFILE",
+        "CHAT_URL",
+        "CHAT_KEY",
+        "TEXTS_DB",
+        "WIKI_TOKEN",
+        "PATH",
+        "HOME",
+        "SHOP_KEY",
+        "CRANFIELD_CACHE",
+    ],
+    "x",
 )
 
 
 def test_a_system_has_no_variable_of_the_server_and_none_that_its_operator_named():
     assert set(system_environment(WORKBENCH, None, KNOWN)) == {"PATH", "HOME", "SHOP_KEY", "CRANFIELD_CACHE"}
-    assert set(system_environment(None, None, KNOWN)) == set(KNOWN) - OF_SERVER
+    assert set(system_environment(None, None, KNOWN)) == set(KNOWN) - OF_SERVER - OF_DATABASE - {"CRANFIELD_SERVE_URL"}
+    assert set(database_variables(KNOWN)) == OF_DATABASE
     assert set(reader_environment(KNOWN)) == {"PATH", "HOME", "PYTHONWARNINGS"}
 
 
@@ -48,7 +65,30 @@ def test_a_variable_that_the_config_names_too_is_passed_on(system, tmp_path):
     (tmp_path / "set.yaml").write_text("cranfield_testset: 1\nname: s\nqueries: [{id: q, text: t}]\n")
     (tmp_path / "cranfield.yaml").write_text(json.dumps({"testset": "set.yaml", "systems": {"shop": system}}))
     found = system_environment(WORKBENCH, load_config(tmp_path / "cranfield.yaml"), KNOWN)
-    assert set(KNOWN) - set(found) == {*OF_SERVER, "CHAT_URL", "TEXTS_DB", "WIKI_TOKEN"}
+    assert set(KNOWN) - set(found) == {
+        *OF_SERVER,
+        *OF_DATABASE,
+        "CRANFIELD_SERVE_URL",
+        "CHAT_URL",
+        "TEXTS_DB",
+        "WIKI_TOKEN",
+    }
+
+
+def test_a_variable_of_postgresql_that_the_config_names_is_passed_on(tmp_path):
+    system = {"command": ["find", "{query}"], "extract": {"json": "hits[]", "id": "id"}}
+    system["env"] = {"PGPASSWORD": "{env.PGPASSWORD}"}
+    (tmp_path / "set.yaml").write_text("cranfield_testset: 1\nname: s\nqueries: [{id: q, text: t}]\n")
+    (tmp_path / "cranfield.yaml").write_text(json.dumps({"testset": "set.yaml", "systems": {"shop": system}}))
+    found = system_environment(WORKBENCH, load_config(tmp_path / "cranfield.yaml"), KNOWN)
+    assert OF_DATABASE & set(found) == {"PGPASSWORD"}
+
+
+@pytest.mark.parametrize(("path", "passed"), [("/a::/b:", "/a:/b"), ("", None), (":", None)])
+def test_an_empty_entry_of_the_path_of_modules_is_left_out(path, passed):
+    known = {"PYTHONPATH": path}
+    assert system_environment(None, None, known).get("PYTHONPATH") == passed
+    assert reader_environment(known).get("PYTHONPATH") == passed
 
 
 def test_every_python_program_is_started_without_the_working_directory_in_its_path():

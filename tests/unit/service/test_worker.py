@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -325,3 +325,14 @@ def test_two_servers_have_one_result_of_each_job_stalled_or_killed(shared: Place
             done = shared.done(job)
     assert (done.attempts, done.fence, len(service.evaluations.all())) == (2, 2, 6)
     assert shared.calls.count(ASKED[0]) == 1  # an answer that was kept is not asked for again
+
+
+def test_the_variables_of_postgresql_reach_the_job_and_no_system(
+    postgres_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGUSER", "owner")
+    place = Place(tmp_path / "project", postgres_address.replace("owner@", ""))
+    (place.folder / "search.sh").write_text("env >> variables.txt\necho p1\n")
+    with closing(place.store), working(place.service):
+        place.done(place.submit())
+    assert "PGUSER" not in (place.folder / "variables.txt").read_text()
