@@ -23,7 +23,7 @@ from sqlalchemy import JSON, Connection, Integer, LargeBinary, MetaData, String,
 from sqlalchemy.exc import StatementError
 
 from cranfield.database.engine import Database
-from cranfield.database.migrate import current_revision, revisions, run_revisions, upgrade
+from cranfield.database.migrate import current_revision, linked, revisions, run_revisions, upgrade
 from cranfield.errors import InputError, UsageError
 from cranfield.version import __version__
 
@@ -70,8 +70,9 @@ def back_up_database(database: Database, path: Path) -> BackupInfo:
         UsageError: the file exists, or the database has no books.
         InputError: what was written cannot be read again.
     """
-    if path.exists():
-        raise UsageError("the file exists", path=str(path), hint="a backup replaces nothing: give another name")
+    taken = UsageError("the file exists", path=str(path), hint="a backup replaces nothing: give another name")
+    if os.path.lexists(path):  # also a link to nothing
+        raise taken
     with database.engine.connect() as plain:
         level = {} if database.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**level)
@@ -84,7 +85,8 @@ def back_up_database(database: Database, path: Path) -> BackupInfo:
             try:
                 _write(connection, revision, handle)
                 found = read_backup(half)
-                os.link(half, path)  # fails where another program has made the file meanwhile
+                if not linked(half, path):  # another program has made the file meanwhile
+                    raise taken
             finally:
                 half.unlink(missing_ok=True)
     return found

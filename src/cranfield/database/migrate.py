@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -131,14 +131,15 @@ def back_up(source: Path, target: Path) -> Path:
     """
     prefix = f".{target.name[:100]}."
     for left in target.parent.glob(f"{escape(prefix)}{'?' * 8}.part"):  # by a program that was killed
-        left.unlink()
+        with suppress(OSError):  # or something else of this name
+            left.unlink()
     handle, name = mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     os.close(handle)
     try:
         with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(name)) as to_file:
             from_file.backup(to_file)
         copy, number = target, 1
-        while not _linked(name, copy):
+        while not linked(name, copy):
             number += 1
             copy = Path(f"{target}-{number}")
     finally:
@@ -146,7 +147,7 @@ def back_up(source: Path, target: Path) -> Path:
     return copy
 
 
-def _linked(name: str, path: Path) -> bool:
+def linked(name: str | Path, path: Path) -> bool:
     """Give a file a second name, unless that is taken."""
     try:
         os.link(name, path)

@@ -201,6 +201,15 @@ def test_a_planted_link_is_not_followed(tmp_path, name) -> None:
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
+def test_a_folder_or_a_link_in_the_place_of_a_copy_is_no_failure(tmp_path) -> None:
+    (tmp_path / f".books.db.before-{REVISION}.1a2b3c4d.part").mkdir()
+    (tmp_path / "backup").symlink_to(tmp_path / "nothing")
+    filled_at(str(tmp_path / "books.db"), "0001")
+    with closing(open_store(tmp_path / "books.db")) as store, pytest.raises(UsageError, match="the file exists"):
+        back_up_database(store.database, tmp_path / "backup")
+    assert not (tmp_path / "nothing").exists()
+
+
 def test_programs_that_upgrade_one_file_at_once_take_turns(tmp_path) -> None:
     path = tmp_path / "books.db"
     filled_at(str(path), "0001")
