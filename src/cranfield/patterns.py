@@ -169,7 +169,7 @@ class Expression:
         if _in_main_thread() or sys.platform == "win32":
             return True
         _seconds_left()
-        return most_steps(self.text, len(text), self._flags) <= _SHORT_STEPS
+        return is_short(self.text, len(text), self._flags)
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
@@ -220,6 +220,12 @@ def any_match(pattern: str | Expression, texts: Iterable[str]) -> bool:
         return any(map(expression.found_in, texts))
 
 
+def is_short(pattern: str, length: int, flags: int = 0) -> bool:
+    """Whether a search needs no limit; see `most_steps`."""
+    return most_steps(pattern, length, flags) <= _SHORT_STEPS
+
+
+@lru_cache(maxsize=1 << 10)
 def most_steps(pattern: str, length: int, flags: int = 0) -> float:
     """An upper bound of the steps of a search; infinite where a repeat may stand inside another.
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from cranfield.model import Hit, MatchingRules
-from cranfield.patterns import Expression, search_limit
+from cranfield.patterns import Expression, is_short, search_limit
 
 _LINES = re.compile(r"L?(\d{1,9})(?:[-:,]L?(\d{1,9}))?")
 _LINE = r"(L?\d{1,9})(?::\d{1,9}|C\d{1,9})?"
@@ -78,8 +78,9 @@ def entity_of(name: str, rules: MatchingRules) -> str:
     return path_of(path, rules) + mark + symbol
 
 
-@functools.lru_cache(maxsize=1 << 16)  # the systems that are compared return the same ids
 def _without_suffix(name: str, suffix: str) -> str:
+    if is_short(suffix, len(name)):
+        return re.sub(suffix, "", name)
     with search_limit(f"chunk_suffix {suffix}"):
         return Expression(suffix).replaced_in(name, "")
 
