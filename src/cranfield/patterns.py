@@ -235,8 +235,19 @@ def most_steps(pattern: str, length: int, flags: int = 0) -> float:
 
 
 _idle: list[subprocess.Popen[bytes]] = []
+
+
+def _forget_idle() -> None:
+    """In a copy of this process: they are the other's, which ends them."""
+    while _idle:
+        child = _idle.pop()
+        child.returncode = 0
+        for pipe in (child.stdin, child.stdout):
+            cast("IO[bytes]", pipe).close()
+
+
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=lambda: _forget_idle())
+    os.register_at_fork(after_in_child=_forget_idle)
 
 
 def _seconds_left() -> float:
@@ -310,12 +321,3 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _end_idle() -> None:
     while _idle:
         _end(_idle.pop())
-
-
-def _forget_idle() -> None:
-    """In a copy of this process: they are the other's, which ends them."""
-    while _idle:
-        child = _idle.pop()
-        child.returncode = 0
-        for pipe in (child.stdin, child.stdout):
-            cast("IO[bytes]", pipe).close()

@@ -253,7 +253,9 @@ class ComparisonInfo:
     @property
     def is_regression(self) -> bool:
         """Whether the candidate lost; the pinned baseline does not lose by what is newer and better."""
-        return self.is_of_record and self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.candidate.pinned
+        return (
+            self.is_of_record and self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.candidate.pinned
+        )
 
 
 @dataclass(frozen=True, slots=True)
