@@ -172,6 +172,20 @@ def test_what_is_revealed_after_grading_does_not_tell_known_grades(team) -> None
     assert shapes[True] <= shapes[False]
 
 
+def test_grades_of_others_beyond_the_plan_are_revealed_of_no_item(team) -> None:
+    ann, bob = make(team, "secret", "ann", "bob", calibration_first=2, lease_seconds=60)
+    known = golden(ann)
+    mine = [card["item"] for card in ann.next(50)]
+    assert known <= set(mine)
+    team.now[0] += 3_600_000
+    while cards := bob.next():
+        bob.save(cards[0]["item"], grade=2.0)
+    for item in mine:
+        assert ann.save(item, grade=1.0)["ok"]
+    assert len(revealed(ann)) == 9
+    assert {tuple(row[3:]) for row in revealed(ann)} == {("–", "–", "–")}
+
+
 def test_a_calibration_item_outside_the_pool_has_a_title_and_takes_the_ranks_away(team) -> None:
     (ann,) = make(team, "secret", "ann", calibration_first=1)
     known = golden(ann, ("q1", "d9", KNOWN, "clear"), ("q0", "d9", KNOWN, "clear"))

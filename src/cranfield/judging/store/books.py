@@ -13,6 +13,7 @@ from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source, with_pool
+from cranfield.judging.store.calibration import without_slots
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
 from cranfield.judging.store.rows import (
     ChangedMeanwhileError,
@@ -256,6 +257,7 @@ class Books(Part):
                     item.wanted, item.fields = 0, _fields_of(session, book_id, doc)
                     session.add(item)
                 item.gold, item.gold_reason = grade, reason
+                without_slots(session, item)
                 update_state(session, item, settings, self._clock())
             return len(given)
 

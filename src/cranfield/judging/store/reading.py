@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, select
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
@@ -19,6 +19,7 @@ from cranfield.judging.store.schema import (
     BookQuery,
     BookState,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -250,10 +251,19 @@ Firsts = Mapping[tuple[int, int], float]
 
 
 def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
-    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised."""
-    query = select(Event).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
+    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised.
+
+    So may those that were given when the item was lost.
+    """
+    query = (
+        select(Event, HandOut.lost_at).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
+    )
+    given = and_(HandOut.item_id == Event.item_id, HandOut.account_id == Event.account_id)
+    query = query.outerjoin(HandOut, given).where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)
     found: dict[tuple[int, int], float] = {}
-    for event in session.scalars(query.where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)):
+    for event, lost_at in session.execute(query):
+        if lost_at is not None and event.at >= lost_at:
+            continue
         if event.action == Action.REOPEN:
             found.pop((event.item_id, event.subject_id or 0), None)
         elif event.grade is not None:

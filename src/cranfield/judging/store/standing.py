@@ -13,6 +13,7 @@ from cranfield.judging.store.schema import (
     Account,
     Action,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -192,6 +193,12 @@ def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 
+def lease_calibration(session: Session, item: Item, account_id: int, until: int | None) -> None:
+    """Have a rater hold a calibration item until then; None: no longer."""
+    held = (HandOut.item_id == item.id, HandOut.account_id == account_id)
+    session.execute(update(HandOut).where(*held).values(leased_until=until))
+
+
 def withdraw(session: Session, item: Item, account_ids: Collection[int], settings: BookSettings, now: int) -> None:
     """Make everything follow from `reopen` events that were just recorded."""
     session.flush()
@@ -199,6 +206,8 @@ def withdraw(session: Session, item: Item, account_ids: Collection[int], setting
     for account_id in account_ids:
         derive_judgment(session, item, account_id)
         _give_back(slots[item.id], account_id)
+    again = update(HandOut).where(HandOut.item_id == item.id, HandOut.account_id.in_(account_ids))
+    session.execute(again.values(leased_until=None, lost_at=None))
     _update_states(session, [item], slots, settings, now)
 
 
@@ -219,6 +228,9 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
             _take(slots[item.id], account.id, now, until=now + settings.lease_seconds * 1000)
         else:
             _give_back(slots[item.id], account.id)
+    elif item.gold is not None:
+        undone = holds is None and action is Action.UNDO
+        lease_calibration(session, item, account.id, now + settings.lease_seconds * 1000 if undone else None)
     _update_states(session, [item], slots, settings, now)
     return extra
 

@@ -167,7 +167,7 @@ def test_calibration_items_come_among_those_of_the_first_query_and_take_no_slot(
 
 
 def test_a_pooled_document_can_be_made_a_calibration_item(desk_of) -> None:
-    desk = desk_of(pool_of(1, 3))
+    desk = desk_of(pool_of(1, 3), raters_per_item=2)
     desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "clear")])
     gold = desk.item("q0", "a")
     assert (gold.origin, gold.gold, gold.n_slots) == (Origin.POOL, 3, 0)
