@@ -13,7 +13,6 @@ from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten
 from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.judging.store.adding import add_missing, plan_wanted, pool_source, with_pool
-from cranfield.judging.store.calibration import without_slots
 from cranfield.judging.store.filters import item_conditions, judgment_conditions
 from cranfield.judging.store.rows import (
     ChangedMeanwhileError,
@@ -40,6 +39,7 @@ from cranfield.judging.store.schema import (
     RaterKind,
     Slot,
 )
+from cranfield.judging.store.slotless import without_slots
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
 from cranfield.judging.store.supply import hand_out
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json

@@ -11,15 +11,6 @@ from sqlalchemy.orm import Session, aliased
 from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError
 from cranfield.judging.store.assignments import Rater, assignments
-from cranfield.judging.store.calibration import (
-    Calibration,
-    calibration_of,
-    calibration_queries,
-    free_of_others,
-    pass_by,
-    raters_to_come,
-    renew_calibration,
-)
 from cranfield.judging.store.rows import (
     account_row,
     book_row,
@@ -40,7 +31,18 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
-from cranfield.judging.store.standing import end_leases, lease_calibration
+from cranfield.judging.store.slotless import (
+    REPEAT_AFTER,
+    REPEAT_AFTER_AT_END,
+    SlotlessItems,
+    calibration_queries,
+    free_of_others,
+    pass_by,
+    raters_to_come,
+    renew_slotless,
+    slotless_items,
+)
+from cranfield.judging.store.standing import end_leases, lease_slotless
 from cranfield.judging.store.supply import (
     hand_out,
     judged_by,
@@ -51,10 +53,6 @@ from cranfield.judging.store.supply import (
 )
 from cranfield.judging.store.values import Assignment, NotAllowedError
 
-REPEAT_AFTER = 10
-"""Other items that a rater has judged between an item and its repeat."""
-REPEAT_AFTER_AT_END = 3
-"""Those where the rater's queue has nothing else."""
 FEWEST_OF_QUERY = 2
 """Items that a rater is given of a query with calibration items, however many raters share it."""
 
@@ -86,23 +84,23 @@ class Queue(Part):
             rater, member = self._rater(session, book_id, account_id)
             if rater.book.state == BookState.CLOSED or n <= 0:
                 return ()
-            calibration = calibration_of(session, book_id, rater.settings, account_id)
-            _renew(rater, calibration)
+            slotless = slotless_items(session, book_id, rater.settings, account_id)
+            _renew(rater, slotless)
             put_off = _put_off_ids(rater)
-            mine = [*_leased_items(rater), *calibration.in_hand]
+            mine = [*_leased_items(rater), *slotless.in_hand]
             mine.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
             quota = quota_left(session, rater.book, rater.settings, member)
-            room = None if quota is None else quota - len(mine)
+            room = None if quota is None else quota - _n_counted(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
-                over = {item.id for item in mine[room:]}
+                over = {item.id for item in [item for item in mine if item.origin != Origin.REPEAT][room:]}
                 end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
-                mine = mine[:room]
+                mine, room = [item for item in mine if item.id not in over], 0
             found = [item for item in mine if item.id not in holding]
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
-                if not more and (room is None or room > 0):
-                    more = _next_query(rater, room, calibration) or _put_off(rater, room, calibration)
-                    room = None if room is None else room - len(more)
+                if not more:
+                    more = _next_query(rater, room, slotless) or _put_off(rater, room, slotless)
+                    room = None if room is None else max(room - _n_counted(more), 0)
                 more = more or _repeat(rater, holding, found, REPEAT_AFTER_AT_END)
                 if not more:
                     break
@@ -128,7 +126,7 @@ class Queue(Part):
         """Renew the leases of a rater; how many there are."""
         with self._database.write() as session:
             rater, _ = self._rater(session, book_id, account_id)
-            _renew(rater, calibration_of(session, book_id, rater.settings, account_id))
+            _renew(rater, slotless_items(session, book_id, rater.settings, account_id))
             return len(_leased_items(rater))
 
     def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[Rater, Member]:
@@ -148,12 +146,12 @@ def _own_leases(rater: Rater) -> tuple[ColumnElement[bool], ...]:
     return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, of_book)
 
 
-def _renew(rater: Rater, calibration: Calibration) -> None:
+def _renew(rater: Rater, slotless: SlotlessItems) -> None:
     """Prolong the leases whose second half has begun; those that have expired too, since no other rater took them."""
     half = rater.now + rater.settings.lease_seconds * 500
     renewed = update(Slot).where(*_own_leases(rater), Slot.leased_until < half)
     rater.session.execute(renewed.values(leased_until=rater.until))
-    renew_calibration(rater.session, calibration.in_hand, rater.account_id, half, rater.until)
+    renew_slotless(rater.session, slotless.in_hand, rater.account_id, half, rater.until)
 
 
 def _leased_items(rater: Rater) -> list[Item]:
@@ -170,16 +168,23 @@ def _leased_items(rater: Rater) -> list[Item]:
     return open_items
 
 
+def _n_counted(items: Iterable[Item]) -> int:
+    """How many items count for the quota."""
+    return sum(item.origin != Origin.REPEAT for item in items)
+
+
 def _put_off_ids(rater: Rater) -> set[int]:
     query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
     return set(rater.session.scalars(query))
 
 
-def _next_query(rater: Rater, room: int | None, calibration: Calibration) -> list[Item]:
+def _next_query(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
     """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs.
 
     Of a query with calibration items, other raters of the book keep a share, which comes to this rater when nothing else does.
     """
+    if room == 0:
+        return []
     session, book_id, me = rater.session, rater.book.id, rater.account_id
     conditions = (*offered(book_id, me, rater.now), not_(judged_by(me)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
@@ -196,14 +201,14 @@ def _next_query(rater: Rater, room: int | None, calibration: Calibration) -> lis
 
     for query_id in sorted(queries, key=order):
         share = 1 + raters_to_come(session, book_id, query_id, me) if query_id in rater.calibrated else 1
-        kept = 0 if room is None else len(calibration.of_query(query_id, room))
+        kept = 0 if room is None else len(slotless.of_query(query_id, room))
         left = None if room is None else room - kept
         given = _lease(rater, left, (*conditions, Item.query_id == query_id), share)
         if query_id in rater.calibrated:
             pass_by(session, book_id, {query_id}, me, rater.now)
         if given:
-            known = calibration.of_query(query_id, len(given))[: None if room is None else kept]
-            calibration.give(known)
+            known = slotless.of_query(query_id, len(given))[: None if room is None else kept]
+            slotless.give(known)
             return sorted([*given, *known], key=rater.item_key)
     return []
 
@@ -233,14 +238,15 @@ def _shared(rater: Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int
     return found
 
 
-def _put_off(rater: Rater, room: int | None, calibration: Calibration) -> list[Item]:
-    """Lease what the rater put off, the earliest first; calibration items as the others."""
+def _put_off(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
+    """Lease what the rater put off, the earliest first; items without slots as the others."""
     put_off = judged_by(rater.account_id, Action.LATER)
-    again = calibration.put_off[:room]
-    del calibration.put_off[: len(again)]
+    again = [item for item in slotless.put_off if item.origin == Origin.REPEAT]
+    again += [item for item in slotless.put_off if item.origin != Origin.REPEAT][:room]
+    slotless.put_off[:] = [item for item in slotless.put_off if item not in again]
     for item in again:
-        lease_calibration(rater.session, item, rater.account_id, rater.until)
-    left = None if room is None else room - len(again)
+        lease_slotless(rater.session, item, rater.account_id, rater.until)
+    left = None if room is None else room - _n_counted(again)
     leased = _lease(rater, left, (*offered(rater.book.id, rater.account_id, rater.now), put_off))
     if rater.calibrated:
         taken = {item.query_id for item in leased} & rater.calibrated
@@ -282,7 +288,7 @@ def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after
     graded = session.scalars(
         select(Item)
         .join(Judgment, Judgment.item_id == Item.id)
-        .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT, Item.gold.is_(None))
+        .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT)
         .where(Judgment.account_id == rater.account_id, Judgment.action == Action.GRADE)
         .order_by(Judgment.event_id)
     ).all()
@@ -294,7 +300,7 @@ def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after
     if int(len(graded) * rater.settings.repeats) <= len(repeats):
         return []
     repeated = {item.repeat_of for item in repeats}
-    candidates = [item for item in graded[: len(graded) - after] if item.id not in repeated]
+    candidates = [item for item in graded[: len(graded) - after] if item.gold is None and item.id not in repeated]
     if not candidates or len(graded) <= after:
         return []
     chosen = min(candidates, key=lambda item: seeded(rater.settings.seed, "repeat", rater.account_id, item.id))

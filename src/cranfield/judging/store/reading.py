@@ -28,6 +28,7 @@ from cranfield.judging.store.schema import (
     SkipReason,
     Slot,
 )
+from cranfield.judging.store.slotless import repeats_left
 from cranfield.judging.store.supply import leased_to_others, left_for, member_row, quota_left
 from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
 
@@ -49,8 +50,7 @@ class Reading(Part):
             settings, member = settings_of(book), member_row(session, book_id, account_id)
             of_rater = select(Judgment.action, func.count()).join(Item, Item.id == Judgment.item_id)
             of_rater = of_rater.where(Item.book_id == book_id, Judgment.account_id == account_id)
-            normal = of_rater.where(Item.origin != Origin.REPEAT)
-            counts = Counter(dict(session.execute(normal.group_by(Judgment.action)).all()))
+            counts = Counter(dict(session.execute(of_rater.group_by(Judgment.action)).all()))
             seen = session.scalar(
                 select(func.count(Event.item_id.distinct())).where(
                     Event.book_id == book_id,
@@ -61,6 +61,8 @@ class Reading(Part):
             left = {} if member is None else left_for(session, book, settings, account_id, self._clock())
             quota = None if member is None else quota_left(session, book, settings, member)
             n_left = sum(left.values()) if quota is None else min(sum(left.values()), max(quota, 0))
+            if member is not None:
+                n_left += repeats_left(session, book_id, settings, account_id, n_left)
             waits = member is not None and book.state == BookState.OPEN and not n_left and (quota is None or quota > 0)
             leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)

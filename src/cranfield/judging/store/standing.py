@@ -193,10 +193,10 @@ def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 
-def lease_calibration(session: Session, item: Item, account_id: int, until: int | None) -> None:
-    """Have a rater hold a calibration item until then; None: no longer."""
-    held = (HandOut.item_id == item.id, HandOut.account_id == account_id)
-    session.execute(update(HandOut).where(*held).values(leased_until=until))
+def lease_slotless(session: Session, item: Item, account_id: int, until: int | None) -> None:
+    """Have a rater hold an item without slots until then; None: no longer."""
+    of_rater = (HandOut.item_id == item.id, HandOut.account_id == account_id)
+    session.execute(update(HandOut).where(*of_rater).values(leased_until=until))
 
 
 def withdraw(session: Session, item: Item, account_ids: Collection[int], settings: BookSettings, now: int) -> None:
@@ -228,9 +228,9 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
             _take(slots[item.id], account.id, now, until=now + settings.lease_seconds * 1000)
         else:
             _give_back(slots[item.id], account.id)
-    elif item.gold is not None:
+    else:
         undone = holds is None and action is Action.UNDO
-        lease_calibration(session, item, account.id, now + settings.lease_seconds * 1000 if undone else None)
+        lease_slotless(session, item, account.id, now + settings.lease_seconds * 1000 if undone else None)
     _update_states(session, [item], slots, settings, now)
     return extra
 

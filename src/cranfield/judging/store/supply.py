@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, exists, func, not_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.calibration import DECIDED, calibration_of
 from cranfield.judging.store.schema import (
     Account,
     Action,
@@ -24,6 +23,7 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
+from cranfield.judging.store.slotless import DECIDED, slotless_items
 from cranfield.judging.store.standing import is_free
 
 
@@ -61,16 +61,16 @@ def was_given(session: Session, item: Item, account: Account) -> bool:
 
 
 def hand_out(session: Session, items: Sequence[Item], account_id: int, version: int, until: int | None = None) -> None:
-    """Note that a rater is given items, under a version of the guidelines; calibration items are leased until then."""
+    """Note that a rater is given items, under a version of the guidelines; those without slots are leased until then."""
     ids = {item.id for item in items}
-    known_grade = {item.id for item in items if item.gold is not None}
+    slotless = {item.id for item in items if item.gold is not None or item.origin == Origin.REPEAT}
     known = select(HandOut).where(HandOut.item_id.in_(ids), HandOut.account_id == account_id)
     for row in session.scalars(known).all():
         ids.discard(row.item_id)
         row.guideline_version = version
     for number in sorted(ids):
         row = HandOut(item_id=number, account_id=account_id, guideline_version=version)
-        row.leased_until = until if number in known_grade else None
+        row.leased_until = until if number in slotless else None
         session.add(row)
 
 
@@ -119,6 +119,6 @@ def left_for(session: Session, book: Book, settings: BookSettings, account_id: i
     for query, sign in ((free, 1), (own, -1)):
         for number, n in session.execute(query.group_by(Item.query_id)):
             counts[number] += sign * n
-    counts += calibration_of(session, book.id, settings, account_id).n_left(counts)
+    counts += slotless_items(session, book.id, settings, account_id).n_left(counts)
     counts.update(dict(session.execute(in_hand.group_by(Item.query_id)).all()))
     return {number: n for number, n in counts.items() if n}

@@ -187,3 +187,42 @@ def test_an_item_that_becomes_a_calibration_item_is_given_once(desk_of) -> None:
     desk.next("ann", 1)
     desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "")])
     assert sorted(item.doc for item in desk.next("ann", EVERYTHING)) == ["a", "b", "c", "d"]
+
+
+def test_the_progress_of_a_rater_does_not_tell_a_repeat(desk_of) -> None:
+    desk = desk_of(pool_of(4, 5), repeats=0.2, quota=18)
+    desk.store.books.calibration(desk.book.id, [(f"q{n}", "e", 3, "") for n in range(4)])
+
+    def counts() -> tuple[int, ...]:
+        found = desk.store.reading.progress(desk.book.id, desk.rater("ann"))
+        return found.n_done, found.n_left, found.n_skipped, found.n_later, found.n_seen
+
+    seen, before, n_repeats = [], counts(), 0
+    assert before[1] == 21  # 18, and a fifth of them again
+    while items := desk.next("ann", 1):
+        steps = [counts()]
+        desk.save("ann", items[0].item_id, Action.LATER)
+        steps.append(counts())
+        desk.save("ann", items[0].item_id, Action.UNDO)
+        desk.grade("ann", items[0].item_id, 1)
+        steps.append(counts())
+        seen.append(tuple(tuple(b - a for a, b in zip(before, each, strict=True)) for each in steps))
+        n_repeats += desk.store.reading.item(items[0].item_id).repeat_of is not None
+        before = counts()
+    assert (n_repeats, before[:2]) == (3, (21, 0))
+    assert set(seen) == {((0, 0, 0, 0, 0), (0, 0, 0, 1, 1), (1, -1, 0, 0, 1))}
+
+
+def test_a_repeat_that_was_put_off_comes_again_in_its_turn(desk_of) -> None:
+    desk = desk_of(pool_of(2, 5), repeats=0.2, quota=10)
+    put_off: list[int] = []
+    order = []
+    while items := desk.next("ann", 1):
+        (item,) = items
+        order.append(item.item_id)
+        if not put_off and desk.store.reading.item(item.item_id).repeat_of is not None:
+            desk.save("ann", item.item_id, Action.LATER)
+            put_off.append(item.item_id)
+        else:
+            desk.grade("ann", item.item_id, 1)
+    assert order.count(put_off[0]) == 2

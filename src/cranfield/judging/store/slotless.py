@@ -1,7 +1,7 @@
-"""Calibration items: which ones a rater holds and could still get, and how they go away as other items do.
+"""Items without slots: calibration items, which every rater may get, and hidden repeats, which are of one rater.
 
-A calibration item has no slots, since every rater may get it. What a rater holds of them stands in the hand-outs: until when,
-and when it was lost, as an item is whose lease is over or that was put off, and that another rater takes.
+What a rater holds of them stands in the hand-outs. A calibration item goes away as other items do: where its lease is over or
+it was put off, and another rater takes what is free of its query, it is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, delete, exists, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings
@@ -33,16 +33,20 @@ DECIDED = (Action.GRADE, Action.SKIP, Action.CARRY)
 """Actions after which an item is not given to the rater again."""
 OTHERS_FOR_EACH = 2
 """Other items of the query that a rater is given at the same time, for each calibration item."""
+REPEAT_AFTER = 10
+"""Other items that a rater has judged between an item and its repeat."""
+REPEAT_AFTER_AT_END = 3
+"""Those where the rater's queue has nothing else."""
 
 
 @dataclass
-class Calibration:
-    """Calibration items of a rater, without those that were lost."""
+class SlotlessItems:
+    """Items of a rater that have no slots, without those that were lost."""
 
     in_hand: list[Item] = field(default_factory=list)
     put_off: list[Item] = field(default_factory=list)
     fresh: list[Item] = field(default_factory=list)
-    """Not given yet, of queries of which none was given."""
+    """Calibration items that were not given yet, of queries of which none was given."""
     n_due: int = 0
     """How many of the fresh ones the rater should get."""
 
@@ -59,7 +63,8 @@ class Calibration:
 
     def n_left(self, free: Mapping[int, int]) -> Counter[int]:
         """Query to the calibration items that a rater could get, where it has a number of other items that are free."""
-        counts = Counter(item.query_id for item in (*self.in_hand, *self.put_off))
+        given = (*self.in_hand, *self.put_off)
+        counts = Counter(item.query_id for item in given if item.origin != Origin.REPEAT)
         due = self.n_due
         for query_id in dict.fromkeys(item.query_id for item in self.fresh):
             n = min(due, len(self.of_query(query_id, free.get(query_id, 0))))
@@ -68,20 +73,29 @@ class Calibration:
         return counts
 
 
-def calibration_of(session: Session, book_id: int, settings: BookSettings, account_id: int) -> Calibration:
-    """The calibration items of a rater."""
-    items = session.scalars(select(Item).where(*_of_book(book_id)).order_by(Item.id)).all()
-    of_rater = select(HandOut).join(Item, Item.id == HandOut.item_id).where(*_of_book(book_id))
-    given = {row.item_id: row for row in session.scalars(of_rater.where(HandOut.account_id == account_id))}
-    judged = select(Judgment.item_id, Judgment.action).join(Item, Item.id == Judgment.item_id).where(*_of_book(book_id))
-    actions = dict(session.execute(judged.where(Judgment.account_id == account_id)).all())
-    begun = {item.query_id for item in items if item.id in given or item.id in actions}
-    found = Calibration(fresh=[item for item in items if item.query_id not in begun], n_due=settings.calibration_first)
+def slotless_items(session: Session, book_id: int, settings: BookSettings, account_id: int) -> SlotlessItems:
+    """What a rater holds, put off and could still get."""
+    of_rater = and_(*_calibrates(book_id))
+    if settings.repeats:
+        of_rater = or_(of_rater, and_(Item.book_id == book_id, Item.repeat_for == account_id))
+    items = session.scalars(select(Item).where(of_rater).order_by(Item.id)).all()
+    handed = select(HandOut).join(Item, Item.id == HandOut.item_id).where(of_rater, HandOut.account_id == account_id)
+    given = {row.item_id: row for row in session.scalars(handed)}
+    judged = select(Judgment.item_id, Judgment.action).join(Item, Item.id == Judgment.item_id)
+    actions = dict(session.execute(judged.where(of_rater, Judgment.account_id == account_id)).all())
+    begun = {
+        item.query_id for item in items if item.origin != Origin.REPEAT and (item.id in given or item.id in actions)
+    }
+    found = SlotlessItems(n_due=settings.calibration_first)
     for item in items:
-        row, action = given.get(item.id), actions.get(item.id)
-        if (row is None and action is None) or (row is not None and row.lost_at is not None):
+        row, action, is_known = given.get(item.id), actions.get(item.id), item.origin != Origin.REPEAT
+        if row is None and action is None:
+            if is_known and item.query_id not in begun:
+                found.fresh.append(item)
             continue
-        found.n_due = max(found.n_due - 1, 0)
+        if row is not None and row.lost_at is not None:
+            continue
+        found.n_due = max(found.n_due - is_known, 0)
         if action == Action.LATER and (row is None or row.leased_until is None):
             found.put_off.append(item)
         elif action not in DECIDED:
@@ -91,7 +105,7 @@ def calibration_of(session: Session, book_id: int, settings: BookSettings, accou
 
 def calibration_queries(session: Session, book_id: int) -> frozenset[int]:
     """The queries that have calibration items."""
-    return frozenset(session.scalars(select(Item.query_id).where(*_of_book(book_id)).distinct()))
+    return frozenset(session.scalars(select(Item.query_id).where(*_calibrates(book_id)).distinct()))
 
 
 def raters_to_come(session: Session, book_id: int, query_id: int, account_id: int) -> int:
@@ -107,11 +121,31 @@ def raters_to_come(session: Session, book_id: int, query_id: int, account_id: in
     return session.scalar(query.where(Account.active, Account.kind == RaterKind.PERSON)) or 0
 
 
-def renew_calibration(session: Session, items: Iterable[Item], account_id: int, half: int, until: int) -> None:
+def renew_slotless(session: Session, items: Iterable[Item], account_id: int, half: int, until: int) -> None:
     """Prolong what a rater holds, where it ends before `half`."""
     ends = or_(HandOut.leased_until.is_(None), HandOut.leased_until < half)
-    held = (HandOut.account_id == account_id, HandOut.item_id.in_([item.id for item in items]), ends)
-    session.execute(update(HandOut).where(*held).values(leased_until=until))
+    of_rater = (HandOut.account_id == account_id, HandOut.item_id.in_([item.id for item in items]), ends)
+    session.execute(update(HandOut).where(*of_rater).values(leased_until=until))
+
+
+def repeats_left(session: Session, book_id: int, settings: BookSettings, account_id: int, n_left: int) -> int:
+    """Hidden repeats that a rater is still to judge, who has a number of other items left.
+
+    They count before they are given: the progress of the rater would otherwise tell them from the others.
+    """
+    if not settings.repeats:
+        return 0
+    judged = select(func.count()).select_from(Judgment).join(Item, Item.id == Judgment.item_id)
+    judged = judged.where(Item.book_id == book_id, Judgment.account_id == account_id)
+    graded = session.scalar(judged.where(Item.origin != Origin.REPEAT, Judgment.action == Action.GRADE)) or 0
+    done = session.scalar(judged.where(Item.origin == Origin.REPEAT, Judgment.action.in_(DECIDED))) or 0
+    made = (
+        session.scalar(select(func.count(Item.id)).where(Item.book_id == book_id, Item.repeat_for == account_id)) or 0
+    )
+    n_known = session.scalar(select(func.count(Item.id)).where(*_calibrates(book_id))) or 0
+    n_all = graded + n_left
+    most = max(n_all - min(n_known, settings.calibration_first) - REPEAT_AFTER_AT_END, 0)
+    return max(min(int(n_all * settings.repeats), most), made) - done
 
 
 def without_slots(session: Session, item: Item) -> None:
@@ -128,7 +162,7 @@ def free_of_others(book_id: int, account_id: int, now: int) -> tuple[ColumnEleme
     )
     over = or_(HandOut.leased_until.is_(None), HandOut.leased_until < now)
     of_others = (HandOut.item_id == Item.id, HandOut.account_id != account_id, HandOut.lost_at.is_(None))
-    return (*_of_book(book_id), *of_others, over, not_(graded.correlate(HandOut)))
+    return (*_calibrates(book_id), *of_others, over, not_(graded.correlate(HandOut)))
 
 
 def pass_by(session: Session, book_id: int, query_ids: Collection[int], account_id: int, now: int) -> None:
@@ -147,5 +181,6 @@ def pass_by(session: Session, book_id: int, query_ids: Collection[int], account_
         row.lost_at = now
 
 
-def _of_book(book_id: int) -> tuple[ColumnElement[bool], ...]:
+def _calibrates(book_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Conditions of a calibration item."""
     return (Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
