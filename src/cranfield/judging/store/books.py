@@ -37,7 +37,6 @@ from cranfield.judging.store.schema import (
     Judgment,
     Origin,
     RaterKind,
-    Slot,
 )
 from cranfield.judging.store.slotless import without_slots
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
@@ -161,7 +160,7 @@ class Books(Part):
         """Take no more judgments; leases end. Open items can still be adjudicated."""
         with self._database.write() as session:
             book_row(session, book_id, lock=True).state = BookState.CLOSED
-            end_leases(session, Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)))
+            end_leases(session, items=select(Item.id).where(Item.book_id == book_id))
 
     def open(self, book_id: int) -> None:
         """Take judgments again."""

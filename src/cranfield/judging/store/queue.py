@@ -93,7 +93,7 @@ class Queue(Part):
             room = None if quota is None else quota - _n_counted(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
                 over = {item.id for item in [item for item in mine if item.origin != Origin.REPEAT][room:]}
-                end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
+                end_leases(session, account_id, over)
                 mine, room = [item for item in mine if item.id not in over], 0
             found = [item for item in mine if item.id not in holding]
             while len(found) < n:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings, Mode
@@ -187,10 +187,17 @@ def is_free(now: int) -> ColumnElement[bool]:
     return or_(Slot.state == SlotState.OPEN, and_(Slot.state == SlotState.LEASED, Slot.leased_until < now))
 
 
-def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
-    """Free the leased slots that fit."""
-    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
+def end_leases(
+    session: Session, account_id: int | None = None, items: Select[int] | Collection[int] | None = None
+) -> None:
+    """End the leases of a rater, of items, or of a rater of items."""
+    leased, lent = update(Slot).where(Slot.state == SlotState.LEASED), update(HandOut).where(HandOut.leased_until > 0)
+    if account_id is not None:
+        leased, lent = leased.where(Slot.account_id == account_id), lent.where(HandOut.account_id == account_id)
+    if items is not None:
+        leased, lent = leased.where(Slot.item_id.in_(items)), lent.where(HandOut.item_id.in_(items))
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
+    session.execute(lent.values(leased_until=0))
 
 
 def lease_slotless(session: Session, item: Item, account_id: int, until: int | None) -> None:

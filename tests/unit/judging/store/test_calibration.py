@@ -112,6 +112,15 @@ def test_a_lease_that_an_undo_made_anew_keeps_no_other_item(known_desk) -> None:
     assert [item.item_id for item in desk.next("ann", EVERYTHING)] == [kept.item_id]
 
 
+def test_of_what_a_lead_took_from_a_rater_nothing_is_left(known_desk) -> None:
+    desk = known_desk()
+    assert len(desk.next("ann", EVERYTHING)) == 15
+    desk.store.books.close(desk.book.id)
+    desk.store.books.open(desk.book.id)
+    take_all(desk, "bob")
+    assert desk.next("ann", EVERYTHING) == ()
+
+
 def test_what_other_raters_leave_stays(known_desk) -> None:
     desk = known_desk(raters_per_item=2)
     items = desk.next("ann", EVERYTHING)
