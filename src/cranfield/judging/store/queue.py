@@ -270,9 +270,11 @@ def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bo
     for slot, item in rows:
         first.setdefault(item.id, (slot, item))
     share = max(ceil(len(first) / n_raters), FEWEST_OF_QUERY)
-    chosen = sorted(first.values(), key=lambda pair: rater.item_key(pair[1]))[
-        : share if room is None else min(share, room)
-    ]
+    chosen = list(first.values())
+    if (most := share if room is None else min(share, room)) < len(chosen):
+        # Not the first ones of the rater's order: a calibration item would come after them.
+        chosen.sort(key=lambda pair: seeded(rater.settings.seed, "share", rater.account_id, pair[1].id))
+    chosen = sorted(chosen[:most], key=lambda pair: rater.item_key(pair[1]))
     for slot, _ in chosen:
         slot.account_id, slot.state, slot.leased_until = rater.account_id, SlotState.LEASED, rater.until
     rater.session.flush()

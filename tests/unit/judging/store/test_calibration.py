@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -189,6 +190,14 @@ def test_a_calibration_item_comes_with_two_others_of_its_query(desk_of) -> None:
 def test_a_quota_has_room_for_calibration_items(known_desk) -> None:
     desk = known_desk(quota=3)
     assert len(known(desk.next("ann", EVERYTHING))) == 1
+
+
+def test_a_calibration_item_is_at_any_place_among_few_others(desk_of) -> None:
+    desk = desk_of(pool_of(1, 61), quota=3)
+    desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "")])
+    places = Counter([item.doc for item in desk.next(f"rater {n}", 3)].index("a") for n in range(30))
+    assert set(places) == {0, 1, 2}
+    assert max(places.values()) < 20  # binomial, 30 draws of 1/3: 4 standard deviations are 10.3
 
 
 def test_an_item_that_becomes_a_calibration_item_is_given_once(desk_of) -> None:
