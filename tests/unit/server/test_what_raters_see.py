@@ -218,6 +218,15 @@ def test_the_first_grade_of_a_calibration_item_counts(team) -> None:
     assert set(final.values()) == {KNOWN}
 
 
+def test_the_page_of_the_book_names_raters_who_lack_calibration_items(team) -> None:
+    ann, bob = make(team, "secret", "ann", "bob", calibration_first=5, raters_per_item=2)
+    golden(ann)
+    while cards := ann.next():
+        ann.save(cards[0]["item"])
+    bob.save(bob.next()[0]["item"])
+    assert "Fewer than 2 calibration items graded so far: bob." in team.browser("lee").get("/books/secret").text
+
+
 NOT_GIVEN = "was not given to ann"
 
 

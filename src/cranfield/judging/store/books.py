@@ -228,7 +228,7 @@ class Books(Part):
         withdraw(session, item, withdrawn, settings, now)
 
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
-        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them.
+        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is given some of them.
 
         Of the grades that a rater gives one, the first one counts.
 
