@@ -120,13 +120,13 @@ def test_a_number_that_no_database_holds_is_that_of_nothing(store: Store, number
 
 def test_a_text_that_no_database_holds_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="cannot hold a text"):
-        store.people.record_failure("\ud800")
+        store.sign_ins.begin({"\ud800": 1}, 0)
 
 
 @pytest.mark.slow
 def test_a_null_character_that_postgresql_does_not_hold_is_refused(postgres_store: Store) -> None:
     with pytest.raises(UsageError, match="cannot hold a text"):
-        postgres_store.people.record_failure("a\0b")
+        postgres_store.sign_ins.begin({"a\0b": 1}, 0)
 
 
 @pytest.mark.parametrize("revision", EARLIER)
