@@ -137,15 +137,15 @@ def repeats_left(session: Session, book_id: int, settings: BookSettings, account
         return 0
     judged = select(func.count()).select_from(Judgment).join(Item, Item.id == Judgment.item_id)
     judged = judged.where(Item.book_id == book_id, Judgment.account_id == account_id)
-    graded = session.scalar(judged.where(Item.origin != Origin.REPEAT, Judgment.action == Action.GRADE)) or 0
+    graded = judged.where(Item.origin != Origin.REPEAT, Judgment.action == Action.GRADE)
+    n_graded = session.scalar(graded) or 0
+    n_plain = session.scalar(graded.where(Item.gold.is_(None))) or 0
     done = session.scalar(judged.where(Item.origin == Origin.REPEAT, Judgment.action.in_(DECIDED))) or 0
     made = (
         session.scalar(select(func.count(Item.id)).where(Item.book_id == book_id, Item.repeat_for == account_id)) or 0
     )
-    n_known = session.scalar(select(func.count(Item.id)).where(*_calibrates(book_id))) or 0
-    n_all = graded + n_left
-    most = max(n_all - min(n_known, settings.calibration_first) - REPEAT_AFTER_AT_END, 0)
-    return max(min(int(n_all * settings.repeats), most), made) - done
+    most = max(n_plain + n_left - REPEAT_AFTER_AT_END, 0)
+    return max(min(int((n_graded + n_left) * settings.repeats), most), made) - done
 
 
 def without_slots(session: Session, item: Item) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 
@@ -244,3 +245,31 @@ def test_a_repeat_that_was_put_off_comes_again_in_its_turn(desk_of) -> None:
         else:
             desk.grade("ann", item.item_id, 1)
     assert order.count(put_off[0]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_a_rater_did_calibration_items_are_not_what_others_leave(desk_of, seed: int) -> None:
+    draw = random.Random(seed)
+    settings = {"raters_per_item": 1 + seed % 2, "repeats": 0.2 * (seed % 4 > 1), "quota": draw.choice([None, 9])}
+    desk = desk_of(pool_of(4, 5), lease_seconds=60, seed=seed, **settings)
+    golds = [(f"q{n}", doc, 3, "") for n in range(4) for doc in draw.sample("abcde", draw.randrange(3))]
+    desk.store.books.calibration(desk.book.id, golds)
+    given: dict[str, list[int]] = {"ann": [], "bob": [], "cas": []}
+    for _ in range(40):
+        name = draw.choice(sorted(given))
+        action = draw.choice([None, Action.GRADE, Action.GRADE, Action.LATER, Action.SKIP, Action.UNDO])
+        if action is None or not given[name]:
+            desk.clock.pass_seconds(draw.choice([5, 20, 61]))
+            given[name] += [item.item_id for item in desk.next(name, draw.choice([1, 3, EVERYTHING]))]
+            continue
+        fields = {Action.GRADE: {"grade": 1}, Action.SKIP: {"skip_reason": SkipReason.BROKEN}}.get(action, {})
+        desk.save(name, draw.choice(given[name]), action, **fields)
+    desk.clock.pass_seconds(61)
+    for name in ("bob", "cas", "bob", "cas"):
+        take_all(desk, name)
+    left = [desk.store.reading.item(item.item_id) for item in desk.next("ann", EVERYTHING)]
+    if any(item.gold is not None for item in left):
+        assert any(item.gold is None and item.repeat_of is None for item in left)
+    take_all(desk, "ann")
+    assert n_left(desk, "ann") == 0
