@@ -18,7 +18,8 @@
     │   ├── NoAgreementError           raters who agree less than their book asks for
     │   ├── LogError                   a log of queries that cannot be read
     │   ├── QueueFullError             an account has too many jobs in the queue
-    │   └── KeyConflictError           the idempotency key of another request
+    │   ├── KeyConflictError           the idempotency key of another request
+    │   └── ChangedMeanwhileError      what was to follow has another successor by now
     ├── ApiError                   2   an answer of the REST API, to its client
     │   ├── RefusedError               the request is wrong
     │   │   └── NotFoundError          there is no such thing

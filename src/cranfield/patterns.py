@@ -235,8 +235,19 @@ def most_steps(pattern: str, length: int, flags: int = 0) -> float:
 
 
 _idle: list[subprocess.Popen[bytes]] = []
+
+
+def _forget_idle() -> None:
+    """In a copy of this process: they are the other's, which ends them."""
+    while _idle:
+        child = _idle.pop()
+        child.returncode = 0
+        for pipe in (child.stdin, child.stdout):
+            cast("IO[bytes]", pipe).close()
+
+
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+    os.register_at_fork(after_in_child=_forget_idle)
 
 
 def _seconds_left() -> float:
@@ -259,8 +270,10 @@ def _ask(pattern: str, flags: int, text: str, by: str | None = None) -> bool | s
         child = _idle.pop()
     except IndexError:  # or another thread was faster
         child = None
-    if child is None or child.poll() is not None:
-        child = _start()
+    if child is not None and child.poll() is not None:
+        _end(child)
+        child = None
+    child = child or _start()
     given, made = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
     try:
         given.write(json.dumps([_seconds_left(), pattern, flags, text, by]).encode() + b"\n")

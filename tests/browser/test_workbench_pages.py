@@ -129,9 +129,9 @@ def test_a_job_is_followed_until_it_has_ended(workbench: Workbench) -> None:
     page.get_by_role("button", name="Run it again").focus()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/jobs/\d+"))
-    page.get_by_role("link", name=re.compile(r"Evaluation \d+")).click(timeout=60_000)
+    page.get_by_role("link", name=re.compile(r"new #\d+")).click(timeout=60_000)
     expect(page.locator("h1")).to_contain_text("new on shop")
-    expect(page.locator("#verdict")).to_contain_text("Valid")
+    expect(page.locator("#verdict")).to_contain_text("Better")
 
 
 def test_a_job_that_ends_before_the_page_listens_is_shown(workbench: Workbench) -> None:
@@ -146,7 +146,7 @@ def test_a_job_that_ends_before_the_page_listens_is_shown(workbench: Workbench) 
     page.route("**/jobs/*/live", until_ended)
     page.get_by_role("button", name="Run it again").click()
     page.wait_for_url(re.compile(r"/jobs/\d+"))
-    expect(page.get_by_role("link", name=re.compile(r"Evaluation \d+"))).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile(r"new #\d+"))).to_be_visible()
     page.unroute("**/jobs/*/live")
 
 

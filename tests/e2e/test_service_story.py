@@ -151,7 +151,6 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
     (evaluation,) = state.last.evaluations
     assert (evaluation.testset_version, evaluation.figures.n_queries) == ("v2", len(TEXTS))
     assert (state.overdue, evaluation.note) == ("", "")
-    assert (state.last.comparisons, state.uncompared) == (
-        (),
-        "other_version",
-    )  # the baseline has no answers to the new query
+    (comparison,) = state.last.comparisons  # on the queries that both were asked
+    assert (comparison.verdict, comparison.candidate.testset_name) == ("worse", "clinic (shared queries)")
+    assert state.uncompared is None

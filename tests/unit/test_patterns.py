@@ -124,10 +124,16 @@ def test_another_thread_compiles_nothing_else(pattern):
     assert in_thread(lambda: compile_pattern("(a+)+$"))[0].result() == re.compile("(a+)+$")
 
 
-def test_a_process_that_has_ended_is_replaced(monkeypatch):
+def test_a_process_that_has_ended_is_replaced_and_its_pipes_are_closed(monkeypatch):
     monkeypatch.setattr(patterns, "SEARCH_S", 10)
+    ended = []
     for text in ("aaa", "aab"):
         assert in_thread(lambda text=text: any_match(r"(a|b)+$", [text]))[0].result()
         for child in patterns._idle:
             child.kill()
             child.wait()
+            ended.append(child)
+    assert in_thread(lambda: any_match(r"(a|b)+$", ["ab"]))[0].result()
+    gone = [child for child in ended if child not in patterns._idle]
+    assert gone
+    assert all(child.stdin.closed and child.stdout.closed for child in gone)

@@ -23,7 +23,7 @@ from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_t
 from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.requests import CompareRequest, EvaluateRequest, Id
 from cranfield.service.responses import Source, Trigger
-from cranfield.service.set_versions import are_versions_of_one, baseline_for
+from cranfield.service.set_versions import are_versions_of_one, baseline_for, own_name
 from cranfield.service.values import EvaluationFilter
 from cranfield.words import n_of
 
@@ -199,17 +199,23 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
 
 
 def verdict_on(service: Service, info: EvaluationInfo, baseline: EvaluationInfo | None) -> ComparisonInfo | None:
-    """The comparison that says whether an evaluation is better or worse: with the pinned baseline, else that of its schedule."""
+    """The comparison that says whether an evaluation is better or worse: with the pinned baseline, of whichever version of the
+    test set; else that of its schedule; else one in which it lost.
+    """
     if baseline is not None:
-        found = service.comparisons.of_runs(baseline.run_id, info.run_id, info.figures.primary)
-        if found is not None:
-            return found
-    if info.trigger is not Trigger.WATCH:
-        return None
-    mine = (
-        each for each in service.comparisons.all(evaluation=info.id) if each.candidate.id == info.id and each.job_id
-    )
-    return next((each for each in mine if service.jobs.get(each.job_id or 0).trigger is Trigger.WATCH), None)
+        for each in service.comparisons.of_runs(baseline.run_id, info.run_id):
+            if (each.primary, *_scored_on(each.candidate)) == (info.figures.primary, *_scored_on(info)):
+                return each
+    mine = [each for each in service.comparisons.all(evaluation=info.id) if each.candidate.id == info.id]
+    if info.trigger is Trigger.WATCH:
+        for each in mine:
+            if each.job_id and service.jobs.get(each.job_id).trigger is Trigger.WATCH:
+                return each
+    return next((each for each in mine if each.is_regression), None)
+
+
+def _scored_on(info: EvaluationInfo) -> tuple[str, int | None, str]:
+    return own_name(info.testset_name), info.figures.k, info.figures.convention
 
 
 @router.post("/evaluations/{evaluation_id:id}/notes")

@@ -54,12 +54,12 @@ class Overview:
     evaluations: tuple[EvaluationInfo, ...]
     regressions: tuple[Regression, ...]
     void: tuple[EvaluationInfo, ...]
-    """Those that do not count."""
+    """Those that do not count; a pilot never does."""
     waiting: tuple[EvaluationInfo, ...]
     """Those that wait for grades."""
     comparisons: tuple[ComparisonInfo, ...]
     verdicts: tuple[tuple[str, int], ...]
-    """Words of a verdict, and how many comparisons have it, those of pilots not counted: better and worse first."""
+    """Words of a verdict, and how many comparisons have it, those of pilots and of parts of a system not counted: better and worse first."""
     failed: tuple[JobInfo, ...]
     n_running: int
     overdue: tuple[tuple[SetInfo, Refresh], ...]
@@ -81,11 +81,11 @@ def overview(service: Service, since: int) -> Overview:
     testsets = service.testsets.names()
     due = [(info, refresh) for info in testsets if (refresh := refresh_of(service, info)) and refresh.overdue]
     n_jobs = service.jobs.counts()
-    n_verdicts = Counter(each.verdict for each in comparisons if not each.is_pilot)
+    n_verdicts = Counter(each.verdict for each in comparisons if each.is_of_record)
     return Overview(
         evaluations=evaluations,
         regressions=tuple(_regressions(evaluations, comparisons)),
-        void=tuple(info for info in evaluations if info.void),
+        void=tuple(info for info in evaluations if info.void and not info.figures.pilot),
         waiting=tuple(info for info in evaluations if info.state is EvaluationState.WAITING),
         comparisons=comparisons,
         verdicts=tuple((code.text, n_verdicts[code.value]) for code in VerdictCode if n_verdicts[code.value]),

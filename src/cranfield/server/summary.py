@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
 DIGEST_SHOWN = 19
+PARTLY = "One side is a pilot, or of other components: that says nothing of the whole system."
 VALUE, PERCENT, MS = Column("", "value"), Column("", "percent"), Column("", "ms")
 
 
@@ -68,7 +69,7 @@ def headline(
         return VerdictBlock(
             str(cell.value), text, "open" if info.n_waiting else "even", facts, caveats=figures.warnings
         )
-    if info.state is EvaluationState.NO_VALUE:
+    if info.state is EvaluationState.NO_VALUE and not info.broken_rules:
         name = str(STATES[info.state].value)
         return VerdictBlock(name, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
     if figures.pilot:
@@ -84,12 +85,13 @@ def _of_record(
     broken, gate = info.broken_rules, info.figures.gate or {}
     name: str = "not compared"
     tone: Tone = "open"
-    if verdict is not None and verdict is not VerdictCode.INVALID:
+    is_of_record = comparison is not None and comparison.is_of_record
+    if verdict is not None and verdict is not VerdictCode.INVALID and is_of_record:
         name, tone = verdict.text, verdict.tone
     if info.pinned:
         name, tone, sentence = "baseline", "even", "It is the baseline of its test set: others are compared with it."
     elif comparison is not None:
-        sentence = comparison.sentence
+        sentence = comparison.sentence if is_of_record else f"{comparison.sentence} {PARTLY}"
     else:
         sentence = _uncompared(info, baseline)
     if broken:

@@ -237,11 +237,13 @@ def _identity(experiment: Experiment) -> Json:
 
 
 def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
-    """The evaluation of a stored run; answers of a system stay those of its variant, of its config, and of a pilot."""
+    """The evaluation of a stored run; answers of a system stay those of its variant, components and config, and of a pilot."""
     with service.runs.file(run_id) as (info, path):
         first = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
-        if first is not None and first.figures.pilot:
-            subject = replace(subject, request=subject.request.model_copy(update={"pilot": True}))
+        if first is not None:
+            components = tuple(filter(None, first.components.split(",")))
+            kept = {"pilot": subject.request.pilot or first.figures.pilot, "components": components}
+            subject = replace(subject, request=subject.request.model_copy(update=kept))
         made = _scored(service, subject, experiment, (info.name, path, info.format, run_id))
     if first is None:
         return made

@@ -228,6 +228,7 @@ def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetI
     request = EvaluateRequest(
         testset=version.ref,
         runs=tuple(info.run_id for info in infos),
+        k=settings["k"],
         measures=tuple(settings["measures"] or first.figures.measures),
         primary=settings["primary"],
         convention=settings["convention"],

@@ -245,15 +245,17 @@ class ComparisonInfo:
     account: str
 
     @property
-    def is_pilot(self) -> bool:
-        """Whether a side is not for the record."""
-        return self.baseline.figures.pilot or self.candidate.figures.pilot
+    def is_of_record(self) -> bool:
+        """Whether its verdict says something of the candidate as a whole: no side is a pilot, and both are of the same components."""
+        is_pilot = self.baseline.figures.pilot or self.candidate.figures.pilot
+        return not is_pilot and self.baseline.components == self.candidate.components
 
     @property
     def is_regression(self) -> bool:
-        """Whether the candidate lost: not in a pilot, nor where the sides are of different components, which says nothing of the whole system."""
-        is_part = self.baseline.components != self.candidate.components
-        return self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.is_pilot and not is_part
+        """Whether the candidate lost; the pinned baseline does not lose by what is newer and better."""
+        return (
+            self.is_of_record and self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.candidate.pinned
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,9 @@ def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[Message]:
 def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:
     facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
     facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
-    if info.verdict == VerdictCode.INVALID or info.is_regression:
-        event: Event = "void" if info.verdict == VerdictCode.INVALID else "worse"
+    is_void = info.is_of_record and info.verdict == VerdictCode.INVALID
+    if is_void or info.is_regression:
+        event: Event = "void" if is_void else "worse"
         yield Message(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
 
 

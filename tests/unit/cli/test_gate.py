@@ -119,7 +119,7 @@ def test_a_pull_requests_report_has_its_verdict_first_and_nothing_that_is_obeyed
     assert "<details open>" in report
     assert "<img" not in report
     assert "![" not in report
-    assert "\\[a\\](http://b)" in report
+    assert "\\[a\\](http:\u200b//b)" in report
     assert "\x1b" not in report
     assert "| RR | 1.0000 | 0.6000 | \u22120.4000 |" in report
     root = ET.fromstring((tmp_path / "gate.xml").read_text())

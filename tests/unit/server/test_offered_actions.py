@@ -266,6 +266,7 @@ class World:
         shutil.copy(self.start, Path(self.team.store.database.where))
         state = self.team.app.state
         state.results, state.reports = Kept(MOST_RESULTS), Kept(MOST_REPORTS)
+        self.shop.service.testsets._unpacked.cache_clear()
 
     def client(self, role: str) -> TestClient:
         """A browser, signed in as it was: an action before may have signed it out."""
@@ -301,6 +302,8 @@ class World:
                 page = self.pages[role, address] = Page(address, answer.text)
                 waiting += page.links
         self.cookies[role] = list(client.cookies.jar)
+        self.team.store.close()
+        shutil.copy(self.team.store.database.where, self.start)  # with what the pages made: a hidden repeat
 
     def send(self, action: Action) -> None:
         """Do what a button does, and look where it leads."""

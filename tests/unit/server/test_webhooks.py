@@ -82,6 +82,9 @@ def test_a_comparison_that_is_worse(bench, receiver: Receiver, workbench_books) 
     worse = workbench_books.compare(bench.service, bench.ids["new"], bench.ids["old"])
     info = bench.service.comparisons.get(worse)
     assert info.verdict == "worse"
+    assert info.candidate.pinned  # the baseline did not get worse: the other one is better
+    assert list(messages(bench.service, bench.service.jobs.get(info.job_id))) == []
+    bench.service.evaluations.pin(bench.ids["old"], pinned=False)
     send(bench, receiver, info.job_id)
     body = json.loads(receiver.got[0][2])
     assert (body["event"], body["candidate"]) == ("worse", "old")
@@ -98,7 +101,9 @@ def test_a_pilot_and_a_part_of_a_system_are_no_regression(bench) -> None:
     part = replace(lost.candidate, components="bm25")
     job = bench.service.jobs.get(info.job_id)
     for candidate in (pilot, part):
-        assert list(_of_comparison(replace(lost, candidate=candidate), job)) == []
+        for verdict in ("mixed", "invalid"):
+            assert list(_of_comparison(replace(lost, verdict=verdict, candidate=candidate), job)) == []
+    assert [message.event for message in _of_comparison(replace(lost, verdict="invalid"), job)] == ["void"]
     both = replace(lost, candidate=part, baseline=replace(lost.baseline, components="bm25"))
     assert [message.event for message in _of_comparison(both, job)] == ["worse"]
 

@@ -22,11 +22,12 @@ from cranfield.project.loading import load
 from cranfield.reporting.query_data import data_json, query_detail, query_index
 from cranfield.server.app import LARGEST_BODY
 from cranfield.server.comparisons import flags
-from cranfield.server.evaluations import request_of
+from cranfield.server.evaluations import request_of, verdict_on
 from cranfield.server.overview import DAY_MS, VISIT_MS, visits
 from cranfield.server.pages import FOLDER
 from cranfield.server.results import MOST_RESULTS, Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
+from cranfield.server.summary import PARTLY, headline
 from cranfield.server.tables import job_subject
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.service.requests import CompareRequest, EvaluateRequest
@@ -145,6 +146,32 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("not count")
     assert f"it breaks 1 rule of the gate: {rule}" in home
     assert "breaks 1 of 2 rules" in bench.page("/evaluations")
+    service.evaluations.pin(new, pinned=False)
+    assert bench.page(f"/evaluations/{old}").index("Worse, gate failed") < page.index(escape(comparison.sentence))
+    service.evaluations.pin(old)
+    assert "Worse" not in bench.page(f"/evaluations/{old}").split("</h1>")[1].split("</section>")[0]
+    lost = bench.page("/").split("Got worse")[1].split("</section>")[0]
+    assert escape(comparison.sentence) not in lost  # the baseline did not get worse: the other one is better
+
+
+def test_a_verdict_is_of_the_same_test_set_and_convention(bench) -> None:
+    service, ids = bench.service, bench.ids
+    info, baseline = (service.evaluations.get(ids[name]) for name in ("new", "old"))
+    found = verdict_on(service, info, baseline)
+    assert found is not None
+    assert found.id == ids["comparison"]
+    for other in (
+        replace(info, testset_name="inverse"),
+        replace(info, figures=replace(info.figures, k=1)),
+        replace(info, figures=replace(info.figures, convention="quepid")),
+        replace(info, figures=replace(info.figures, primary="P@1")),
+    ):
+        assert verdict_on(service, other, baseline) is None
+    assert verdict_on(service, replace(info, testset_name="shop (judged)"), baseline) == found
+    part = replace(found, verdict="worse", baseline=replace(found.baseline, components="bm25"))
+    block = headline(info, part, baseline)
+    assert (block.name, block.tone) == ("not compared", "open")
+    assert PARTLY in block.sentence
 
 
 def test_home_of_a_new_server_says_what_to_do_first(team) -> None:

@@ -278,7 +278,13 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     project.service.evaluations.pin(old.id)
     (part,) = evaluate(project, systems=["search"], components=["body"])
     assert part.figures.gate is None  # the rules are for the whole system
-    (worse,) = evaluate(project, runs=[part.run_id])  # RR 1/3 instead of 1/2, and not p1 first
+    (again,) = evaluate(project, runs=[part.run_id])
+    assert (again.components, again.figures.gate) == ("body", None)
+    uploaded = project.folder / "part.jsonl"
+    with project.service.runs.file(part.run_id) as (_, stored):
+        uploaded.write_bytes(stored.read_bytes())
+    run = project.service.runs.add("part.jsonl", uploaded)
+    (worse,) = evaluate(project, runs=[run.id])  # RR 1/3 instead of 1/2, and not p1 first
     assert worse.figures.gate == {drop: False, ratchet: False, floor: True}
     (same,) = evaluate(project, runs=[old.run_id])
     assert same.figures.gate == {drop: True, ratchet: True, floor: True}

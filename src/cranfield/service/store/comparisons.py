@@ -52,8 +52,8 @@ class StoredComparisons(ServicePart):
             row = session.scalar(select(StoredComparison).where(StoredComparison.job_id == job_id))
             return None if row is None else _info(session, row)
 
-    def of_runs(self, baseline: int, candidate: int, primary: str | None) -> ComparisonInfo | None:
-        """The latest comparison of two stored runs, on whichever version of their test set, by a primary measure."""
+    def of_runs(self, baseline: int, candidate: int) -> tuple[ComparisonInfo, ...]:
+        """The comparisons of two stored runs, on whichever test sets, the latest first."""
         sides = aliased(StoredEvaluation), aliased(StoredEvaluation)
         query = (
             select(StoredComparison)
@@ -63,8 +63,7 @@ class StoredComparisons(ServicePart):
             .order_by(StoredComparison.id.desc())
         )
         with self._database.read() as session:
-            found = (_info(session, row) for row in session.scalars(query))
-            return next((each for each in found if each.primary == primary), None)
+            return _infos(session, session.scalars(query).all())
 
     def payload(self, comparison_id: int) -> Json:
         """The JSON of the comparison, with every query."""
