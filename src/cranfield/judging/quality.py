@@ -12,7 +12,7 @@ from cranfield.judging.book.freeze import persons_testset
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.selection import day_of, is_fast, repeats_of
 from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import Action, Origin, RaterKind
+from cranfield.judging.store.schema import Action, Item, Origin, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, Coverage, RatingRow
 from cranfield.stats.agreement import Coefficient, cohens_kappa
@@ -73,6 +73,14 @@ class Quality:
     days: tuple[DayLine, ...]
     null_queries: tuple[str, ...]
     """Queries without a grade under the rule of the book: no judgment, or ties only. Their measures are null."""
+    n_calibration: int = 0
+    """Calibration items that each person should grade."""
+
+    @property
+    def uncalibrated(self) -> tuple[str, ...]:
+        """Persons who graded fewer."""
+        persons = (line for line in self.raters if line.kind == RaterKind.PERSON)
+        return tuple(line.rater for line in persons if line.n_gold < self.n_calibration)
 
     @property
     def kappas(self) -> tuple[tuple[str, str, Coefficient], ...]:
@@ -112,7 +120,9 @@ def book_quality(store: Store, book: BookInfo) -> Quality:
         _line(name, RaterKind(kind), [row for row in rows if row.rater == name], means, fits=fits.get(name))
         for _, kind, name in names
     )
-    return Quality(store.reading.coverage(book.id), report, lines, _days(persons, means), null_queries)
+    n_known = store.reading.n_chosen(book.id, [Item.gold.is_not(None)])
+    n_calibration = min(n_known, book.settings.calibration_first)
+    return Quality(store.reading.coverage(book.id), report, lines, _days(persons, means), null_queries, n_calibration)
 
 
 def _report(store: Store, book: BookInfo) -> tuple[RaterReport | None, tuple[str, ...]]:

@@ -331,8 +331,8 @@ def _revealed(settings: BookSettings, item: ItemView, runs: list[str], account_i
         found = [each.grade for each in item.ratings if each.kind in kinds and (each.account_id == account_id) is own]
         return ", ".join(f"{grade:g}" for grade in sorted([grade for grade in found if grade is not None][:most]))
 
-    # Every rater judges a calibration item: it shows no more grades than an item has raters.
-    others = None if item.gold is None else (item.wanted or plan_wanted(settings, item.query, item.doc)) - 1
+    # Every rater judges a calibration item: of each item, as many grades are shown as it has raters by the plan.
+    others = (item.wanted or plan_wanted(settings, item.query, item.doc)) - 1
     return [
         str(item.fields.get("title") or item.doc),
         grades(RaterKind.PERSON, own=True),

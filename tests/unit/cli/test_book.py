@@ -75,7 +75,8 @@ def test_a_book_from_its_pool_to_its_log(call) -> None:
 def test_calibration_items_of_a_file(call) -> None:
     call("book", "create", "shop", "--pool", "pool.json")
     Path("gold.csv").write_text("query,doc,grade,reason\nq1,a,3,clear\nq1,z,0,\n")
-    assert "2 calibration items" in call("book", "calibrate", "shop", "gold.csv")
+    printed = call("book", "calibrate", "shop", "gold.csv")
+    assert "2 calibration items\n1 without a title or text in the book" in printed
     Path("bad.csv").write_text("query,doc,grade\nq1,a,x\n,b,1\n")
     problems = call("book", "calibrate", "shop", "bad.csv", code=2)
     assert "bad.csv:2: the grade is no number; got 'x'" in problems

@@ -172,6 +172,20 @@ def test_what_is_revealed_after_grading_does_not_tell_known_grades(team) -> None
     assert shapes[True] <= shapes[False]
 
 
+def test_grades_of_others_beyond_the_plan_are_revealed_of_no_item(team) -> None:
+    ann, bob = make(team, "secret", "ann", "bob", calibration_first=2, lease_seconds=60)
+    known = golden(ann)
+    mine = [card["item"] for card in ann.next(50)]
+    assert known <= set(mine)
+    team.now[0] += 3_600_000
+    while cards := bob.next():
+        bob.save(cards[0]["item"], grade=2.0)
+    for item in mine:
+        assert ann.save(item, grade=1.0)["ok"]
+    assert len(revealed(ann)) == 9
+    assert {tuple(row[3:]) for row in revealed(ann)} == {("–", "–", "–")}
+
+
 def test_a_calibration_item_outside_the_pool_has_a_title_and_takes_the_ranks_away(team) -> None:
     (ann,) = make(team, "secret", "ann", calibration_first=1)
     known = golden(ann, ("q1", "d9", KNOWN, "clear"), ("q0", "d9", KNOWN, "clear"))
@@ -202,6 +216,15 @@ def test_the_first_grade_of_a_calibration_item_counts(team) -> None:
     assert book_quality(team.store, ann.book).raters[0].n_gold_right == 2  # asked again
     final = {item.doc: item.gold for item in contents_of(team.store, ann.book.id).items if item.gold is not None}
     assert set(final.values()) == {KNOWN}
+
+
+def test_the_page_of_the_book_names_raters_who_lack_calibration_items(team) -> None:
+    ann, bob = make(team, "secret", "ann", "bob", calibration_first=5, raters_per_item=2)
+    golden(ann)
+    while cards := ann.next():
+        ann.save(cards[0]["item"])
+    bob.save(bob.next()[0]["item"])
+    assert "Fewer than 2 calibration items graded so far: bob." in team.browser("lee").get("/books/secret").text
 
 
 NOT_GIVEN = "was not given to ann"

@@ -86,11 +86,16 @@ def calibrate_command(
 ) -> None:
     """Add documents with a known grade: every rater gets some of them first, unannounced."""
     from cranfield.judging.store.calibration_file import read_calibration
+    from cranfield.judging.store.schema import Origin
+    from cranfield.words import n_of
 
     rows = read_calibration(file)
     with closing(open_books(db)) as store:
-        number = store.books.calibration(store.books.get(book).id, rows)
-        typer.echo(f"{number} calibration items")
+        info = store.books.get(book)
+        typer.echo(n_of(store.books.calibration(info.id, rows), "calibration items"))
+        items = [item for item in store.reading.items(info.id) if item.origin is Origin.CALIBRATION]
+        if n_bare := sum(not item.fields for item in items):
+            typer.echo(f"{n_bare} without a title or text in the book: raters may tell these from the others")
 
 
 def reopen_command(

@@ -37,8 +37,8 @@ from cranfield.judging.store.schema import (
     Judgment,
     Origin,
     RaterKind,
-    Slot,
 )
+from cranfield.judging.store.slotless import without_slots
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
 from cranfield.judging.store.supply import hand_out
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
@@ -160,7 +160,7 @@ class Books(Part):
         """Take no more judgments; leases end. Open items can still be adjudicated."""
         with self._database.write() as session:
             book_row(session, book_id, lock=True).state = BookState.CLOSED
-            end_leases(session, Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)))
+            end_leases(session, items=select(Item.id).where(Item.book_id == book_id))
 
     def open(self, book_id: int) -> None:
         """Take judgments again."""
@@ -228,7 +228,7 @@ class Books(Part):
         withdraw(session, item, withdrawn, settings, now)
 
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
-        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is asked for them.
+        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is given some of them.
 
         Of the grades that a rater gives one, the first one counts.
 
@@ -256,6 +256,7 @@ class Books(Part):
                     item.wanted, item.fields = 0, _fields_of(session, book_id, doc)
                     session.add(item)
                 item.gold, item.gold_reason = grade, reason
+                without_slots(session, item)
                 update_state(session, item, settings, self._clock())
             return len(given)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from math import ceil
 
-from sqlalchemy import ColumnElement, exists, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, not_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError
-from cranfield.judging.settings import BookSettings, Mode
+from cranfield.judging.store.assignments import Rater, assignments
 from cranfield.judging.store.rows import (
     account_row,
-    as_value,
     book_row,
     guideline_version,
     item_row,
@@ -22,25 +21,29 @@ from cranfield.judging.store.rows import (
 )
 from cranfield.judging.store.schema import (
     Action,
-    Book,
-    BookQuery,
     BookState,
-    Event,
-    HandOut,
     Item,
     ItemState,
     Judgment,
     Member,
     Origin,
     RaterKind,
-    SkipReason,
     Slot,
     SlotState,
 )
-from cranfield.judging.store.standing import end_leases, flags
+from cranfield.judging.store.slotless import (
+    REPEAT_AFTER,
+    REPEAT_AFTER_AT_END,
+    SlotlessItems,
+    calibration_queries,
+    free_of_others,
+    pass_by,
+    raters_to_come,
+    renew_slotless,
+    slotless_items,
+)
+from cranfield.judging.store.standing import end_leases, lease_slotless
 from cranfield.judging.store.supply import (
-    calibration_items,
-    calibration_left,
     hand_out,
     judged_by,
     member_row,
@@ -50,35 +53,8 @@ from cranfield.judging.store.supply import (
 )
 from cranfield.judging.store.values import Assignment, NotAllowedError
 
-REPEAT_AFTER = 10
-"""Other items that a rater has judged between an item and its repeat."""
-REPEAT_AFTER_AT_END = 3
-"""Those where the rater's queue has nothing else."""
-
-
-@dataclass(frozen=True)
-class _Rater:
-    """A rater in a book, at a moment: what orders and limits his or her queue."""
-
-    session: Session
-    book: Book
-    settings: BookSettings
-    account_id: int
-    now: int
-
-    @property
-    def until(self) -> int:
-        """The end of a lease that begins now."""
-        return self.now + self.settings.lease_seconds * 1000
-
-    def query_key(self, query_id: int) -> int:
-        """The rater's own order of queries."""
-        return seeded(self.settings.seed, "query", self.account_id, query_id)
-
-    def item_key(self, item: Item) -> tuple[int, int]:
-        """The rater's own order of the documents of each query; a repeat stands where the first one stood."""
-        number = item.repeat_of or item.id
-        return self.query_key(item.query_id), seeded(self.settings.seed, "item", self.account_id, number)
+FEWEST_OF_QUERY = 2
+"""Items that a rater is given of a query with calibration items, however many raters share it."""
 
 
 class Queue(Part):
@@ -90,8 +66,10 @@ class Queue(Part):
         """Lease the next items of a rater: at most `n`, in this rater's own order. Leases that the rater has are renewed.
 
         The order: what the rater holds already, also by an expired lease that no other rater took; a hidden repeat that is
-        due; the whole of the next query; what the rater put off for later. Calibration items stand among the other
-        documents of their queries, which come first.
+        due; the whole of the next query; what the rater put off for later.
+
+        Calibration items stand among the other documents of their queries, which come first, and are never given without
+        such documents: for this the raters of the book share these queries. They go away as the others do.
 
         Args:
             book_id: an open book; a closed one gives nothing.
@@ -106,29 +84,29 @@ class Queue(Part):
             rater, member = self._rater(session, book_id, account_id)
             if rater.book.state == BookState.CLOSED or n <= 0:
                 return ()
-            _renew(rater)
+            slotless = slotless_items(session, book_id, rater.settings, account_id)
+            _renew(rater, slotless)
             put_off = _put_off_ids(rater)
-            in_hand, fresh, again = _calibration(rater, holding, put_off)
-            mine = [*_leased_items(rater), *in_hand]
+            mine = [*_leased_items(rater), *slotless.in_hand]
             mine.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
             quota = quota_left(session, rater.book, rater.settings, member)
-            room = None if quota is None else quota - len(mine)
+            room = None if quota is None else quota - _n_counted(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
-                over = {item.id for item in mine[room:]}
-                end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
-                mine = mine[:room]
+                over = {item.id for item in [item for item in mine if item.origin != Origin.REPEAT][room:]}
+                end_leases(session, account_id, over)
+                mine, room = [item for item in mine if item.id not in over], 0
             found = [item for item in mine if item.id not in holding]
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
-                if not more and (room is None or room > 0):
-                    more = _next_query(rater, room, fresh) or _put_off(rater, room, again)
-                    room = None if room is None else room - len(more)
+                if not more:
+                    more = _next_query(rater, room, slotless) or _put_off(rater, room, slotless)
+                    room = None if room is None else max(room - _n_counted(more), 0)
                 more = more or _repeat(rater, holding, found, REPEAT_AFTER_AT_END)
                 if not more:
                     break
                 found += more
-            hand_out(session, found, account_id, guideline_version(session, book_id))
-            return _assignments(rater, found[:n])
+            hand_out(session, found, account_id, guideline_version(session, book_id), rater.until)
+            return assignments(rater, found[:n])
 
     def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
         """An item of the book as this rater sees it, with the rater's own judgment; no lease is taken.
@@ -142,16 +120,16 @@ class Queue(Part):
             is_given = was_given(session, item, account_row(session, account_id))
             if item.repeat_for not in (None, account_id) or not is_given:
                 raise UnknownNameError(f"there is no item {item_id} in this book")
-            return _assignments(rater, [item])[0]
+            return assignments(rater, [item])[0]
 
     def renew(self, book_id: int, account_id: int) -> int:
         """Renew the leases of a rater; how many there are."""
         with self._database.write() as session:
             rater, _ = self._rater(session, book_id, account_id)
-            _renew(rater)
+            _renew(rater, slotless_items(session, book_id, rater.settings, account_id))
             return len(_leased_items(rater))
 
-    def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[_Rater, Member]:
+    def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[Rater, Member]:
         account = account_row(session, account_id)
         book, member = book_row(session, book_id), member_row(session, book_id, account_id, lock=lock)
         if account.kind != RaterKind.PERSON:
@@ -159,22 +137,24 @@ class Queue(Part):
         if member is None or not account.active:
             what = "no member of this book" if member is None else "not active"
             raise NotAllowedError(f"{account.name} is {what}", hint="a lead can change this")
-        return _Rater(session, book, settings_of(book), account_id, self._clock()), member
+        calibrated = calibration_queries(session, book_id)
+        return Rater(session, book, settings_of(book), account_id, self._clock(), calibrated), member
 
 
-def _own_leases(rater: _Rater) -> tuple[ColumnElement[bool], ...]:
+def _own_leases(rater: Rater) -> tuple[ColumnElement[bool], ...]:
     of_book = exists().where(Item.id == Slot.item_id, Item.book_id == rater.book.id).correlate(Slot)
     return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, of_book)
 
 
-def _renew(rater: _Rater) -> None:
+def _renew(rater: Rater, slotless: SlotlessItems) -> None:
     """Prolong the leases whose second half has begun; those that have expired too, since no other rater took them."""
     half = rater.now + rater.settings.lease_seconds * 500
     renewed = update(Slot).where(*_own_leases(rater), Slot.leased_until < half)
     rater.session.execute(renewed.values(leased_until=rater.until))
+    renew_slotless(rater.session, slotless.in_hand, rater.account_id, half, rater.until)
 
 
-def _leased_items(rater: _Rater) -> list[Item]:
+def _leased_items(rater: Rater) -> list[Item]:
     """The items whose slot the rater holds; a slot of an item that is no longer open is given up."""
     slots = rater.session.scalars(select(Slot).where(*_own_leases(rater))).all()
     query = select(Item).where(Item.id.in_([slot.item_id for slot in slots]))
@@ -188,50 +168,52 @@ def _leased_items(rater: _Rater) -> list[Item]:
     return open_items
 
 
-def _put_off_ids(rater: _Rater) -> set[int]:
+def _n_counted(items: Iterable[Item]) -> int:
+    """How many items count for the quota."""
+    return sum(item.origin != Origin.REPEAT for item in items)
+
+
+def _put_off_ids(rater: Rater) -> set[int]:
     query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
     return set(rater.session.scalars(query))
 
 
-def _calibration(
-    rater: _Rater, holding: Collection[int], put_off: set[int]
-) -> tuple[list[Item], list[Item], list[Item]]:
-    """Calibration items that the rater should still get: in hand, not given yet, put off. They come as those with slots do."""
-    left = calibration_left(rater.session, rater.book.id, rater.settings, rater.account_id)
-    items = rater.session.scalars(calibration_items(rater.book.id, rater.account_id)).all() if left else []
-    given = select(HandOut.item_id).where(HandOut.account_id == rater.account_id)
-    handed = set(rater.session.scalars(given.where(HandOut.item_id.in_([item.id for item in items]))))
-    items = sorted(items, key=lambda item: (item.id not in handed, rater.item_key(item)))[:left]
-    in_hand = [item for item in items if item.id in handed - put_off]
-    fresh = [item for item in items if item.id not in handed | put_off]
-    return in_hand, fresh, [item for item in items if item.id in put_off and item.id not in holding]
-
-
-def _next_query(rater: _Rater, room: int | None, calibration: list[Item]) -> list[Item]:
+def _next_query(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
     """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs.
 
-    Queries with calibration items come first, and take theirs out of the list.
+    Of a query with calibration items, other raters of the book keep a share, which comes to this rater when nothing else does.
     """
-    conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
+    if room == 0:
+        return []
+    session, book_id, me = rater.session, rater.book.id, rater.account_id
+    conditions = (*offered(book_id, me, rater.now), not_(judged_by(me)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
     shared = _shared(rater, conditions) if rater.settings.raters_per_item > 1 else {}
-    known = {item.query_id for item in calibration}
-    queries = {*rater.session.scalars(found), *known}
+    own = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(Slot.account_id == me)
+    begun = set(session.scalars(own.where(Item.query_id.in_(rater.calibrated)).distinct())) if rater.calibrated else ()
+    queries = set(session.scalars(found))
+    if rater.calibrated:
+        queries.update(session.scalars(select(Item.query_id).where(*free_of_others(book_id, me, rater.now)).distinct()))
 
-    def order(query: int) -> tuple[bool, float, int]:
-        return query not in known, shared.get(query, shared.get(None, 0)), rater.query_key(query)
+    def order(query: int) -> tuple[bool, bool, float, tuple[bool, int]]:
+        first = query in rater.calibrated
+        return query in begun, not first, shared.get(query, shared.get(None, 0)), rater.query_key(query)
 
     for query_id in sorted(queries, key=order):
-        of_query = [item for item in calibration if item.query_id == query_id][:room]
-        left = None if room is None else room - len(of_query)
-        given = [*of_query, *_lease(rater, left, (*conditions, Item.query_id == query_id))]
+        share = 1 + raters_to_come(session, book_id, query_id, me) if query_id in rater.calibrated else 1
+        kept = 0 if room is None else len(slotless.of_query(query_id, room))
+        left = None if room is None else room - kept
+        given = _lease(rater, left, (*conditions, Item.query_id == query_id), share)
+        if query_id in rater.calibrated:
+            pass_by(session, book_id, {query_id}, me, rater.now)
         if given:
-            calibration[:] = [item for item in calibration if item not in of_query]
-            return sorted(given, key=rater.item_key)
+            known = slotless.of_query(query_id, len(given))[: None if room is None else kept]
+            slotless.give(known)
+            return sorted([*given, *known], key=rater.item_key)
     return []
 
 
-def _shared(rater: _Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int | None, float]:
+def _shared(rater: Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int | None, float]:
     """Query to the items that the rater shares with that one of its other raters with whom there are fewest.
 
     Agreement is computed for pairs of raters. Under None: the mean over all other raters, for a query that has none.
@@ -256,13 +238,20 @@ def _shared(rater: _Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[in
     return found
 
 
-def _put_off(rater: _Rater, room: int | None, calibration: list[Item]) -> list[Item]:
-    """Lease what the rater put off, the earliest first; the calibration items are taken out of the list."""
+def _put_off(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
+    """Lease what the rater put off, the earliest first; items without slots as the others."""
     put_off = judged_by(rater.account_id, Action.LATER)
-    again = calibration[:room]
-    del calibration[: len(again)]
-    left = None if room is None else room - len(again)
-    leased = [*again, *_lease(rater, left, (*offered(rater.book.id, rater.account_id, rater.now), put_off))]
+    again = [item for item in slotless.put_off if item.origin == Origin.REPEAT]
+    again += [item for item in slotless.put_off if item.origin != Origin.REPEAT][:room]
+    slotless.put_off[:] = [item for item in slotless.put_off if item not in again]
+    for item in again:
+        lease_slotless(rater.session, item, rater.account_id, rater.until)
+    left = None if room is None else room - _n_counted(again)
+    leased = _lease(rater, left, (*offered(rater.book.id, rater.account_id, rater.now), put_off))
+    if rater.calibrated:
+        taken = {item.query_id for item in leased} & rater.calibrated
+        pass_by(rater.session, rater.book.id, taken, rater.account_id, rater.now)
+    leased += again
     query = select(Judgment.item_id, Judgment.event_id).where(
         Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
     )
@@ -270,21 +259,29 @@ def _put_off(rater: _Rater, room: int | None, calibration: list[Item]) -> list[I
     return sorted(leased, key=lambda item: order[item.id])
 
 
-def _lease(rater: _Rater, room: int | None, conditions: Iterable[ColumnElement[bool]]) -> list[Item]:
-    """Lease a free slot of each item; those that another request leases at this moment are left to it."""
+def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bool]], n_raters: int = 1) -> list[Item]:
+    """Lease a free slot of each item; those that another request leases at this moment are left to it.
+
+    Of `n_raters` who share the items, the rater gets a share.
+    """
     query = select(Slot, Item).join(Item, Item.id == Slot.item_id).where(*conditions)
     rows = rater.session.execute(query.order_by(Slot.number, Slot.id).with_for_update(of=Slot, skip_locked=True))
     first: dict[int, tuple[Slot, Item]] = {}
     for slot, item in rows:
         first.setdefault(item.id, (slot, item))
-    chosen = sorted(first.values(), key=lambda pair: rater.item_key(pair[1]))[:room]
+    share = max(ceil(len(first) / n_raters), FEWEST_OF_QUERY)
+    chosen = list(first.values())
+    if (most := share if room is None else min(share, room)) < len(chosen):
+        # Not the first ones of the rater's order: a calibration item would come after them.
+        chosen.sort(key=lambda pair: seeded(rater.settings.seed, "share", rater.account_id, pair[1].id))
+    chosen = sorted(chosen[:most], key=lambda pair: rater.item_key(pair[1]))
     for slot, _ in chosen:
         slot.account_id, slot.state, slot.leased_until = rater.account_id, SlotState.LEASED, rater.until
     rater.session.flush()
     return [item for _, item in chosen]
 
 
-def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], after: int) -> list[Item]:
+def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after: int) -> list[Item]:
     """The hidden repeat that is due, if one is: of an item that the rater graded some items ago."""
     if not rater.settings.repeats:
         return []
@@ -293,7 +290,7 @@ def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], afte
     graded = session.scalars(
         select(Item)
         .join(Judgment, Judgment.item_id == Item.id)
-        .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT, Item.gold.is_(None))
+        .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT)
         .where(Judgment.account_id == rater.account_id, Judgment.action == Action.GRADE)
         .order_by(Judgment.event_id)
     ).all()
@@ -305,7 +302,7 @@ def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], afte
     if int(len(graded) * rater.settings.repeats) <= len(repeats):
         return []
     repeated = {item.repeat_of for item in repeats}
-    candidates = [item for item in graded[: len(graded) - after] if item.id not in repeated]
+    candidates = [item for item in graded[: len(graded) - after] if item.gold is None and item.id not in repeated]
     if not candidates or len(graded) <= after:
         return []
     chosen = min(candidates, key=lambda item: seeded(rater.settings.seed, "repeat", rater.account_id, item.id))
@@ -324,77 +321,3 @@ def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], afte
     session.add(copy)
     session.flush()
     return [copy]
-
-
-def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]:
-    session = rater.session
-    session.flush()
-    wanted = {item.query_id for item in items}
-    queries = {row.id: row for row in session.scalars(select(BookQuery).where(BookQuery.id.in_(wanted)))}
-    everything = session.scalars(select(BookQuery.id).where(BookQuery.book_id == rater.book.id))
-    place = {number: index for index, number in enumerate(sorted(everything, key=rater.query_key), 1)}
-    of_queries = _own_of(rater, items)
-    judgments = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
-    own = {
-        judgment.item_id: (judgment, event)
-        for judgment, event in session.execute(
-            judgments.where(Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in items]))
-        )
-    }
-    flagged = {item for item, account in flags(session, [item.id for item in items]) if account == rater.account_id}
-    return tuple(
-        replace(
-            _assignment(rater, item, queries[item.query_id], place, of_queries[item.query_id], own.get(item.id)),
-            flagged=item.id in flagged,
-        )
-        for item in items
-    )
-
-
-def _own_of(rater: _Rater, items: Sequence[Item]) -> dict[int, list[int]]:
-    """Query to its items that this rater has judged, holds or is now given, in the rater's order, without repeats."""
-    leased_ids = select(Slot.item_id).where(Slot.account_id == rater.account_id)
-    handed = select(HandOut.item_id).where(HandOut.account_id == rater.account_id)
-    mine = or_(
-        judged_by(rater.account_id),
-        Item.id.in_(leased_ids),
-        Item.gold.is_not(None) & Item.id.in_(handed),
-        Item.id.in_([item.repeat_of or item.id for item in items]),
-    )
-    query = select(Item).where(Item.query_id.in_({item.query_id for item in items}), Item.origin != Origin.REPEAT, mine)
-    found: dict[int, list[int]] = {}
-    for item in sorted(rater.session.scalars(query), key=rater.item_key):
-        found.setdefault(item.query_id, []).append(item.id)
-    return found
-
-
-def _assignment(
-    rater: _Rater,
-    item: Item,
-    query: BookQuery,
-    place: dict[int, int],
-    of_query: Sequence[int],
-    own: tuple[Judgment, Event] | None,
-) -> Assignment:
-    judgment, event = own or (None, None)
-    is_preference = rater.settings.mode is Mode.PREFERENCE
-    side = seeded(rater.settings.seed, "side", rater.account_id, item.repeat_of or item.id) % 2 == 1
-    return as_value(
-        Assignment,
-        *(item, query),
-        item_id=item.id,
-        query=query.name,
-        query_text=query.text,
-        doc=item.doc_id,
-        leased_until=rater.until,
-        swapped=is_preference and side,
-        query_number=place[query.id],
-        n_queries=len(place),
-        number=of_query.index(item.repeat_of or item.id) + 1,
-        n_of_query=len(of_query),
-        action=None if judgment is None else Action(judgment.action),
-        grade=None if judgment is None else judgment.grade,
-        skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),
-        reason="" if event is None else event.reason,
-        data=None if event is None else event.data,
-    )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, select
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
@@ -19,6 +19,7 @@ from cranfield.judging.store.schema import (
     BookQuery,
     BookState,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -27,6 +28,7 @@ from cranfield.judging.store.schema import (
     SkipReason,
     Slot,
 )
+from cranfield.judging.store.slotless import repeats_left
 from cranfield.judging.store.supply import leased_to_others, left_for, member_row, quota_left
 from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
 
@@ -48,8 +50,7 @@ class Reading(Part):
             settings, member = settings_of(book), member_row(session, book_id, account_id)
             of_rater = select(Judgment.action, func.count()).join(Item, Item.id == Judgment.item_id)
             of_rater = of_rater.where(Item.book_id == book_id, Judgment.account_id == account_id)
-            normal = of_rater.where(Item.origin != Origin.REPEAT)
-            counts = Counter(dict(session.execute(normal.group_by(Judgment.action)).all()))
+            counts = Counter(dict(session.execute(of_rater.group_by(Judgment.action)).all()))
             seen = session.scalar(
                 select(func.count(Event.item_id.distinct())).where(
                     Event.book_id == book_id,
@@ -60,6 +61,8 @@ class Reading(Part):
             left = {} if member is None else left_for(session, book, settings, account_id, self._clock())
             quota = None if member is None else quota_left(session, book, settings, member)
             n_left = sum(left.values()) if quota is None else min(sum(left.values()), max(quota, 0))
+            if member is not None:
+                n_left += repeats_left(session, book_id, settings, account_id, n_left)
             waits = member is not None and book.state == BookState.OPEN and not n_left and (quota is None or quota > 0)
             leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)
@@ -250,10 +253,19 @@ Firsts = Mapping[tuple[int, int], float]
 
 
 def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
-    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised."""
-    query = select(Event).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
+    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised.
+
+    So may those that were given when the item was lost.
+    """
+    query = (
+        select(Event, HandOut.lost_at).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
+    )
+    given = and_(HandOut.item_id == Event.item_id, HandOut.account_id == Event.account_id)
+    query = query.outerjoin(HandOut, given).where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)
     found: dict[tuple[int, int], float] = {}
-    for event in session.scalars(query.where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)):
+    for event, lost_at in session.execute(query):
+        if lost_at is not None and event.at >= lost_at:
+            continue
         if event.action == Action.REOPEN:
             found.pop((event.item_id, event.subject_id or 0), None)
         elif event.grade is not None:

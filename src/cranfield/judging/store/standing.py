@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings, Mode
@@ -13,6 +13,7 @@ from cranfield.judging.store.schema import (
     Account,
     Action,
     Event,
+    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -186,10 +187,23 @@ def is_free(now: int) -> ColumnElement[bool]:
     return or_(Slot.state == SlotState.OPEN, and_(Slot.state == SlotState.LEASED, Slot.leased_until < now))
 
 
-def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
-    """Free the leased slots that fit."""
-    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
+def end_leases(
+    session: Session, account_id: int | None = None, items: Select[int] | Collection[int] | None = None
+) -> None:
+    """End the leases of a rater, of items, or of a rater of items."""
+    leased, lent = update(Slot).where(Slot.state == SlotState.LEASED), update(HandOut).where(HandOut.leased_until > 0)
+    if account_id is not None:
+        leased, lent = leased.where(Slot.account_id == account_id), lent.where(HandOut.account_id == account_id)
+    if items is not None:
+        leased, lent = leased.where(Slot.item_id.in_(items)), lent.where(HandOut.item_id.in_(items))
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
+    session.execute(lent.values(leased_until=0))
+
+
+def lease_slotless(session: Session, item: Item, account_id: int, until: int | None) -> None:
+    """Have a rater hold an item without slots until then; None: no longer."""
+    of_rater = (HandOut.item_id == item.id, HandOut.account_id == account_id)
+    session.execute(update(HandOut).where(*of_rater).values(leased_until=until))
 
 
 def withdraw(session: Session, item: Item, account_ids: Collection[int], settings: BookSettings, now: int) -> None:
@@ -199,6 +213,8 @@ def withdraw(session: Session, item: Item, account_ids: Collection[int], setting
     for account_id in account_ids:
         derive_judgment(session, item, account_id)
         _give_back(slots[item.id], account_id)
+    again = update(HandOut).where(HandOut.item_id == item.id, HandOut.account_id.in_(account_ids))
+    session.execute(again.values(leased_until=None, lost_at=None))
     _update_states(session, [item], slots, settings, now)
 
 
@@ -219,6 +235,9 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
             _take(slots[item.id], account.id, now, until=now + settings.lease_seconds * 1000)
         else:
             _give_back(slots[item.id], account.id)
+    else:
+        undone = holds is None and action is Action.UNDO
+        lease_slotless(session, item, account.id, now + settings.lease_seconds * 1000 if undone else None)
     _update_states(session, [item], slots, settings, now)
     return extra
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Select, exists, func, not_, select, union
+from sqlalchemy import ColumnElement, exists, func, not_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.settings import BookSettings
@@ -23,10 +23,8 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
+from cranfield.judging.store.slotless import DECIDED, slotless_items
 from cranfield.judging.store.standing import is_free
-
-DECIDED = (Action.GRADE, Action.SKIP, Action.CARRY)
-"""Actions after which an item is not given to the rater again."""
 
 
 def member_row(session: Session, book_id: int, account_id: int, *, lock: bool = False) -> Member | None:
@@ -62,14 +60,18 @@ def was_given(session: Session, item: Item, account: Account) -> bool:
     return bool(session.get(HandOut, key) or session.get(Judgment, key) or session.scalar(own_slot))
 
 
-def hand_out(session: Session, items: Iterable[Item], account_id: int, version: int) -> None:
-    """Note that a rater is given items, under a version of the guidelines."""
+def hand_out(session: Session, items: Sequence[Item], account_id: int, version: int, until: int | None = None) -> None:
+    """Note that a rater is given items, under a version of the guidelines; those without slots are leased until then."""
     ids = {item.id for item in items}
+    slotless = {item.id for item in items if item.gold is not None or item.origin == Origin.REPEAT}
     known = select(HandOut).where(HandOut.item_id.in_(ids), HandOut.account_id == account_id)
     for row in session.scalars(known).all():
         ids.discard(row.item_id)
         row.guideline_version = version
-    session.add_all(HandOut(item_id=number, account_id=account_id, guideline_version=version) for number in sorted(ids))
+    for number in sorted(ids):
+        row = HandOut(item_id=number, account_id=account_id, guideline_version=version)
+        row.leased_until = until if number in slotless else None
+        session.add(row)
 
 
 def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
@@ -100,24 +102,6 @@ def leased_to_others(session: Session, book_id: int, account_id: int, now: int) 
     return next((n, until) for n, until in rows)
 
 
-def calibration_items(book_id: int, account_id: int) -> Select[Item]:
-    """Items with a known grade that the rater has not judged, or has put off."""
-    of_book = (Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
-    return select(Item).where(*of_book, not_(judged_by(account_id, *DECIDED)))
-
-
-def calibration_left(session: Session, book_id: int, settings: BookSettings, account_id: int) -> int:
-    """Calibration items that the rater should still get."""
-    given = (
-        select(func.count())
-        .select_from(Judgment)
-        .join(Item, Item.id == Judgment.item_id)
-        .where(Item.book_id == book_id, Item.gold.is_not(None), Item.origin != Origin.REPEAT)
-        .where(Judgment.account_id == account_id, Judgment.action.in_(DECIDED))
-    )
-    return max(settings.calibration_first - (session.scalar(given) or 0), 0)
-
-
 def left_for(session: Session, book: Book, settings: BookSettings, account_id: int, now: int) -> dict[int, int]:
     """Query to the number of its items that a rater could get: held, free, or put off and still free."""
     of_book = (Item.book_id == book.id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
@@ -132,10 +116,9 @@ def left_for(session: Session, book: Book, settings: BookSettings, account_id: i
     leased = select(Slot.item_id).where(Slot.account_id == account_id, Slot.state == SlotState.LEASED)
     in_hand = select(Item.query_id, n_items).where(*of_book, Item.id.in_(leased))
     counts: Counter[int] = Counter()
-    for query, sign in ((free, 1), (own, -1), (in_hand, 1)):
+    for query, sign in ((free, 1), (own, -1)):
         for number, n in session.execute(query.group_by(Item.query_id)):
             counts[number] += sign * n
-    if room := calibration_left(session, book.id, settings, account_id):
-        for item in session.scalars(calibration_items(book.id, account_id).order_by(Item.id).limit(room)):
-            counts[item.query_id] += 1
+    counts += slotless_items(session, book.id, settings, account_id).n_left(counts)
+    counts.update(dict(session.execute(in_hand.group_by(Item.query_id)).all()))
     return {number: n for number, n in counts.items() if n}

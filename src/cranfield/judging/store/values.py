@@ -196,7 +196,7 @@ class Progress:
     """How far a rater is in a book."""
 
     n_done: int
-    """Graded, without hidden repeats."""
+    """Graded. Hidden repeats count here and in the rest, before they are given too: their rater would notice them otherwise."""
     n_left: int
     """Items that this rater could still get, within the quota."""
     n_skipped: int
