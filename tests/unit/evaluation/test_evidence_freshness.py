@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.evaluation.compare import compare
-from cranfield.evaluation.evidence.values import Consequence, Setting
+from cranfield.evaluation.evidence.values import Consequence, Setting, merged
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.formats.runs.jsonl import write_run
@@ -103,3 +103,17 @@ def test_the_first_caveat_of_a_comparison_is_about_kept_answers():
         sides.append(evaluate(TESTSET, Run(name, answers, logs=dict.fromkeys(QUERIES, KEPT)), measures=["RR"]))
     result = compare(*sides, CompareOptions(limits=Limits()))
     assert [finding.check for finding in result.evidence][:2] == ["kept-answers", "kept-answers"]
+
+
+def test_a_number_of_two_systems_keeps_its_unit():
+    sentence = "12 of 12 answers were kept (the oldest from 07:57 UTC, {} s before), and not asked for again"
+    assert merged((name, sentence.format(age)) for name, age in (("old", 0), ("new", 1))) == [
+        (
+            "old: 12 of 12 answers were kept (the oldest from 07:57 UTC, 0 s before) and "
+            "new: 12 of 12 answers were kept (the oldest from 07:57 UTC, 1 s before), and not asked for again"
+        )
+    ]
+    share = "{} of 40 results ({} %) repeat an id of their list and are dropped"
+    assert merged((name, share.format(n, n * 2.5)) for name, n in (("old", 20), ("new", 10))) == [
+        "old: 20 of 40 results (50.0 %) and new: 10 of 40 results (25.0 %) repeat an id of their list and are dropped"
+    ]

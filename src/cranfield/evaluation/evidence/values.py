@@ -42,8 +42,8 @@ class Setting:
 
 
 _NUMBER = re.compile(r"\d+")
-_BEHIND_NUMBERS = re.compile(r"(.*\d[^\s:;,]*(?: %\)?)?)([:;,]?(?: [^\s\d]+){3,})")
-"""A sentence up to its last number, and three or more words behind it."""
+_BEHIND_NUMBERS = re.compile(r"(.*\d[^\s:;,]*(?: [^()\d]*\)| %)?)([:;,]?(?: [^\s\d]+){3,})")
+"""A sentence up to its last number, or the end of the brackets around it, and three or more words behind it."""
 MOST_LISTED = 4
 """Findings of one check that each have their own sentence."""
 Settings = Mapping[str, Setting]
