@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from cranfield.judging.quality import book_quality
+from cranfield.judging.selection import Selection, selected_items
 from cranfield.judging.store.schema import Action, SkipReason
 from cranfield.judging.store.values import Assignment
 
@@ -145,6 +146,8 @@ def test_a_grade_of_what_another_rater_would_have_taken_is_saved_and_not_counted
     desk.grade("ann", late.item_id, 3)
     lines = {line.rater: line.n_gold for line in book_quality(desk.store, desk.book).raters}
     assert lines["ann"] == 1
+    right = selected_items(desk.store, desk.book.id, 0, Selection(rater="ann", gold="right"))
+    assert [item.id for item in right] == [early.item_id]
 
 
 def test_raters_share_the_queries_that_have_calibration_items(known_desk) -> None:
