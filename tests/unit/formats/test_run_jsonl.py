@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cranfield.errors import RunFormatError
 from cranfield.formats.runs.jsonl import answer_from_record, answer_record, json_line, log_path, read_run, write_run
 from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Run
+from cranfield.words import NAME_CHARS
 
 RUN = Run(
     name="old",
@@ -184,7 +185,7 @@ logs = st.builds(
 )
 runs = st.builds(
     Run,
-    every_text,
+    every_text.map(lambda text: text[:NAME_CHARS]),  # longer ones are cut
     st.dictionaries(every_text, answers, max_size=4),
     st.none() | st.integers(1, 1000),
     st.sampled_from(get_args(Order)),

@@ -78,7 +78,7 @@ class Desk:
                     NewRun(name, f"sha256:{job.id}{name}", b"run", 2),
                     name,
                     figures,
-                    {"measures": None, "primary": "nDCG@10", "convention": "trec"},
+                    {"measures": None, "primary": "nDCG@10", "k": 10, "convention": "trec"},
                     b"{}",
                     void=void,
                     tags=job.request.tags,
