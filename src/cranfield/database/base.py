@@ -12,7 +12,7 @@ from sqlalchemy.orm import DeclarativeBase
 
 from cranfield.database.migrations.frozen import NAMING, NUMBER
 
-REVISION = "0007"
+REVISION = "0006"
 """Latest revision of the schema: a database of this revision is opened without Alembic."""
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from sqlalchemy import ColumnElement, ScalarSelect, exists, func, not_, select, true
+from sqlalchemy import ColumnElement, ScalarSelect, exists, func, select, true
 from sqlalchemy.orm import aliased
 
 from cranfield.judging.store.filters import GRADES, needs_rater
@@ -16,7 +16,6 @@ from cranfield.judging.store.schema import (
     Action,
     BookQuery,
     Event,
-    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -165,10 +164,7 @@ def _first_grade() -> ScalarSelect[Any]:
     of_rater = (reopened.item_id == Item.id, reopened.subject_id == Judgment.account_id)
     since = select(func.coalesce(func.max(reopened.id), 0)).where(*of_rater, reopened.action == Action.REOPEN)
     by_rater = (given.item_id == Item.id, given.account_id == Judgment.account_id, given.grade.is_not(None))
-    lost = exists().where(
-        HandOut.item_id == given.item_id, HandOut.account_id == given.account_id, HandOut.lost_at <= given.at
-    )
-    query = select(given.grade).where(*by_rater, given.action.in_(GRADES), not_(lost.correlate(given)))
+    query = select(given.grade).where(*by_rater, given.action.in_(GRADES))
     query = query.where(given.id > since.correlate(Item, Judgment).scalar_subquery()).order_by(given.id).limit(1)
     return query.correlate(Item, Judgment).scalar_subquery()
 

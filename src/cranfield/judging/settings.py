@@ -135,7 +135,7 @@ class BookSettings(BaseModel):
     repeats: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """Share of a rater's items that are shown to him or her a second time, unannounced."""
     calibration_first: Annotated[int, Field(ge=0)] = 5
-    """Calibration items at the start of each rater's queue, where the book has any."""
+    """Calibration items that each rater should grade, where the book has any; 0: queries with them do not come first."""
     lease_seconds: Annotated[int, Field(ge=10, le=86_400)] = 600
     consensus: str = "median"
     kappa_limit: Annotated[float, Field(ge=-1, le=1)] | None = None

@@ -84,7 +84,7 @@ def calibrate_command(
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add documents with a known grade: every rater gets some of them first, unannounced."""
+    """Add documents with a known grade: raters judge them as others, and do not learn which they are."""
     from cranfield.judging.store.calibration_file import read_calibration
     from cranfield.judging.store.schema import Origin
     from cranfield.words import n_of

@@ -58,7 +58,12 @@ RepeatsOption = Annotated[
 ]
 CalibrationFirstOption = Annotated[
     int,
-    typer.Option("--calibration-first", metavar="N", min=0, help="Calibration items at the start of each queue."),
+    typer.Option(
+        "--calibration-first",
+        metavar="N",
+        min=0,
+        help="Calibration items that each rater should grade; 0: queries with them do not come first.",
+    ),
 ]
 LeaseSecondsOption = Annotated[
     int,

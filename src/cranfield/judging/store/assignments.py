@@ -15,7 +15,6 @@ from cranfield.judging.store.schema import (
     Book,
     BookQuery,
     Event,
-    HandOut,
     Item,
     Judgment,
     Origin,
@@ -83,11 +82,9 @@ def assignments(rater: Rater, items: Sequence[Item]) -> tuple[Assignment, ...]:
 def _own_of(rater: Rater, items: Sequence[Item]) -> dict[int, list[int]]:
     """Query to its items that this rater has judged, holds or is now given, in the rater's order, without repeats."""
     leased_ids = select(Slot.item_id).where(Slot.account_id == rater.account_id)
-    handed = select(HandOut.item_id).where(HandOut.account_id == rater.account_id, HandOut.lost_at.is_(None))
     mine = or_(
         judged_by(rater.account_id),
         Item.id.in_(leased_ids),
-        Item.gold.is_not(None) & Item.id.in_(handed),
         Item.id.in_([item.repeat_of or item.id for item in items]),
     )
     query = select(Item).where(Item.query_id.in_({item.query_id for item in items}), Item.origin != Origin.REPEAT, mine)

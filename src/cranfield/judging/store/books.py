@@ -38,7 +38,6 @@ from cranfield.judging.store.schema import (
     Origin,
     RaterKind,
 )
-from cranfield.judging.store.slotless import without_slots
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
 from cranfield.judging.store.supply import hand_out
 from cranfield.judging.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemFilter, Json
@@ -128,7 +127,7 @@ class Books(Part):
             item.wanted = plan_wanted(settings, query, doc)
             session.add(item)
             session.flush()
-            hand_out(session, [item], by, guideline_version(session, book_id))
+            hand_out(session, [item.id], by, guideline_version(session, book_id))
             update_state(session, item, settings, self._clock())
             return item.id
 
@@ -223,12 +222,12 @@ class Books(Part):
             )
             session.add(event)
         item.final = None
-        if not item.wanted and item.gold is None:
+        if not item.wanted:
             item.wanted = plan_wanted(settings, session.get_one(BookQuery, item.query_id).name, item.doc_id)
         withdraw(session, item, withdrawn, settings, now)
 
     def calibration(self, book_id: int, rows: Iterable[tuple[str, str, float, str]]) -> int:
-        """Make items with a known grade, of (query, doc, grade, reason); how many. Every rater is given some of them.
+        """Make items with a known grade, of (query, doc, grade, reason); how many. They are judged as other items are.
 
         Of the grades that a rater gives one, the first one counts.
 
@@ -255,8 +254,8 @@ class Books(Part):
                     item = Item(book_id=book_id, query_id=queries[query], doc_id=doc, origin=Origin.CALIBRATION)
                     item.wanted, item.fields = 0, _fields_of(session, book_id, doc)
                     session.add(item)
+                item.wanted = item.wanted or plan_wanted(settings, query, doc)
                 item.gold, item.gold_reason = grade, reason
-                without_slots(session, item)
                 update_state(session, item, settings, self._clock())
             return len(given)
 

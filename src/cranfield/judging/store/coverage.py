@@ -96,9 +96,8 @@ def _slots(session: Session, counted: tuple[ColumnElement[bool], ...], now: int)
 
 
 def _judgments(session: Session, shown: tuple[ColumnElement[bool], ...]) -> _Judgments:
-    has_none = Slot.id.is_(None) & Item.gold.is_(None)
     found = (
-        select(Item.id, Item.origin, Account.kind, Judgment.action, Judgment.stale, has_none)
+        select(Item.id, Item.origin, Account.kind, Judgment.action, Judgment.stale, Slot.id.is_(None))
         .join(Account, Account.id == Judgment.account_id)
         .join(Item, Item.id == Judgment.item_id)
         .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))

@@ -70,4 +70,4 @@ def needs_rater() -> ColumnElement[bool]:
         not_(acted.correlate(Item, Member)),
     )
     by_person = _judged(Account.kind == RaterKind.PERSON)
-    return and_(Item.state == ItemState.OPEN, Item.gold.is_(None), by_person, not_(could.correlate(Item)))
+    return and_(Item.state == ItemState.OPEN, by_person, not_(could.correlate(Item)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import ceil
 
 from sqlalchemy import ColumnElement, exists, func, not_, select, update
 from sqlalchemy.orm import Session, aliased
@@ -31,19 +30,10 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
-from cranfield.judging.store.slotless import (
+from cranfield.judging.store.standing import end_leases
+from cranfield.judging.store.supply import (
     REPEAT_AFTER,
     REPEAT_AFTER_AT_END,
-    SlotlessItems,
-    calibration_queries,
-    free_of_others,
-    pass_by,
-    raters_to_come,
-    renew_slotless,
-    slotless_items,
-)
-from cranfield.judging.store.standing import end_leases, lease_slotless
-from cranfield.judging.store.supply import (
     hand_out,
     judged_by,
     member_row,
@@ -52,9 +42,6 @@ from cranfield.judging.store.supply import (
     was_given,
 )
 from cranfield.judging.store.values import Assignment, NotAllowedError
-
-FEWEST_OF_QUERY = 2
-"""Items that a rater is given of a query with calibration items, however many raters share it."""
 
 
 class Queue(Part):
@@ -68,8 +55,8 @@ class Queue(Part):
         The order: what the rater holds already, also by an expired lease that no other rater took; a hidden repeat that is
         due; the whole of the next query; what the rater put off for later.
 
-        Calibration items stand among the other documents of their queries, which come first, and are never given without
-        such documents: for this the raters of the book share these queries. They go away as the others do.
+        Queries with calibration items come first. In everything else these are items as all others: a rater who sees which
+        ones come, go away and come again learns nothing about them.
 
         Args:
             book_id: an open book; a closed one gives nothing.
@@ -84,28 +71,25 @@ class Queue(Part):
             rater, member = self._rater(session, book_id, account_id)
             if rater.book.state == BookState.CLOSED or n <= 0:
                 return ()
-            slotless = slotless_items(session, book_id, rater.settings, account_id)
-            _renew(rater, slotless)
+            _renew(rater)
             put_off = _put_off_ids(rater)
-            mine = [*_leased_items(rater), *slotless.in_hand]
-            mine.sort(key=lambda item: (item.id in put_off, rater.item_key(item)))
+            mine = sorted(_leased_items(rater), key=lambda item: (item.id in put_off, rater.item_key(item)))
             quota = quota_left(session, rater.book, rater.settings, member)
-            room = None if quota is None else quota - _n_counted(mine)
+            room = None if quota is None else quota - len(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
-                over = {item.id for item in [item for item in mine if item.origin != Origin.REPEAT][room:]}
-                end_leases(session, account_id, over)
-                mine, room = [item for item in mine if item.id not in over], 0
+                end_leases(session, account_id, {item.id for item in mine[room:]})
+                mine, room = mine[:room], 0
             found = [item for item in mine if item.id not in holding]
             while len(found) < n:
                 more = _repeat(rater, holding, found, REPEAT_AFTER)
                 if not more:
-                    more = _next_query(rater, room, slotless) or _put_off(rater, room, slotless)
-                    room = None if room is None else max(room - _n_counted(more), 0)
+                    more = _next_query(rater, room) or _put_off(rater, room, {*holding, *(item.id for item in found)})
+                    room = None if room is None else room - sum(item.origin != Origin.REPEAT for item in more)
                 more = more or _repeat(rater, holding, found, REPEAT_AFTER_AT_END)
                 if not more:
                     break
                 found += more
-            hand_out(session, found, account_id, guideline_version(session, book_id), rater.until)
+            hand_out(session, {item.id for item in found}, account_id, guideline_version(session, book_id))
             return assignments(rater, found[:n])
 
     def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
@@ -126,7 +110,7 @@ class Queue(Part):
         """Renew the leases of a rater; how many there are."""
         with self._database.write() as session:
             rater, _ = self._rater(session, book_id, account_id)
-            _renew(rater, slotless_items(session, book_id, rater.settings, account_id))
+            _renew(rater)
             return len(_leased_items(rater))
 
     def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[Rater, Member]:
@@ -137,8 +121,10 @@ class Queue(Part):
         if member is None or not account.active:
             what = "no member of this book" if member is None else "not active"
             raise NotAllowedError(f"{account.name} is {what}", hint="a lead can change this")
-        calibrated = calibration_queries(session, book_id)
-        return Rater(session, book, settings_of(book), account_id, self._clock(), calibrated), member
+        settings = settings_of(book)
+        known = select(Item.query_id).where(Item.book_id == book_id, Item.gold.is_not(None)).distinct()
+        calibrated = frozenset(session.scalars(known)) if settings.calibration_first else frozenset[int]()
+        return Rater(session, book, settings, account_id, self._clock(), calibrated), member
 
 
 def _own_leases(rater: Rater) -> tuple[ColumnElement[bool], ...]:
@@ -146,12 +132,11 @@ def _own_leases(rater: Rater) -> tuple[ColumnElement[bool], ...]:
     return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, of_book)
 
 
-def _renew(rater: Rater, slotless: SlotlessItems) -> None:
+def _renew(rater: Rater) -> None:
     """Prolong the leases whose second half has begun; those that have expired too, since no other rater took them."""
     half = rater.now + rater.settings.lease_seconds * 500
     renewed = update(Slot).where(*_own_leases(rater), Slot.leased_until < half)
     rater.session.execute(renewed.values(leased_until=rater.until))
-    renew_slotless(rater.session, slotless.in_hand, rater.account_id, half, rater.until)
 
 
 def _leased_items(rater: Rater) -> list[Item]:
@@ -168,48 +153,23 @@ def _leased_items(rater: Rater) -> list[Item]:
     return open_items
 
 
-def _n_counted(items: Iterable[Item]) -> int:
-    """How many items count for the quota."""
-    return sum(item.origin != Origin.REPEAT for item in items)
-
-
 def _put_off_ids(rater: Rater) -> set[int]:
     query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
     return set(rater.session.scalars(query))
 
 
-def _next_query(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
-    """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs.
-
-    Of a query with calibration items, other raters of the book keep a share, which comes to this rater when nothing else does.
-    """
-    if room == 0:
-        return []
-    session, book_id, me = rater.session, rater.book.id, rater.account_id
-    conditions = (*offered(book_id, me, rater.now), not_(judged_by(me)))
+def _next_query(rater: Rater, room: int | None) -> list[Item]:
+    """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs."""
+    conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
     shared = _shared(rater, conditions) if rater.settings.raters_per_item > 1 else {}
-    own = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(Slot.account_id == me)
-    begun = set(session.scalars(own.where(Item.query_id.in_(rater.calibrated)).distinct())) if rater.calibrated else ()
-    queries = set(session.scalars(found))
-    if rater.calibrated:
-        queries.update(session.scalars(select(Item.query_id).where(*free_of_others(book_id, me, rater.now)).distinct()))
 
-    def order(query: int) -> tuple[bool, bool, float, tuple[bool, int]]:
-        first = query in rater.calibrated
-        return query in begun, not first, shared.get(query, shared.get(None, 0)), rater.query_key(query)
+    def order(query: int) -> tuple[bool, float, tuple[bool, int]]:
+        return query not in rater.calibrated, shared.get(query, shared.get(None, 0)), rater.query_key(query)
 
-    for query_id in sorted(queries, key=order):
-        share = 1 + raters_to_come(session, book_id, query_id, me) if query_id in rater.calibrated else 1
-        kept = 0 if room is None else len(slotless.of_query(query_id, room))
-        left = None if room is None else room - kept
-        given = _lease(rater, left, (*conditions, Item.query_id == query_id), share)
-        if query_id in rater.calibrated:
-            pass_by(session, book_id, {query_id}, me, rater.now)
-        if given:
-            known = slotless.of_query(query_id, len(given))[: None if room is None else kept]
-            slotless.give(known)
-            return sorted([*given, *known], key=rater.item_key)
+    for query_id in sorted(rater.session.scalars(found), key=order):
+        if given := _lease(rater, room, (*conditions, Item.query_id == query_id)):
+            return given
     return []
 
 
@@ -238,20 +198,12 @@ def _shared(rater: Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int
     return found
 
 
-def _put_off(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[Item]:
-    """Lease what the rater put off, the earliest first; items without slots as the others."""
+def _put_off(rater: Rater, room: int | None, shown: Collection[int]) -> list[Item]:
+    """Lease what the rater put off, the earliest first; also hidden repeats that are not shown."""
     put_off = judged_by(rater.account_id, Action.LATER)
-    again = [item for item in slotless.put_off if item.origin == Origin.REPEAT]
-    again += [item for item in slotless.put_off if item.origin != Origin.REPEAT][:room]
-    slotless.put_off[:] = [item for item in slotless.put_off if item not in again]
-    for item in again:
-        lease_slotless(rater.session, item, rater.account_id, rater.until)
-    left = None if room is None else room - _n_counted(again)
-    leased = _lease(rater, left, (*offered(rater.book.id, rater.account_id, rater.now), put_off))
-    if rater.calibrated:
-        taken = {item.query_id for item in leased} & rater.calibrated
-        pass_by(rater.session, rater.book.id, taken, rater.account_id, rater.now)
-    leased += again
+    again = select(Item).where(Item.book_id == rater.book.id, Item.repeat_for == rater.account_id, put_off)
+    repeats = [item for item in rater.session.scalars(again) if item.id not in shown] if rater.settings.repeats else []
+    leased = [*repeats, *_lease(rater, room, (*offered(rater.book.id, rater.account_id, rater.now), put_off))]
     query = select(Judgment.item_id, Judgment.event_id).where(
         Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
     )
@@ -259,22 +211,16 @@ def _put_off(rater: Rater, room: int | None, slotless: SlotlessItems) -> list[It
     return sorted(leased, key=lambda item: order[item.id])
 
 
-def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bool]], n_raters: int = 1) -> list[Item]:
-    """Lease a free slot of each item; those that another request leases at this moment are left to it.
-
-    Of `n_raters` who share the items, the rater gets a share.
-    """
+def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bool]]) -> list[Item]:
+    """Lease a free slot of each item; those that another request leases at this moment are left to it."""
+    if room == 0:
+        return []
     query = select(Slot, Item).join(Item, Item.id == Slot.item_id).where(*conditions)
     rows = rater.session.execute(query.order_by(Slot.number, Slot.id).with_for_update(of=Slot, skip_locked=True))
     first: dict[int, tuple[Slot, Item]] = {}
     for slot, item in rows:
         first.setdefault(item.id, (slot, item))
-    share = max(ceil(len(first) / n_raters), FEWEST_OF_QUERY)
-    chosen = list(first.values())
-    if (most := share if room is None else min(share, room)) < len(chosen):
-        # Not the first ones of the rater's order: a calibration item would come after them.
-        chosen.sort(key=lambda pair: seeded(rater.settings.seed, "share", rater.account_id, pair[1].id))
-    chosen = sorted(chosen[:most], key=lambda pair: rater.item_key(pair[1]))
+    chosen = sorted(first.values(), key=lambda pair: rater.item_key(pair[1]))[:room]
     for slot, _ in chosen:
         slot.account_id, slot.state, slot.leased_until = rater.account_id, SlotState.LEASED, rater.until
     rater.session.flush()
@@ -302,7 +248,7 @@ def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after
     if int(len(graded) * rater.settings.repeats) <= len(repeats):
         return []
     repeated = {item.repeat_of for item in repeats}
-    candidates = [item for item in graded[: len(graded) - after] if item.gold is None and item.id not in repeated]
+    candidates = [item for item in graded[: len(graded) - after] if item.id not in repeated]
     if not candidates or len(graded) <= after:
         return []
     chosen = min(candidates, key=lambda item: seeded(rater.settings.seed, "repeat", rater.account_id, item.id))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
-from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 from sqlalchemy.orm import Session
 
 from cranfield.database.engine import Part
@@ -19,7 +19,6 @@ from cranfield.judging.store.schema import (
     BookQuery,
     BookState,
     Event,
-    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -28,8 +27,7 @@ from cranfield.judging.store.schema import (
     SkipReason,
     Slot,
 )
-from cranfield.judging.store.slotless import repeats_left
-from cranfield.judging.store.supply import leased_to_others, left_for, member_row, quota_left
+from cranfield.judging.store.supply import leased_to_others, left_for, member_row, n_put_off, quota_left, repeats_left
 from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
 
 RECENT_GRADES = 50
@@ -58,7 +56,7 @@ class Reading(Part):
                     Event.action.in_([*GRADES, Action.SKIP, Action.LATER]),
                 )
             )
-            left = {} if member is None else left_for(session, book, settings, account_id, self._clock())
+            left = {} if member is None else left_for(session, book, account_id, self._clock())
             quota = None if member is None else quota_left(session, book, settings, member)
             n_left = sum(left.values()) if quota is None else min(sum(left.values()), max(quota, 0))
             if member is not None:
@@ -71,7 +69,7 @@ class Reading(Part):
                 n_done=counts[Action.GRADE],
                 n_left=n_left,
                 n_skipped=counts[Action.SKIP],
-                n_later=counts[Action.LATER],
+                n_later=n_put_off(session, book_id, account_id, self._clock()),
                 median_ms=middle,
                 seconds_left=None if middle is None else round(middle * n_left / 1000),
                 n_seen=seen or 0,
@@ -253,19 +251,10 @@ Firsts = Mapping[tuple[int, int], float]
 
 
 def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
-    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised.
-
-    So may those that were given when the item was lost.
-    """
-    query = (
-        select(Event, HandOut.lost_at).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
-    )
-    given = and_(HandOut.item_id == Event.item_id, HandOut.account_id == Event.account_id)
-    query = query.outerjoin(HandOut, given).where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)
+    """The first grade that each rater gave a calibration item, since a lead asked for it again: later ones may be advised."""
+    query = select(Event).join(Item, Item.id == Event.item_id).where(Item.gold.is_not(None), *conditions)
     found: dict[tuple[int, int], float] = {}
-    for event, lost_at in session.execute(query):
-        if lost_at is not None and event.at >= lost_at:
-            continue
+    for event in session.scalars(query.where(Event.action.in_([*GRADES, Action.REOPEN])).order_by(Event.id)):
         if event.action == Action.REOPEN:
             found.pop((event.item_id, event.subject_id or 0), None)
         elif event.grade is not None:
@@ -275,7 +264,7 @@ def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
 
 def _rating(row: Row[Judgment, Event, Account, Item, str, int], firsts: Firsts) -> RatingRow:
     judgment, event, account, item, query, slot = row
-    takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT and item.gold is None
+    takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT
     return as_value(
         RatingRow,
         *(judgment, event, item),

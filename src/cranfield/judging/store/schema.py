@@ -287,10 +287,6 @@ class HandOut(Base):
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), primary_key=True)
     guideline_version: Mapped[int]
     """The latest when the item was last given."""
-    leased_until: Mapped[int | None]
-    """Of a calibration item or a hidden repeat, which have no slots: the end of the lease; None where the rater put it off."""
-    lost_at: Mapped[int | None]
-    """Of a calibration item: when another rater would have taken it. A grade from then on is not counted."""
 
 
 class Event(Base):

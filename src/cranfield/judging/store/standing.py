@@ -13,7 +13,6 @@ from cranfield.judging.store.schema import (
     Account,
     Action,
     Event,
-    HandOut,
     Item,
     ItemState,
     Judgment,
@@ -144,13 +143,15 @@ def _update_states(
             decided[item_id].append(decision_key(data))
         experts[item_id] += action == Action.SKIP and skip_reason == SkipReason.EXPERT
     for item in items:
-        if _is_without_slots(item):
+        if item.origin == Origin.REPEAT:
             item.state, missing = ItemState.DONE if grades[item.id] else ItemState.OPEN, 0
         elif item.final is not None:
             item.state, missing = ItemState.ADJUDICATED, 0
         else:
             differs = any(each != decided[item.id][0] for each in decided[item.id])
             item.state, missing = outcome(settings, item.wanted, grades[item.id], experts[item.id], differs=differs)
+            if item.state is ItemState.ADJUDICATE and item.gold is not None:
+                item.state = ItemState.DONE  # the known grade decides
         _offer(session, item, slots[item.id], missing, now)
 
 
@@ -158,11 +159,6 @@ def decision_key(data: Mapping[str, object] | None) -> object:
     """What reviewers must agree in beside the verdict: what becomes of the record, and its text. Reasons and hints may differ."""
     given = data or {}
     return given.get("disposition", "keep"), given.get("edits", [])
-
-
-def _is_without_slots(item: Item) -> bool:
-    """Whether the item is of every rater, or of one."""
-    return item.origin == Origin.REPEAT or item.gold is not None
 
 
 def _offer(session: Session, item: Item, slots: Sequence[Slot], missing: int, now: int) -> None:
@@ -191,19 +187,12 @@ def end_leases(
     session: Session, account_id: int | None = None, items: Select[int] | Collection[int] | None = None
 ) -> None:
     """End the leases of a rater, of items, or of a rater of items."""
-    leased, lent = update(Slot).where(Slot.state == SlotState.LEASED), update(HandOut).where(HandOut.leased_until > 0)
+    leased = update(Slot).where(Slot.state == SlotState.LEASED)
     if account_id is not None:
-        leased, lent = leased.where(Slot.account_id == account_id), lent.where(HandOut.account_id == account_id)
+        leased = leased.where(Slot.account_id == account_id)
     if items is not None:
-        leased, lent = leased.where(Slot.item_id.in_(items)), lent.where(HandOut.item_id.in_(items))
+        leased = leased.where(Slot.item_id.in_(items))
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
-    session.execute(lent.values(leased_until=0))
-
-
-def lease_slotless(session: Session, item: Item, account_id: int, until: int | None) -> None:
-    """Have a rater hold an item without slots until then; None: no longer."""
-    of_rater = (HandOut.item_id == item.id, HandOut.account_id == account_id)
-    session.execute(update(HandOut).where(*of_rater).values(leased_until=until))
 
 
 def withdraw(session: Session, item: Item, account_ids: Collection[int], settings: BookSettings, now: int) -> None:
@@ -213,8 +202,6 @@ def withdraw(session: Session, item: Item, account_ids: Collection[int], setting
     for account_id in account_ids:
         derive_judgment(session, item, account_id)
         _give_back(slots[item.id], account_id)
-    again = update(HandOut).where(HandOut.item_id == item.id, HandOut.account_id.in_(account_ids))
-    session.execute(again.values(leased_until=None, lost_at=None))
     _update_states(session, [item], slots, settings, now)
 
 
@@ -228,16 +215,13 @@ def apply(session: Session, item: Item, account: Account, action: Action, settin
     if account.kind != RaterKind.PERSON:
         return False
     extra, slots = False, _slots_of(session, [item.id], lock=True)
-    if not _is_without_slots(item):
+    if item.origin != Origin.REPEAT:
         if holds is not None and holds.action == Action.GRADE:
             extra = not _take(slots[item.id], account.id, now)
         elif holds is None and action is Action.UNDO and item.final is None:
             _take(slots[item.id], account.id, now, until=now + settings.lease_seconds * 1000)
         else:
             _give_back(slots[item.id], account.id)
-    else:
-        undone = holds is None and action is Action.UNDO
-        lease_slotless(session, item, account.id, now + settings.lease_seconds * 1000 if undone else None)
     _update_states(session, [item], slots, settings, now)
     return extra
 
@@ -267,7 +251,7 @@ def apply_many(
             row = judgments[item_id, account_id] = Judgment(item_id=item_id, account_id=account_id)
             session.add(row)
         row.event_id, row.action, row.grade, row.stale = event.id, event.action, event.grade, is_stale(event, item)
-        if account_id in persons and not _is_without_slots(item):
+        if account_id in persons and item.origin != Origin.REPEAT:
             if event.action == Action.GRADE:
                 _take(slots[item_id], account_id, now)
             else:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, exists, func, not_, select, union
+from sqlalchemy import ColumnElement, and_, exists, func, not_, or_, select, union
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.settings import BookSettings
@@ -23,8 +23,14 @@ from cranfield.judging.store.schema import (
     Slot,
     SlotState,
 )
-from cranfield.judging.store.slotless import DECIDED, slotless_items
 from cranfield.judging.store.standing import is_free
+
+DECIDED = (Action.GRADE, Action.SKIP, Action.CARRY)
+"""Actions after which an item is not given to the rater again."""
+REPEAT_AFTER = 10
+"""Other items that a rater has judged between an item and its repeat."""
+REPEAT_AFTER_AT_END = 3
+"""Those where the rater's queue has nothing else."""
 
 
 def member_row(session: Session, book_id: int, account_id: int, *, lock: bool = False) -> Member | None:
@@ -60,18 +66,14 @@ def was_given(session: Session, item: Item, account: Account) -> bool:
     return bool(session.get(HandOut, key) or session.get(Judgment, key) or session.scalar(own_slot))
 
 
-def hand_out(session: Session, items: Sequence[Item], account_id: int, version: int, until: int | None = None) -> None:
-    """Note that a rater is given items, under a version of the guidelines; those without slots are leased until then."""
-    ids = {item.id for item in items}
-    slotless = {item.id for item in items if item.gold is not None or item.origin == Origin.REPEAT}
+def hand_out(session: Session, item_ids: Iterable[int], account_id: int, version: int) -> None:
+    """Note that a rater is given items, under a version of the guidelines."""
+    ids = set(item_ids)
     known = select(HandOut).where(HandOut.item_id.in_(ids), HandOut.account_id == account_id)
     for row in session.scalars(known).all():
         ids.discard(row.item_id)
         row.guideline_version = version
-    for number in sorted(ids):
-        row = HandOut(item_id=number, account_id=account_id, guideline_version=version)
-        row.leased_until = until if number in slotless else None
-        session.add(row)
+    session.add_all(HandOut(item_id=number, account_id=account_id, guideline_version=version) for number in sorted(ids))
 
 
 def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
@@ -90,7 +92,7 @@ def _without_slot(book_id: int, account_id: int) -> tuple[ColumnElement[bool], .
     """Conditions of an open item of which a rater has no slot."""
     own = aliased(Slot)
     has_slot = exists().where(own.item_id == Item.id, own.account_id == account_id).correlate(Item)
-    normal = (Item.book_id == book_id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
+    normal = (Item.book_id == book_id, Item.state == ItemState.OPEN, Item.origin != Origin.REPEAT)
     return (*normal, not_(has_slot))
 
 
@@ -102,9 +104,9 @@ def leased_to_others(session: Session, book_id: int, account_id: int, now: int) 
     return next((n, until) for n, until in rows)
 
 
-def left_for(session: Session, book: Book, settings: BookSettings, account_id: int, now: int) -> dict[int, int]:
+def left_for(session: Session, book: Book, account_id: int, now: int) -> dict[int, int]:
     """Query to the number of its items that a rater could get: held, free, or put off and still free."""
-    of_book = (Item.book_id == book.id, Item.state == ItemState.OPEN, Item.gold.is_(None), Item.origin != Origin.REPEAT)
+    of_book = (Item.book_id == book.id, Item.state == ItemState.OPEN, Item.origin != Origin.REPEAT)
     n_items = func.count(Item.id.distinct())
     free = select(Item.query_id, n_items).join(Slot, Slot.item_id == Item.id).where(*of_book, is_free(now))
     # Counted and taken off again: to look for the rater at each item of a book would take many times as long.
@@ -119,6 +121,29 @@ def left_for(session: Session, book: Book, settings: BookSettings, account_id: i
     for query, sign in ((free, 1), (own, -1)):
         for number, n in session.execute(query.group_by(Item.query_id)):
             counts[number] += sign * n
-    counts += slotless_items(session, book.id, settings, account_id).n_left(counts)
     counts.update(dict(session.execute(in_hand.group_by(Item.query_id)).all()))
     return {number: n for number, n in counts.items() if n}
+
+
+def n_put_off(session: Session, book_id: int, account_id: int, now: int) -> int:
+    """Items that a rater put off and can still get."""
+    slot = exists().where(Slot.item_id == Item.id, or_(is_free(now), Slot.account_id == account_id)).correlate(Item)
+    can = or_(and_(Item.state == ItemState.OPEN, slot), Item.repeat_for == account_id)
+    query = select(func.count(Item.id)).where(Item.book_id == book_id, judged_by(account_id, Action.LATER), can)
+    return session.scalar(query) or 0
+
+
+def repeats_left(session: Session, book_id: int, settings: BookSettings, account_id: int, n_left: int) -> int:
+    """Hidden repeats that a rater is still to judge, who has a number of other items left.
+
+    They count before they are given: the progress of the rater would otherwise tell them from the others.
+    """
+    if not settings.repeats:
+        return 0
+    judged = select(func.count()).select_from(Judgment).join(Item, Item.id == Judgment.item_id)
+    judged = judged.where(Item.book_id == book_id, Judgment.account_id == account_id)
+    graded = session.scalar(judged.where(Item.origin != Origin.REPEAT, Judgment.action == Action.GRADE)) or 0
+    done = session.scalar(judged.where(Item.origin == Origin.REPEAT, Judgment.action.in_(DECIDED))) or 0
+    made = session.scalar(select(func.count(Item.id)).where(Item.book_id == book_id, Item.repeat_for == account_id))
+    most = max(graded + n_left - REPEAT_AFTER_AT_END, 0)
+    return max(min(int((graded + n_left) * settings.repeats), most), made or 0) - done

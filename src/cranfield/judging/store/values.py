@@ -198,7 +198,7 @@ class Progress:
     n_done: int
     """Graded. Hidden repeats count here and in the rest, before they are given too: their rater would notice them otherwise."""
     n_left: int
-    """Items that this rater could still get, within the quota."""
+    """Items that this rater could still get, within the quota, with those that were put off."""
     n_skipped: int
     n_later: int
     median_ms: int | None

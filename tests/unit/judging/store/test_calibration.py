@@ -1,16 +1,18 @@
-"""Calibration items in the queue of a rater: they come with other items, and go away as those do."""
+"""Calibration items in the queue of a rater: in all but the order of queries they are items as the others are."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from tests.unit.conftest import HandClock
 
-from cranfield.judging.quality import book_quality
-from cranfield.judging.selection import Selection, selected_items
-from cranfield.judging.store.schema import Action, SkipReason
+from cranfield.judging.book.freeze import is_unfinished
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.database import open_store
+from cranfield.judging.store.schema import Action, ItemState, Role, SkipReason
 from cranfield.judging.store.values import Assignment
 
 from .conftest import Desk, pool_of
@@ -89,20 +91,6 @@ def test_of_what_was_put_back_and_taken_nothing_is_left(known_desk, put_back: st
     assert desk.next("ann", EVERYTHING) == ()
 
 
-def test_what_is_put_off_alone_goes_away_too(known_desk) -> None:
-    desk = known_desk()
-    items = desk.next("ann", EVERYTHING)
-    for item in items:
-        if item.doc == "e" or (item.query, item.doc) == ("q0", "a"):
-            desk.save("ann", item.item_id, Action.LATER)
-        else:
-            desk.grade("ann", item.item_id, 1)
-    assert n_left(desk, "ann") == 4
-    assert [item.doc for item in desk.next("bob", EVERYTHING)] == ["a"]
-    assert n_left(desk, "ann") == 0
-    assert desk.next("ann", EVERYTHING) == ()
-
-
 def test_a_lease_that_an_undo_made_anew_keeps_no_other_item(known_desk) -> None:
     desk = known_desk()
     items = desk.next("ann", EVERYTHING)
@@ -137,42 +125,6 @@ def test_what_other_raters_leave_stays(known_desk) -> None:
     assert desk.next("ann", EVERYTHING) == ()
 
 
-def test_a_grade_of_what_another_rater_would_have_taken_is_saved_and_not_counted(known_desk) -> None:
-    desk = known_desk()
-    (early, late, _) = (item for item in desk.next("ann", EVERYTHING) if item.doc == "e")
-    desk.grade("ann", early.item_id, 3)
-    desk.clock.pass_seconds(61)
-    take_all(desk, "bob")
-    desk.grade("ann", late.item_id, 3)
-    lines = {line.rater: line.n_gold for line in book_quality(desk.store, desk.book).raters}
-    assert lines["ann"] == 1
-    right = selected_items(desk.store, desk.book.id, 0, Selection(rater="ann", gold="right"))
-    assert [item.id for item in right] == [early.item_id]
-
-
-def test_raters_share_the_queries_that_have_calibration_items(known_desk) -> None:
-    desk = known_desk()
-    for name in ("ann", "bob"):
-        desk.rater(name)
-    given = {}
-    for name in ("ann", "bob"):
-        items = given[name] = desk.next(name, 9)
-        assert known(items) == list(dict.fromkeys(item.query for item in items))  # one of each query
-        assert [item.query_number for item in items] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-        assert {item.n_of_query for item in items} == {3}
-    both = {item.item_id for item in given["ann"]} & {item.item_id for item in given["bob"]}
-    assert len(both) == 3
-
-
-def test_what_a_rater_leaves_to_others_comes_in_the_end(known_desk) -> None:
-    desk = known_desk()
-    desk.rater("bob")
-    items = desk.next("ann", EVERYTHING)
-    assert len(items) == 15
-    assert known(items[9:]) == []
-    assert n_left(desk, "ann") == 15
-
-
 def test_queries_are_numbered_in_the_order_in_which_they_come(desk_of) -> None:
     desk = desk_of(pool_of(6, 4))
     desk.store.books.calibration(desk.book.id, [("q4", "a", 3, ""), ("q2", "a", 3, "")])
@@ -180,28 +132,6 @@ def test_queries_are_numbered_in_the_order_in_which_they_come(desk_of) -> None:
     numbers = [item.query_number for item in items]
     assert numbers == sorted(numbers)
     assert {item.query for item in items if item.query_number <= 2} == {"q2", "q4"}
-
-
-def test_a_calibration_item_comes_with_two_others_of_its_query(desk_of) -> None:
-    desk = desk_of(pool_of(2, 5))
-    desk.store.books.calibration(desk.book.id, [("q0", doc, 3, "") for doc in "abc"])
-    items = desk.next("ann", EVERYTHING)
-    assert [item.query for item in items].count("q0") == 3
-    assert len(items) == 8
-    assert n_left(desk, "ann") == 8
-
-
-def test_a_quota_has_room_for_calibration_items(known_desk) -> None:
-    desk = known_desk(quota=3)
-    assert len(known(desk.next("ann", EVERYTHING))) == 1
-
-
-def test_a_calibration_item_is_at_any_place_among_few_others(desk_of) -> None:
-    desk = desk_of(pool_of(1, 61), quota=3)
-    desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "")])
-    places = Counter([item.doc for item in desk.next(f"rater {n}", 3)].index("a") for n in range(30))
-    assert set(places) == {0, 1, 2}
-    assert max(places.values()) < 20  # binomial, 30 draws of 1/3: 4 standard deviations are 10.3
 
 
 def test_an_item_that_becomes_a_calibration_item_is_given_once(desk_of) -> None:
@@ -250,29 +180,92 @@ def test_a_repeat_that_was_put_off_comes_again_in_its_turn(desk_of) -> None:
     assert order.count(put_off[0]) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-def test_whatever_a_rater_did_calibration_items_are_not_what_others_leave(desk_of, seed: int) -> None:
-    draw = random.Random(seed)
-    settings = {"raters_per_item": 1 + seed % 2, "repeats": 0.2 * (seed % 4 > 1), "quota": draw.choice([None, 9])}
-    desk = desk_of(pool_of(4, 5), lease_seconds=60, seed=seed, **settings)
-    golds = [(f"q{n}", doc, 3, "") for n in range(4) for doc in draw.sample("abcde", draw.randrange(3))]
-    desk.store.books.calibration(desk.book.id, golds)
+def seen_by_raters(desk: Desk, golds: list[tuple[str, str]], seed: int) -> list[object]:
+    """All that three raters see of a book in which they do, one after the other, whatever may be done."""
+    desk.store.books.calibration(desk.book.id, [(query, doc, 3, "") for query, doc in golds])
+    lead = desk.store.people.add("lead", Role.LEAD).id
+    draw, seen = random.Random(seed), []
     given: dict[str, list[int]] = {"ann": [], "bob": [], "cas": []}
-    for _ in range(40):
+    for step in range(60):
         name = draw.choice(sorted(given))
-        action = draw.choice([None, Action.GRADE, Action.GRADE, Action.LATER, Action.SKIP, Action.UNDO])
+        action = draw.choice([None, Action.GRADE, Action.GRADE, Action.LATER, Action.SKIP, Action.UNDO, "decide"])
         if action is None or not given[name]:
             desk.clock.pass_seconds(draw.choice([5, 20, 61]))
-            given[name] += [item.item_id for item in desk.next(name, draw.choice([1, 3, EVERYTHING]))]
-            continue
-        fields = {Action.GRADE: {"grade": 1}, Action.SKIP: {"skip_reason": SkipReason.BROKEN}}.get(action, {})
-        desk.save(name, draw.choice(given[name]), action, **fields)
-    desk.clock.pass_seconds(61)
-    for name in ("bob", "cas", "bob", "cas"):
-        take_all(desk, name)
-    left = [desk.store.reading.item(item.item_id) for item in desk.next("ann", EVERYTHING)]
-    if any(item.gold is not None for item in left):
-        assert any(item.gold is None and item.repeat_of is None for item in left)
-    take_all(desk, "ann")
-    assert n_left(desk, "ann") == 0
+            items = desk.next(name, draw.choice([1, 3, EVERYTHING]))
+            given[name] += [item.item_id for item in items]
+            seen += items
+        elif action == "decide":
+            if desk.state(item := draw.choice(given[name])) == ItemState.ADJUDICATE:
+                desk.store.log.adjudicate(item, lead, 2, "why", f"final {step}")
+        else:
+            skip = draw.choice([SkipReason.BROKEN, SkipReason.EXPERT])
+            fields = {Action.GRADE: {"grade": draw.choice([0, 3])}, Action.SKIP: {"skip_reason": skip}}
+            item = draw.choice(given[name])
+            seen.append(desk.save(name, item, action, f"step {step}", **fields.get(action, {})))
+        seen.append(replace(desk.store.reading.progress(desk.book.id, desk.rater(name)), median_ms=None))
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_rater_sees_which_documents_of_a_query_are_known(tmp_path, seed: int) -> None:
+    draw = random.Random(seed)
+    settings = BookSettings(
+        lease_seconds=60,
+        seed=seed,
+        raters_per_item=1 + seed % 2,
+        overlap=draw.choice([0.5, 1]),
+        repeats=draw.choice([0, 0.3]),
+        quota=draw.choice([None, 9]),
+        calibration_first=draw.choice([0, 5]),
+    )
+    seen = []
+    for number, docs in enumerate(("a", "e", "bcd")):
+        clock = HandClock()
+        store = open_store(tmp_path / f"{number}.db", clock=clock)
+        desk = Desk(store, clock, store.books.create("book", pool_of(4, 5), settings))
+        seen.append(seen_by_raters(desk, [(query, doc) for query in ("q1", "q3") for doc in docs], seed))
+        store.close()
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0]) > 100
+
+
+def test_a_book_with_calibration_items_can_be_finished(known_desk) -> None:
+    desk = known_desk(raters_per_item=2)
+    desk.judge_all("ann", lambda _: 0)
+    assert is_unfinished(desk.store, desk.book.id)
+    desk.judge_all("bob", lambda _: 3)
+    states = {item.doc: item.state for item in desk.store.reading.items(desk.book.id)}
+    assert (states["a"], states["e"]) == (ItemState.OPEN, ItemState.OPEN)  # they differ: a third rater
+    desk.judge_all("cas", lambda _: 3)
+    states = {item.doc: item.state for item in desk.store.reading.items(desk.book.id)}
+    assert states["a"] == ItemState.ADJUDICATE
+    assert states["e"] == ItemState.DONE  # the known grade decides
+    lead = desk.store.people.add("lead", Role.LEAD).id
+    for item in desk.store.reading.items(desk.book.id):
+        if item.state == ItemState.ADJUDICATE:
+            desk.store.log.adjudicate(item.id, lead, 3, "why", f"final {item.id}")
+    assert not is_unfinished(desk.store, desk.book.id)
+
+
+def test_what_is_put_off_is_among_what_is_left_until_others_take_it(desk_of) -> None:
+    desk = desk_of(pool_of(1, 6))
+    items = desk.next("ann", EVERYTHING)
+    for item in items[:3]:
+        desk.save("ann", item.item_id, Action.LATER)
+
+    def counts() -> tuple[int, int]:
+        found = desk.store.reading.progress(desk.book.id, desk.rater("ann"))
+        return found.n_later, found.n_left
+
+    assert counts() == (3, 6)
+    take_all(desk, "bob")
+    assert counts() == (0, 3)
+
+
+def test_an_undone_grade_leaves_no_slot_that_is_done(desk_of) -> None:
+    desk = desk_of(pool_of(1, 1))
+    (item,) = desk.next("ann", 1)
+    desk.grade("ann", item.item_id, 1)
+    desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "")])
+    desk.save("ann", item.item_id, Action.UNDO)
+    assert desk.store.reading.coverage(desk.book.id).n_slots_done == 0

@@ -146,23 +146,24 @@ def test_a_quota_ends_the_queue_of_a_rater(desk_of) -> None:
     assert len(desk.judge_all("bob")) == 2
 
 
-def test_calibration_items_come_among_those_of_the_first_query_and_take_no_slot(desk_of) -> None:
-    desk = desk_of(pool_of(6, 4), calibration_first=2, raters_per_item=2)
+def test_queries_with_calibration_items_come_first_and_these_stand_among_the_others(desk_of) -> None:
+    desk = desk_of(pool_of(6, 4), raters_per_item=2)
     desk.store.books.calibration(desk.book.id, [("q4", f"gold {n}", n % 4, "clear") for n in range(3)])
     golds = {item.id for item in desk.store.reading.items(desk.book.id) if item.gold is not None}
     places = set()
     for name in ("ann", "bob"):
         given = desk.next(name, 10)
-        assert [item.query == "q4" for item in given] == [True] * 6 + [False] * 4
-        assert {(item.number, item.n_of_query) for item in given[:6]} == {(place, 6) for place in range(1, 7)}
+        assert [item.query == "q4" for item in given] == [True] * 7 + [False] * 3
+        assert {(item.number, item.n_of_query) for item in given[:7]} == {(place, 7) for place in range(1, 8)}
         places |= {place for place, item in enumerate(given) if item.item_id in golds}
         desk.judge_all(name)
-        assert len(golds & {row.item_id for row in desk.store.reading.recent(desk.book.id, desk.rater(name), 50)}) == 2
-    assert len(places) > 2
-    assert not {0, 1} >= places
+        recent = {row.item_id for row in desk.store.reading.recent(desk.book.id, desk.rater(name), 50)}
+        assert golds <= recent
+    assert len(places) > 3
+    assert desk.next("cas", 10) == ()  # each has its raters, as every item has
     assert desk.store.reading.coverage(desk.book.id).n_items == 24
     graded = [row for row in desk.store.reading.ratings(desk.book.id) if row.gold is not None]
-    assert len(graded) == 4
+    assert len(graded) == 6
     assert not any(row.extra for row in graded)
 
 
@@ -170,8 +171,8 @@ def test_a_pooled_document_can_be_made_a_calibration_item(desk_of) -> None:
     desk = desk_of(pool_of(1, 3), raters_per_item=2)
     desk.store.books.calibration(desk.book.id, [("q0", "a", 3, "clear")])
     gold = desk.item("q0", "a")
-    assert (gold.origin, gold.gold, gold.n_slots) == (Origin.POOL, 3, 0)
-    assert [gold.id in desk.judge_all(name) for name in ("ann", "bob")] == [True, True]
+    assert (gold.origin, gold.gold, gold.n_slots) == (Origin.POOL, 3, 2)
+    assert [gold.id in desk.judge_all(name) for name in ("ann", "bob", "cas")] == [True, True, False]
     assert desk.state(gold.id) == ItemState.DONE
 
 

@@ -131,7 +131,7 @@ export class View {
   showProgress(progress, card, delta) {
     if (!progress) return;
     const done = progress.n_done + progress.n_skipped + delta;
-    const all = progress.n_done + progress.n_skipped + progress.n_later + progress.n_left;
+    const all = progress.n_done + progress.n_skipped + progress.n_left;
     const parts = [];
     if (card) {
       parts.push(`query ${card.query.number}/${card.query.of}`);
