@@ -37,6 +37,7 @@ from cranfield.judging.store.schema import (
     Judgment,
     Origin,
     RaterKind,
+    Slot,
 )
 from cranfield.judging.store.standing import end_leases, is_stale, update_state, withdraw
 from cranfield.judging.store.supply import hand_out
@@ -127,7 +128,7 @@ class Books(Part):
             item.wanted = plan_wanted(settings, query, doc)
             session.add(item)
             session.flush()
-            hand_out(session, [item.id], by, guideline_version(session, book_id))
+            hand_out(session, [item], by, guideline_version(session, book_id))
             update_state(session, item, settings, self._clock())
             return item.id
 
@@ -159,7 +160,7 @@ class Books(Part):
         """Take no more judgments; leases end. Open items can still be adjudicated."""
         with self._database.write() as session:
             book_row(session, book_id, lock=True).state = BookState.CLOSED
-            end_leases(session, items=select(Item.id).where(Item.book_id == book_id))
+            end_leases(session, Slot.item_id.in_(select(Item.id).where(Item.book_id == book_id)))
 
     def open(self, book_id: int) -> None:
         """Take judgments again."""

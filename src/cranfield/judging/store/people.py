@@ -30,6 +30,7 @@ from cranfield.judging.store.schema import (
     Member,
     RaterKind,
     Role,
+    Slot,
     Token,
     WebSession,
 )
@@ -160,7 +161,7 @@ class People(Part):
             account.active = active
             if not active:
                 session.execute(delete(WebSession).where(WebSession.account_id == account_id))
-                end_leases(session, account_id)
+                end_leases(session, Slot.account_id == account_id)
 
     def set_settings(self, account_id: int, settings: Json) -> None:
         """Store the key map and display settings of an account."""
@@ -201,7 +202,7 @@ class People(Part):
         with self._database.write() as session:
             session.execute(delete(Member).where(Member.book_id == book_id, Member.account_id == account_id))
             of_book = select(Item.id).where(Item.book_id == book_id)
-            end_leases(session, account_id, of_book)
+            end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(of_book))
 
     def start_session(self, account_id: int, ttl_ms: int) -> str:
         """Sign in; the secret of the session, for the cookie."""

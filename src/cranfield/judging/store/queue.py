@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, exists, func, not_, select, update
+from sqlalchemy import ColumnElement, exists, func, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.database.engine import Part
 from cranfield.errors import UnknownNameError
-from cranfield.judging.store.assignments import Rater, assignments
+from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.rows import (
     account_row,
+    as_value,
     book_row,
     guideline_version,
     item_row,
@@ -20,17 +22,21 @@ from cranfield.judging.store.rows import (
 )
 from cranfield.judging.store.schema import (
     Action,
+    Book,
+    BookQuery,
     BookState,
+    Event,
     Item,
     ItemState,
     Judgment,
     Member,
     Origin,
     RaterKind,
+    SkipReason,
     Slot,
     SlotState,
 )
-from cranfield.judging.store.standing import end_leases
+from cranfield.judging.store.standing import end_leases, flags
 from cranfield.judging.store.supply import (
     REPEAT_AFTER,
     REPEAT_AFTER_AT_END,
@@ -42,6 +48,33 @@ from cranfield.judging.store.supply import (
     was_given,
 )
 from cranfield.judging.store.values import Assignment, NotAllowedError
+
+
+@dataclass(frozen=True)
+class _Rater:
+    """A rater in a book, at a moment: what orders and limits his or her queue."""
+
+    session: Session
+    book: Book
+    settings: BookSettings
+    account_id: int
+    now: int
+    calibrated: frozenset[int] = frozenset()
+    """The queries that have calibration items."""
+
+    @property
+    def until(self) -> int:
+        """The end of a lease that begins now."""
+        return self.now + self.settings.lease_seconds * 1000
+
+    def query_key(self, query_id: int) -> tuple[bool, int]:
+        """The rater's own order of queries: those with calibration items come first."""
+        return query_id not in self.calibrated, seeded(self.settings.seed, "query", self.account_id, query_id)
+
+    def item_key(self, item: Item) -> tuple[tuple[bool, int], int]:
+        """The rater's own order of the documents of each query; a repeat stands where the first one stood."""
+        number = item.repeat_of or item.id
+        return self.query_key(item.query_id), seeded(self.settings.seed, "item", self.account_id, number)
 
 
 class Queue(Part):
@@ -77,7 +110,8 @@ class Queue(Part):
             quota = quota_left(session, rater.book, rater.settings, member)
             room = None if quota is None else quota - len(mine)
             if room is not None and room < 0:  # what cannot be saved: the quota is another one, or a skip was undone
-                end_leases(session, account_id, {item.id for item in mine[room:]})
+                over = [item.id for item in mine[room:]]
+                end_leases(session, Slot.account_id == account_id, Slot.item_id.in_(over))
                 mine, room = mine[:room], 0
             found = [item for item in mine if item.id not in holding]
             while len(found) < n:
@@ -89,8 +123,8 @@ class Queue(Part):
                 if not more:
                     break
                 found += more
-            hand_out(session, {item.id for item in found}, account_id, guideline_version(session, book_id))
-            return assignments(rater, found[:n])
+            hand_out(session, found, account_id, guideline_version(session, book_id))
+            return _assignments(rater, found[:n])
 
     def own(self, book_id: int, account_id: int, item_id: int) -> Assignment:
         """An item of the book as this rater sees it, with the rater's own judgment; no lease is taken.
@@ -104,7 +138,7 @@ class Queue(Part):
             is_given = was_given(session, item, account_row(session, account_id))
             if item.repeat_for not in (None, account_id) or not is_given:
                 raise UnknownNameError(f"there is no item {item_id} in this book")
-            return assignments(rater, [item])[0]
+            return _assignments(rater, [item])[0]
 
     def renew(self, book_id: int, account_id: int) -> int:
         """Renew the leases of a rater; how many there are."""
@@ -113,7 +147,7 @@ class Queue(Part):
             _renew(rater)
             return len(_leased_items(rater))
 
-    def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[Rater, Member]:
+    def _rater(self, session: Session, book_id: int, account_id: int, *, lock: bool = True) -> tuple[_Rater, Member]:
         account = account_row(session, account_id)
         book, member = book_row(session, book_id), member_row(session, book_id, account_id, lock=lock)
         if account.kind != RaterKind.PERSON:
@@ -124,22 +158,22 @@ class Queue(Part):
         settings = settings_of(book)
         known = select(Item.query_id).where(Item.book_id == book_id, Item.gold.is_not(None)).distinct()
         calibrated = frozenset(session.scalars(known)) if settings.calibration_first else frozenset[int]()
-        return Rater(session, book, settings, account_id, self._clock(), calibrated), member
+        return _Rater(session, book, settings, account_id, self._clock(), calibrated), member
 
 
-def _own_leases(rater: Rater) -> tuple[ColumnElement[bool], ...]:
+def _own_leases(rater: _Rater) -> tuple[ColumnElement[bool], ...]:
     of_book = exists().where(Item.id == Slot.item_id, Item.book_id == rater.book.id).correlate(Slot)
     return (Slot.account_id == rater.account_id, Slot.state == SlotState.LEASED, of_book)
 
 
-def _renew(rater: Rater) -> None:
+def _renew(rater: _Rater) -> None:
     """Prolong the leases whose second half has begun; those that have expired too, since no other rater took them."""
     half = rater.now + rater.settings.lease_seconds * 500
     renewed = update(Slot).where(*_own_leases(rater), Slot.leased_until < half)
     rater.session.execute(renewed.values(leased_until=rater.until))
 
 
-def _leased_items(rater: Rater) -> list[Item]:
+def _leased_items(rater: _Rater) -> list[Item]:
     """The items whose slot the rater holds; a slot of an item that is no longer open is given up."""
     slots = rater.session.scalars(select(Slot).where(*_own_leases(rater))).all()
     query = select(Item).where(Item.id.in_([slot.item_id for slot in slots]))
@@ -153,19 +187,20 @@ def _leased_items(rater: Rater) -> list[Item]:
     return open_items
 
 
-def _put_off_ids(rater: Rater) -> set[int]:
+def _put_off_ids(rater: _Rater) -> set[int]:
     query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
     return set(rater.session.scalars(query))
 
 
-def _next_query(rater: Rater, room: int | None) -> list[Item]:
+def _next_query(rater: _Rater, room: int | None) -> list[Item]:
     """Lease all that the next query has for this rater: in the rater's order of queries, where that balances the pairs."""
     conditions = (*offered(rater.book.id, rater.account_id, rater.now), not_(judged_by(rater.account_id)))
     found = select(Item.query_id).join(Slot, Slot.item_id == Item.id).where(*conditions).distinct()
     shared = _shared(rater, conditions) if rater.settings.raters_per_item > 1 else {}
 
-    def order(query: int) -> tuple[bool, float, tuple[bool, int]]:
-        return query not in rater.calibrated, shared.get(query, shared.get(None, 0)), rater.query_key(query)
+    def order(query: int) -> tuple[bool, float, int]:
+        is_late, number = rater.query_key(query)
+        return is_late, shared.get(query, shared.get(None, 0)), number
 
     for query_id in sorted(rater.session.scalars(found), key=order):
         if given := _lease(rater, room, (*conditions, Item.query_id == query_id)):
@@ -173,7 +208,7 @@ def _next_query(rater: Rater, room: int | None) -> list[Item]:
     return []
 
 
-def _shared(rater: Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int | None, float]:
+def _shared(rater: _Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int | None, float]:
     """Query to the items that the rater shares with that one of its other raters with whom there are fewest.
 
     Agreement is computed for pairs of raters. Under None: the mean over all other raters, for a query that has none.
@@ -198,7 +233,7 @@ def _shared(rater: Rater, conditions: Iterable[ColumnElement[bool]]) -> dict[int
     return found
 
 
-def _put_off(rater: Rater, room: int | None, shown: Collection[int]) -> list[Item]:
+def _put_off(rater: _Rater, room: int | None, shown: Collection[int]) -> list[Item]:
     """Lease what the rater put off, the earliest first; also hidden repeats that are not shown."""
     put_off = judged_by(rater.account_id, Action.LATER)
     again = select(Item).where(Item.book_id == rater.book.id, Item.repeat_for == rater.account_id, put_off)
@@ -211,7 +246,7 @@ def _put_off(rater: Rater, room: int | None, shown: Collection[int]) -> list[Ite
     return sorted(leased, key=lambda item: order[item.id])
 
 
-def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bool]]) -> list[Item]:
+def _lease(rater: _Rater, room: int | None, conditions: Iterable[ColumnElement[bool]]) -> list[Item]:
     """Lease a free slot of each item; those that another request leases at this moment are left to it."""
     if room == 0:
         return []
@@ -227,7 +262,7 @@ def _lease(rater: Rater, room: int | None, conditions: Iterable[ColumnElement[bo
     return [item for _, item in chosen]
 
 
-def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after: int) -> list[Item]:
+def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], after: int) -> list[Item]:
     """The hidden repeat that is due, if one is: of an item that the rater graded some items ago."""
     if not rater.settings.repeats:
         return []
@@ -267,3 +302,76 @@ def _repeat(rater: Rater, holding: Collection[int], found: Sequence[Item], after
     session.add(copy)
     session.flush()
     return [copy]
+
+
+def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]:
+    """Items as their rater sees them: where they stand in his or her queue, and his or her own judgment."""
+    session = rater.session
+    session.flush()
+    wanted = {item.query_id for item in items}
+    queries = {row.id: row for row in session.scalars(select(BookQuery).where(BookQuery.id.in_(wanted)))}
+    everything = session.scalars(select(BookQuery.id).where(BookQuery.book_id == rater.book.id))
+    place = {number: index for index, number in enumerate(sorted(everything, key=rater.query_key), 1)}
+    of_queries = _own_of(rater, items)
+    judgments = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
+    own = {
+        judgment.item_id: (judgment, event)
+        for judgment, event in session.execute(
+            judgments.where(Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in items]))
+        )
+    }
+    flagged = {item for item, account in flags(session, [item.id for item in items]) if account == rater.account_id}
+    return tuple(
+        replace(
+            _assignment(rater, item, queries[item.query_id], place, of_queries[item.query_id], own.get(item.id)),
+            flagged=item.id in flagged,
+        )
+        for item in items
+    )
+
+
+def _own_of(rater: _Rater, items: Sequence[Item]) -> dict[int, list[int]]:
+    """Query to its items that this rater has judged, holds or is now given, in the rater's order, without repeats."""
+    leased_ids = select(Slot.item_id).where(Slot.account_id == rater.account_id)
+    mine = or_(
+        judged_by(rater.account_id),
+        Item.id.in_(leased_ids),
+        Item.id.in_([item.repeat_of or item.id for item in items]),
+    )
+    query = select(Item).where(Item.query_id.in_({item.query_id for item in items}), Item.origin != Origin.REPEAT, mine)
+    found: dict[int, list[int]] = {}
+    for item in sorted(rater.session.scalars(query), key=rater.item_key):
+        found.setdefault(item.query_id, []).append(item.id)
+    return found
+
+
+def _assignment(
+    rater: _Rater,
+    item: Item,
+    query: BookQuery,
+    place: dict[int, int],
+    of_query: Sequence[int],
+    own: tuple[Judgment, Event] | None,
+) -> Assignment:
+    judgment, event = own or (None, None)
+    is_preference = rater.settings.mode is Mode.PREFERENCE
+    side = seeded(rater.settings.seed, "side", rater.account_id, item.repeat_of or item.id) % 2 == 1
+    return as_value(
+        Assignment,
+        *(item, query),
+        item_id=item.id,
+        query=query.name,
+        query_text=query.text,
+        doc=item.doc_id,
+        leased_until=rater.until,
+        swapped=is_preference and side,
+        query_number=place[query.id],
+        n_queries=len(place),
+        number=of_query.index(item.repeat_of or item.id) + 1,
+        n_of_query=len(of_query),
+        action=None if judgment is None else Action(judgment.action),
+        grade=None if judgment is None else judgment.grade,
+        skip_reason=None if event is None or event.skip_reason is None else SkipReason(event.skip_reason),
+        reason="" if event is None else event.reason,
+        data=None if event is None else event.data,
+    )

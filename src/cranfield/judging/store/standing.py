@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.judging.settings import BookSettings, Mode
@@ -183,15 +183,9 @@ def is_free(now: int) -> ColumnElement[bool]:
     return or_(Slot.state == SlotState.OPEN, and_(Slot.state == SlotState.LEASED, Slot.leased_until < now))
 
 
-def end_leases(
-    session: Session, account_id: int | None = None, items: Select[int] | Collection[int] | None = None
-) -> None:
-    """End the leases of a rater, of items, or of a rater of items."""
-    leased = update(Slot).where(Slot.state == SlotState.LEASED)
-    if account_id is not None:
-        leased = leased.where(Slot.account_id == account_id)
-    if items is not None:
-        leased = leased.where(Slot.item_id.in_(items))
+def end_leases(session: Session, *conditions: ColumnElement[bool]) -> None:
+    """Free the leased slots that fit."""
+    leased = update(Slot).where(Slot.state == SlotState.LEASED, *conditions)
     session.execute(leased.values(state=SlotState.OPEN, account_id=None, leased_until=None))
 
 

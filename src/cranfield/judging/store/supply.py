@@ -66,9 +66,9 @@ def was_given(session: Session, item: Item, account: Account) -> bool:
     return bool(session.get(HandOut, key) or session.get(Judgment, key) or session.scalar(own_slot))
 
 
-def hand_out(session: Session, item_ids: Iterable[int], account_id: int, version: int) -> None:
+def hand_out(session: Session, items: Iterable[Item], account_id: int, version: int) -> None:
     """Note that a rater is given items, under a version of the guidelines."""
-    ids = set(item_ids)
+    ids = {item.id for item in items}
     known = select(HandOut).where(HandOut.item_id.in_(ids), HandOut.account_id == account_id)
     for row in session.scalars(known).all():
         ids.discard(row.item_id)
@@ -118,10 +118,9 @@ def left_for(session: Session, book: Book, account_id: int, now: int) -> dict[in
     leased = select(Slot.item_id).where(Slot.account_id == account_id, Slot.state == SlotState.LEASED)
     in_hand = select(Item.query_id, n_items).where(*of_book, Item.id.in_(leased))
     counts: Counter[int] = Counter()
-    for query, sign in ((free, 1), (own, -1)):
+    for query, sign in ((free, 1), (own, -1), (in_hand, 1)):
         for number, n in session.execute(query.group_by(Item.query_id)):
             counts[number] += sign * n
-    counts.update(dict(session.execute(in_hand.group_by(Item.query_id)).all()))
     return {number: n for number, n in counts.items() if n}
 
 
