@@ -11,7 +11,7 @@ import pytest
 SEED = 20261123
 EXAMPLES = 5
 """Of each operation and phase."""
-FUZZED = 10
+FUZZED = 25
 """Random examples of each operation, on each database."""
 REFUSED_BY_MEANING = ["2xx", "400", "401", "403", "404", "409", "412", "413", "415", "422", "424", "429"]
 """Data that the schema allows, and that name nothing there is: a measure, a test set, a file that is none."""

@@ -1,12 +1,8 @@
-"""Every route, pages and forms too, with values that a database or an answer cannot hold: refused, and no failure of the server.
-
-Each place of a request, a parameter or a field, gets one value of a kind; the values take turns.
-"""
+"""Every route, pages and forms too, with values that a database or an answer cannot hold: refused, and no failure of the server."""
 
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +12,6 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 
 TEXTS = ("a\0b", "a\ud800b", "日本語", "x" * 3_000)
-SEED = 20261123
 NUMBERS = (0, 2**31, 2**63, 10**25, -1, 10**400, "9" * 5_000, float("nan"))
 LAST = ("/sign-out", "/account/password")
 """Routes that end the session."""
@@ -61,30 +56,20 @@ def example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
             return "shop"
 
 
-def in_turn(values: tuple[object, ...]) -> Iterator[object]:
-    """The values without end, as often one as the other."""
-    chosen = random.Random(SEED)
-    while True:
-        yield from chosen.sample(values, len(values))
-
-
-def poisoned(value: Any, poisons: Iterator[object]) -> Iterator[Any]:
-    """Copies of a value, each with a poison in one place of it."""
-    yield next(poisons)
+def poisoned(value: Any, poison: object) -> Iterator[Any]:
+    """Copies of a value, each with the poison in one place of it."""
+    yield poison
     if isinstance(value, dict):
-        poison = next(poisons)
         yield {**value, str(poison)[:100]: poison}
         for name, inner in value.items():
-            yield from ({**value, name: each} for each in poisoned(inner, poisons))
+            yield from ({**value, name: each} for each in poisoned(inner, poison))
     elif isinstance(value, list):
         for place, inner in enumerate(value):
-            yield from ([*value[:place], each, *value[place + 1 :]] for each in poisoned(inner, poisons))
+            yield from ([*value[:place], each, *value[place + 1 :]] for each in poisoned(inner, poison))
 
 
-def requests_of(
-    path: str, operation: dict[str, Any], schemas: dict[str, Any], poisons: Iterator[object]
-) -> Iterator[Request]:
-    """The requests of a route, each with a poison in one parameter."""
+def requests_of(path: str, operation: dict[str, Any], schemas: dict[str, Any], poison: object) -> Iterator[Request]:
+    """The requests of a route, each with the poison in one parameter."""
     parameters = operation.get("parameters", [])
     queries = {
         each["name"]: example(each["schema"], schemas)
@@ -101,14 +86,14 @@ def requests_of(
     for content, found in operation.get("requestBody", {}).get("content", {}).items():
         whole = example(found["schema"], schemas)
         sent = sent_as(content, whole)
-        for body in poisoned(whole, poisons):
+        for body in poisoned(whole, poison):
             yield plain, sent_as(content, body)
     for name in places:
-        yield address({**places, name: encoded(next(poisons))}, queries), sent
+        yield address({**places, name: encoded(poison)}, queries), sent
     for name in [each["name"] for each in parameters if each["in"] == "query"] or ["unknown"]:
-        yield address(places, {**queries, name: next(poisons)}), sent
+        yield address(places, {**queries, name: poison}), sent
     for name in [each["name"] for each in parameters if each["in"] == "header"]:
-        value = str(next(poisons)).encode("utf-8", "surrogatepass")
+        value = str(poison).encode("utf-8", "surrogatepass")
         yield plain, {**sent, "headers": {**sent.get("headers", {}), name: value}}
 
 
@@ -137,17 +122,17 @@ def crawl(team: Any, values: tuple[object, ...]) -> Iterator[str]:
     ]
     client = team.browser("alex")
     token = team.csrf(client)
-    poisons = in_turn(values)
     for path, method, operation in sorted(operations, key=lambda each: each[0] in LAST):
-        for address, sent in requests_of(path, operation, described["components"]["schemas"], poisons):
-            headers = {"x-csrf-token": token, **sent.get("headers", {})}
-            answer = client.request(method, address, **{**sent, "headers": headers})
-            if answer.status_code >= 500:
-                yield f"{answer.status_code} {method} {path}: {address[-150:]} {ascii(sent)[:200]}"
-            elif path in LAST and answer.status_code == 303:
-                team.forget("alex")
-                client = team.browser("alex")
-                token = team.csrf(client)
+        for poison in values:
+            for address, sent in requests_of(path, operation, described["components"]["schemas"], poison):
+                headers = {"x-csrf-token": token, **sent.get("headers", {})}
+                answer = client.request(method, address, **{**sent, "headers": headers})
+                if answer.status_code >= 500:
+                    yield f"{answer.status_code} {method} {path}: {address[-150:]} {ascii(sent)[:200]}"
+                elif path in LAST and answer.status_code == 303:
+                    team.forget("alex")
+                    client = team.browser("alex")
+                    token = team.csrf(client)
 
 
 @pytest.mark.slow

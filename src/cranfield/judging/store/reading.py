@@ -69,7 +69,7 @@ class Reading(Part):
                 n_done=counts[Action.GRADE],
                 n_left=n_left,
                 n_skipped=counts[Action.SKIP],
-                n_later=n_put_off(session, book_id, account_id, self._clock()),
+                n_later=min(n_put_off(session, book_id, account_id, self._clock()), n_left),
                 median_ms=middle,
                 seconds_left=None if middle is None else round(middle * n_left / 1000),
                 n_seen=seen or 0,

@@ -150,8 +150,6 @@ def _update_states(
         else:
             differs = any(each != decided[item.id][0] for each in decided[item.id])
             item.state, missing = outcome(settings, item.wanted, grades[item.id], experts[item.id], differs=differs)
-            if item.state is ItemState.ADJUDICATE and item.gold is not None:
-                item.state = ItemState.DONE  # the known grade decides
         _offer(session, item, slots[item.id], missing, now)
 
 
