@@ -36,6 +36,13 @@ async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgen
         raise PreflightError(problems)
 
 
+async def ask_again(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]) -> None:
+    """Ask the tools once more after cells were run, and write down the answers: whether they are still what they were."""
+    for role in ArmRole:
+        for record in await agents[role].preflight():
+            folder.append(Step.PREFLIGHT, record.model_copy(update={"after_run": True}))
+
+
 def tool_changes(record: PreflightRecord, earlier: PreflightRecord) -> list[str]:
     """What a tool says of itself that it did not say earlier."""
     return [name for name in _SAME if getattr(record, name) != getattr(earlier, name)]
