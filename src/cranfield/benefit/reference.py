@@ -101,9 +101,9 @@ class ReferenceAgent:
     """Of the schemas of its servers, once the preflight has measured it."""
 
     async def preflight(self) -> tuple[PreflightRecord, ...]:
-        """Ask every server what it serves; where all are there, measure what their schemas cost."""
+        """Ask every server what it serves; where all are there, measure what their schemas cost, once."""
         records = [await tool_preflight(self.role, server, self.commit) for server in self.servers]
-        if records and all(record.ok for record in records):
+        if self.tax is None and records and all(record.ok for record in records):
             self.tax = await self._measure_schema()
             used = plain_usage(self.tax.usage, self.settings.model, self._prices)
             records[0] = records[0].model_copy(update={"usage": used})
