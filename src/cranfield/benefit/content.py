@@ -18,6 +18,8 @@ from cranfield.words import printable
 
 MOST_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""
+FEWEST_TASKS = 3
+"""That must have had the same result before it says anything of the tool."""
 _WRAPPER = "result"
 """Key under which SDKs of MCP put a result that is no object."""
 _CONTENT = ("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data")
@@ -101,19 +103,23 @@ def result_note(tool: str, arguments: str, text: str, flaws: Iterable[Flaw], *, 
 
 
 def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
-    """Results that a tool gave word for word to another call of another task as well: what was searched for did not matter.
+    """How often a tool gave its most frequent result word for word, to calls that differ and of `FEWEST_TASKS` tasks or more.
 
-    Those without content are not counted again.
+    That a few similar questions have the same results is how searches are; that one result comes whatever is asked is not.
+    Results without content are not counted again.
     """
     calls: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for cell in cells:
         for note in notes_of(cell):
             if not {Flaw.EMPTY, Flaw.ERROR} & set(note.flaws):
                 calls[note.tool, note.text].append((note.arguments, cell.key.task_id))
-    return sum(
-        len(found)
-        for found in calls.values()
-        if len({arguments for arguments, _ in found}) > 1 and len({task for _, task in found}) > 1
+    return max(
+        (
+            len(found)
+            for found in calls.values()
+            if len({arguments for arguments, _ in found}) > 1 and len({task for _, task in found}) >= FEWEST_TASKS
+        ),
+        default=0,
     )
 
 

@@ -236,8 +236,8 @@ class DeliveryBounds(Strict):
     silent: _Share = 0.5
     """Of the cells that called the tool, those without any result that has content; above it the comparison is void."""
     flawed: _Share = 0.2
-    """Of the results: those that are empty, that read as an error, that were cut, or that were the same for different
-    tasks. Each kind by itself; above it, it is the first thing that is said."""
+    """Of the results: those that are empty, that read as an error, that were cut, or that are one result for different tasks.
+    Each kind by itself; above it, it is the first thing that is said."""
     unread: _Share = 0.2
     """Of the successes of an arm: those in which no gold line was read, in the repository or in a result. Above it, that is
     the first thing that is said. 1: of a tool that gives answers and no lines."""

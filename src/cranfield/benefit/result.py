@@ -240,7 +240,7 @@ class DeliveredResults(Strict):
     """They read as an error."""
     cut: int
     same: int
-    """Word for word given to another call of another task as well."""
+    """The most frequent one, word for word, where it was given to different calls of several tasks."""
     other_source: int
     """They state another index, version or commit than the preflight did."""
     with_lines: int

@@ -173,16 +173,14 @@ def cells(*results: tuple[str, str, str]) -> list[CellRecord]:
 @pytest.mark.parametrize(
     ("results", "n"),
     [
-        ([("q1", '{"q": "a"}', "x"), ("q2", '{"q": "b"}', "x")], 2),
-        ([("q1", '{"q": "a"}', "x"), ("q2", '{"q": "b"}', "x"), ("q3", '{"q": "c"}', "y")], 2),
-        ([("q1", '{"q": "a"}', "x"), ("q1", '{"q": "b"}', "x")], 0),  # one task, in other words
-        ([("q1", '{"q": "a", "k": 1}', "x"), ("q2", '{"k": 1, "q": "a"}', "x")], 0),  # one call
-        ([("q1", '{"q": "a"}', "[]"), ("q2", '{"q": "b"}', "[]")], 0),  # empty, and counted as that
-        ([("q1", "not json", "x"), ("q2", "", " x ")], 2),
+        ([("q1", "a", "x"), ("q2", "b", "x"), ("q3", "c", "x")], 3),
+        ([("q1", "a", "x"), ("q2", "b", "x"), ("q3", "c", " x "), ("q3", "d", "y"), ("q4", "e", "y")], 3),
+        ([("q1", "a", "x"), ("q2", "b", "x")], 0),  # two similar questions
+        ([("q1", "a", "x"), ("q1", "b", "x"), ("q1", "c", "x"), ("q2", "d", "x")], 0),
+        ([(f"q{n}", ('{"q": "a", "k": 1}', '{"k": 1, "q": "a"}')[n % 2], "x") for n in range(4)], 0),  # one call
+        ([(f"q{n}", str(n), "[]") for n in range(4)], 0),  # empty, and counted as that
         ([], 0),
     ],
 )
-def test_results_that_are_the_same_for_other_calls_of_other_tasks_are_counted(
-    results: list[tuple[str, str, str]], n: int
-) -> None:
+def test_a_result_that_comes_whatever_is_asked_is_counted(results: list[tuple[str, str, str]], n: int) -> None:
     assert same_for_different_tasks(cells(*results)) == n
