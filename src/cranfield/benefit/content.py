@@ -37,7 +37,7 @@ _NOTHING = re.compile(
 _FAILED = re.compile(
     r"\W*(?:(?:[A-Za-z_.0-9]*(?:error|exception)|fatal|failure|panic|traceback \(most recent call last\))\s*(?:\(\w+\))?\s*(?::|-|–|$)"
     r"|(?:an? )?(?:[\w-]+\s+){0,3}error (?:has )?occurr?ed"
-    r"|(?:failed|unable) to\b|(?:request|connection|operation|tool|server|call) (?:failed|timed out|(?:was )?refused)\b|timed? ?out\b"
+    r"|(?:failed|unable) to\b|(?:request|connection|operation|tool|server|call) (?:failed|timed out|(?:was )?refused)\b|(?:timed out|time-?out)\b(?!\s*=)"
     r"|(?:http(?:/[\d.]+)?\s*)?[45]\d\d\b\W+[A-Za-z]|internal server error|service unavailable|too many requests|rate limit|unauthori[sz]ed|permission denied)",
     re.IGNORECASE,
 )
