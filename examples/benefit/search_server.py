@@ -11,6 +11,7 @@ INDEX is a file of descriptions by entity (`index.json`), or one of the ways in 
     silent    no result has content
     failing   every result is an error in words, which the server does not call one
     same      every result is the same
+    foreign   it serves the code of something else
     telling   it gives the answers, and no line of the source
 """
 
@@ -76,6 +77,10 @@ def find_code(query: str, limit: int = 8) -> list[Any]:
     calls["find_code"] += 1
     if INDEX in FIXED:
         return FIXED[INDEX]
+    if INDEX == "foreign":
+        return [
+            {"file": "lib/tide.py", "code": f"def {word}():\n    return moon.phase"} for word in sorted(words(query))
+        ]
     if not is_described:
         n_words = {line: len(words(query) & words(line)) for line in LINES}
         best = sorted((line for line in LINES if n_words[line]), key=lambda line: -n_words[line])[:limit]

@@ -89,8 +89,16 @@ def flaws_of(text: str, *, is_cut: bool = False, shows_lines: bool = False) -> t
     return tuple(found)
 
 
-def result_note(tool: str, arguments: str, text: str, flaws: Iterable[Flaw], *, shows_lines: bool) -> ToolResultNote:
-    """What is kept of a result: which call it answers, and what it is like, without its text."""
+def result_note(tool: str, arguments: str, text: str, flaws: Iterable[Flaw], **shows: bool) -> ToolResultNote:
+    """What is kept of a result: which call it answers, and what it is like, without its text.
+
+    Args:
+        tool: as the agent has it.
+        arguments: of the call, as JSON.
+        text: of the result.
+        flaws: of the result.
+        shows: `shows_lines` and `names_files` of the note.
+    """
     with suppress(ValueError, RecursionError):
         arguments = json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     return ToolResultNote(
@@ -98,7 +106,7 @@ def result_note(tool: str, arguments: str, text: str, flaws: Iterable[Flaw], *, 
         arguments=_digest(arguments),
         text=_digest(text.strip()),
         flaws=tuple(flaws),
-        shows_lines=shows_lines,
+        **shows,
     )
 
 

@@ -166,6 +166,8 @@ class Called:
     """The text is a part of it, as we cut it."""
     shows_lines: bool = False
     """Lines of the repository stand in it."""
+    names_files: bool = False
+    """It names a file of the repository."""
 
 
 def run_delivery(
@@ -195,7 +197,9 @@ def run_delivery(
     if calls is not None and has_texts:
         notes = tuple(
             result_note(
-                call.tool, call.arguments, call.text, _flaws(call, under_test[call.tool]), shows_lines=call.shows_lines
+                *(call.tool, call.arguments, call.text, _flaws(call, under_test[call.tool])),
+                shows_lines=call.shows_lines,
+                names_files=call.names_files,
             )
             for call in good
         )

@@ -116,6 +116,8 @@ class ToolResultNote(Strict):
     flaws: tuple[Flaw, ...] = ()
     shows_lines: bool = False
     """Lines of the repository stand in it."""
+    names_files: bool = False
+    """It names a file of the repository."""
 
     @property
     def has_content(self) -> bool:

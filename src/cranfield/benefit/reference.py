@@ -208,7 +208,15 @@ class ReferenceAgent:
         offered = [tool.name for tool in transcript.tools] if transcript.usages else []
         calls = [
             Called(
-                use.call.name, use.call.arguments, use.result.is_error, use.result.text, use.result.is_cut, bool(found)
+                *(
+                    use.call.name,
+                    use.call.arguments,
+                    use.result.is_error,
+                    use.result.text,
+                    use.result.is_cut,
+                    bool(found),
+                ),
+                names_files=self.shown is not None and self.shown.names_file(use.result.text),
             )
             for use, found in zip(transcript.uses, reads, strict=True)
         ]

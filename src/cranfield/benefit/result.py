@@ -245,6 +245,8 @@ class DeliveredResults(Strict):
     """They state another index, version or commit than the preflight did."""
     with_lines: int
     """Lines of the repository stand in them."""
+    foreign: int
+    """They have content, and neither show a line of the repository nor name a file of it. 0 without a repository."""
     cells_unknown: int = 0
     """Cells in which the tool was called and the texts of its results are not known."""
 

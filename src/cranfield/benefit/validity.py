@@ -10,7 +10,7 @@
 | `index_unknown` | no |
 | `tool_not_delivered` | over 10 % of the cells of an arm |
 | `tool_not_answered` | over `delivery.silent` of the cells that called it: no result had content |
-| `results_flawed` | no; first where over `delivery.flawed` of the results of an arm are empty, read as an error, are cut, or are the same |
+| `results_flawed` | no; first where over `delivery.flawed` of the results of an arm are empty, read as an error, are cut, or are the same; or over `delivery.foreign` are not about the repository |
 | `results_of_other_source` | yes: one result is enough |
 | `answers_not_read` | no; first where over `delivery.unread` of the successes of an arm are without a gold line that was read |
 | `tool_never_called` | no: the lift is that of offering it |
@@ -88,6 +88,9 @@ class Evidence:
             same=same_for_different_tasks(cells),
             other_source=counts[Flaw.OTHER_SOURCE],
             with_lines=sum(note.shows_lines for note in notes),
+            foreign=sum(
+                note.has_content and not note.shows_lines and not note.names_files for note in notes if self.plan.repo
+            ),
             cells_unknown=sum(
                 cell.delivery is not None and cell.delivery.called != 0 and cell.delivery.results is None
                 for cell in cells
@@ -202,7 +205,6 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _results(evidence: Evidence) -> Iterator[Validity]:
-    bound = evidence.plan.delivery.flawed
     for role, arm in evidence.plan.arms.items():
         if not arm.tools:
             continue
@@ -210,13 +212,15 @@ def _results(evidence: Evidence) -> Iterator[Validity]:
         if found.other_source:
             message = f"{found.other_source} of {n_of(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
             yield Validity(kind=ValidityKind.RESULTS_OF_OTHER_SOURCE, is_void=True, message=message)
+        bounds = evidence.plan.delivery
         kinds = {
-            "are empty": found.empty,
-            "read as an error": found.error,
-            "were cut": found.cut,
-            "are the same for different tasks": found.same,
+            "are empty": (found.empty, bounds.flawed),
+            "read as an error": (found.error, bounds.flawed),
+            "were cut": (found.cut, bounds.flawed),
+            "are the same for different tasks": (found.same, bounds.flawed),
+            "show no line and name no file of the repository": (found.foreign, bounds.foreign),
         }
-        for kind, n in kinds.items():
+        for kind, (n, bound) in kinds.items():
             if n > bound * found.n:
                 message = f"{n} of {n_of(found.n, 'results')} of the tool in {name} {kind} ({n / found.n:.0%}; the plan allows {bound:.0%})"
                 yield Validity(kind=ValidityKind.RESULTS_FLAWED, is_void=False, leads=True, message=message)

@@ -294,18 +294,10 @@ def lost(arm: str, most: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return of_arm(arm, most, end="infrastructure", error="server_down", answer="")
 
 
-def gave(*flaws: str | None, answered: int = 1, call: str = "a") -> dict[str, Any]:
+def gave(*flaws: str | None, answered: int = 1, call: str = "a", **note: bool) -> dict[str, Any]:
     """What became of a tool that was called once for each result; None: it has content."""
-    results = [
-        {
-            "tool": "acme_search",
-            "arguments": call,
-            "text": "t",
-            "flaws": [flaw] if flaw else [],
-            "shows_lines": not flaw,
-        }
-        for flaw in flaws
-    ]
+    shared = {"tool": "acme_search", "arguments": call, "text": "t"}
+    results = [{**shared, "flaws": [flaw] if flaw else [], "shows_lines": not flaw, **note} for flaw in flaws]
     return {"offered": True, "called": len(results), "answered": answered, "results": results}
 
 
@@ -346,6 +338,7 @@ CASES = [
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave("cut"))),
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", 3, delivery=gave("reads as an error", None))),
     Case(ValidityKind.RESULTS_FLAWED, False, lambda r: of_arm("treatment", delivery=gave(None, call=str(r["key"])))(r)),
+    Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave(None, shows_lines=False))),
     Case(
         *(ValidityKind.RESULTS_OF_OTHER_SOURCE, True),
         lambda r: {**r, "delivery": gave("of another index", None)} if r["key"] == _ONE else r,

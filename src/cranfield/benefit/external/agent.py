@@ -244,6 +244,7 @@ class ExternalAgent:
                     call.is_error is not False,
                     call.text,
                     shows_lines=bool(reads.get(id_)),
+                    names_files=self.shown is not None and self.shown.names_file(call.text),
                 )
                 for id_, call in events.calls.items()
             ]

@@ -185,7 +185,7 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
 
 def _contents(result: BenefitResult) -> Iterable[Table]:
     """What the results of the tools hold, by arm; and the cells that called a tool and received nothing."""
-    names = ("empty", "error", "cut", "same", "other_source", "with_lines")
+    names = ("empty", "error", "cut", "same", "other_source", "with_lines", "foreign")
     rows: list[tuple[Cell, ...]] = [
         (
             f"{role.value}: {result.arms[role]}",
@@ -198,6 +198,7 @@ def _contents(result: BenefitResult) -> Iterable[Table]:
     columns = (
         *(Column("arm"), Column("results", "count"), Column("empty"), Column("read as an error"), Column("cut")),
         *(Column("same for different tasks"), Column("of another index"), Column("with lines of the repository")),
+        Column("with none, and no name of a file of it"),
         Column("cells whose results are not known", "count"),
     )
     if rows:
