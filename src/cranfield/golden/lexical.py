@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place
 from cranfield.golden.rules import Bounds
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.symbols import language_of
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
@@ -115,7 +115,7 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             if len(words) > 1 and re.search(rf"(?<!\w){heading}(?!\w)", query, re.IGNORECASE):
                 found[" ".join(words)] = None
             continue
-        for name in re.split(r"\.|::", re.sub(r"#\d+$", "", qualified)):
+        for name in plain_name(qualified).split("."):
             if name and _has_name(query, name):
                 found[name] = None
     return list(found)

@@ -13,9 +13,9 @@ from functools import cached_property
 
 from cranfield.golden.lexical import is_distinctive
 from cranfield.golden.parsed import ParsedSource
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.repo.definitions import parse_python
-from cranfield.repo.symbols import language_of, plain_name
+from cranfield.repo.symbols import language_of
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w*(?![\w/])")
@@ -31,7 +31,7 @@ class NamesAllowed:
     def __init__(self, entities: Iterable[str], files: Iterable[str], source: ParsedSource) -> None:
         self.source = source
         self.files = frozenset(files)
-        self.entities = frozenset(_plain(entity) for entity in entities)
+        self.entities = frozenset(map(plain_entity, entities))
 
     def file(self, paths: Iterable[str]) -> bool:
         """Whether one of these files is expected."""
@@ -142,11 +142,6 @@ def _owner(entity: str) -> str:
     path, mark, qualified = entity.partition(ENTITY_MARK)
     owner = qualified.rpartition(".")[0] or qualified
     return f"{path}{mark}{owner}"
-
-
-def _plain(entity: str) -> str:
-    path, mark, name = entity.partition(ENTITY_MARK)
-    return f"{path}{mark}{plain_name(name)}"
 
 
 def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:

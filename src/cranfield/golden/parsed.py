@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of, plain_name
+from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 
 MOST_LINES = 200
 """Lines that are kept of one word: a word that is on more is too frequent to find anything by."""
@@ -68,6 +68,8 @@ class ParsedSource:
     def symbols(self, entity_id: str) -> tuple[Symbol, ...]:
         """All that is defined under an id `path::Qual.name` or `path.md::Heading > Heading`; none where it does not resolve.
 
+        `path::name#2` is the same entity, where the name has a second definition.
+
         Raises:
             MissingExtraError: the library that reads this language is not installed.
         """
@@ -82,9 +84,8 @@ class ParsedSource:
             return ()
         if not outline.language and language_of(path):
             outline = self._outlines[path] = outline_of(path, self.snapshot.text(path) or "")
-        exact = tuple(symbol for symbol in outline.symbols[1:] if symbol.id == entity_id)
-        if _NUMBERED.search(name):
-            return exact
+        if _NUMBERED.search(name) and all(symbol.id != entity_id for symbol in outline.symbols[1:]):
+            return ()
         return outline.entities.get(plain_name(name), ())
 
     def entity_problem(self, entity_id: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
 
 
@@ -60,6 +61,6 @@ def paths_of(targets: Iterable[Target]) -> Iterator[str]:
 
 def names_of(target: Target) -> tuple[str, ...]:
     """Identifiers that give a target away: `Index` and `add` of `src/index.py::Index.add`, else the stem of its file."""
-    if isinstance(target, Entity) and "::" in target.id:
-        return tuple(name for name in target.id.rpartition("::")[2].split(".") if name)
+    if isinstance(target, Entity) and ENTITY_MARK in target.id:
+        return tuple(name for name in plain_name(target.id.partition(ENTITY_MARK)[2]).split(".") if name)
     return tuple(PurePosixPath(path).stem for path in paths_of([target]))

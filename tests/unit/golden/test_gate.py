@@ -138,10 +138,10 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
     assert source.entity_problem("a.py") == "a.py: no entity id; expected path::Qual.name"
 
 
-def test_an_id_with_a_number_is_that_definition_and_one_without_is_all_of_them(tmp_path):
+def test_an_id_with_the_number_of_a_definition_is_the_entity_with_all_of_them(tmp_path):
     (tmp_path / "a.py").write_text("def f():\n    pass\n\ndef f():\n    return 1\n")
     source = ParsedSource(take(tmp_path))
-    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [[(1, 2), (4, 5)], [(4, 5)], []]
+    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [[(1, 2), (4, 5)], [(1, 2), (4, 5)], []]
 
 
 @pytest.mark.parametrize(

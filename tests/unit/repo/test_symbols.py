@@ -10,7 +10,8 @@ import pytest
 
 from cranfield.errors import MissingExtraError
 from cranfield.repo import grammar
-from cranfield.repo.symbols import outline_of, plain_name
+from cranfield.matching.place import plain_name
+from cranfield.repo.symbols import outline_of
 
 PYTHON = """
 import os

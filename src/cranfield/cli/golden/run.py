@@ -78,6 +78,7 @@ def run_command(
     """
     from cranfield.agents.kept import Kept
     from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunIndex
     from cranfield.golden.pipeline import Until
     from cranfield.golden.run import RunOptions, execute, n_planned
     from cranfield.reporting.documents.golden import run_document
@@ -97,7 +98,7 @@ def run_command(
     outcome = execute(path, snapshot, options)
     _print_usage(outcome)
     folder = RunFolder.open(path)
-    deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
+    deliver(run_document(RunIndex(folder), n_planned(folder)), output)
     if outcome.result.waiting:
         _print_waiting(outcome, path)
         raise typer.Exit(EXIT_SYSTEM)

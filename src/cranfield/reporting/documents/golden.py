@@ -11,8 +11,8 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.golden.gate import GateReport
-    from cranfield.golden.index import RecordStatus
-    from cranfield.golden.outcomes import RunManifest
+    from cranfield.golden.index import RecordStatus, RunIndex
+    from cranfield.golden.outcomes import AgreementRecord
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_check import Estimate
     from cranfield.golden.states import State
@@ -77,10 +77,16 @@ def _role(each: Any) -> dict[str, Any]:
     return {name: getattr(each, name) for name in names}
 
 
-def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_planned: int | None = None) -> Document:
+def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
     """Where the records of a run stand, of so many drafts that its plan wants."""
     from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
+    manifest, statuses = index.folder.manifest, index.statuses()
+    agreements = {
+        each.query_id: found
+        for each in statuses
+        if (found := index.agreements.get(each.query_id, each.attempt)) is not None
+    }
     counts = Counter(each.state for each in statuses)
     n_ended = sum(counts[state] for state, info in STATES.items() if info.is_end)
     headings = ("record", "task type", "difficulty", "state", "attempt", "reasons")
@@ -106,6 +112,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
+            *_differences(agreements),
         ),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
@@ -113,9 +120,27 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
-            "records": [_record(each) for each in statuses],
+            "records": [_record(each, agreements.get(each.query_id)) for each in statuses],
         },
     )
+
+
+def _differences(agreements: Mapping[str, AgreementRecord]) -> list[Section]:
+    """Records in which the adversary names other entities or files than the oracle; no section where there are none."""
+    rows: list[tuple[Cell, ...]] = [
+        (query_id, each.jaccard_entities, each.jaccard_files, ", ".join([*each.missing_entities, *each.missing_files]))
+        for query_id, each in agreements.items()
+        if min(each.jaccard_entities, each.jaccard_files) < 1
+    ]
+    if not rows:
+        return []
+    columns = (
+        *(Column("record", "code"), Column("entities", "statistic"), Column("files", "statistic")),
+        Column("missing: the adversary adds", "code"),
+    )
+    title = "Jaccard index of what oracle and adversary name, where it is under 1"
+    table = Table(columns, rows, title, shown=RECORDS_SHOWN, wrap=True)
+    return [Section("agreement", "Oracle and adversary", (table,))]
 
 
 def _states(counts: Mapping[State, int]) -> Table:
@@ -135,7 +160,8 @@ def _states(counts: Mapping[State, int]) -> Table:
     )
 
 
-def _record(each: RecordStatus) -> dict[str, Any]:
+def _record(each: RecordStatus, agreement: AgreementRecord | None) -> dict[str, Any]:
+    names = {"jaccard_entities", "jaccard_files", "missing_entities", "missing_files"}
     return {
         "query_id": each.query_id,
         "task_type": each.task_type,
@@ -143,6 +169,7 @@ def _record(each: RecordStatus) -> dict[str, Any]:
         "state": each.state.value,
         "attempt": each.attempt,
         "reasons": [reason.model_dump() for reason in each.reasons],
+        "agreement": None if agreement is None else agreement.model_dump(mode="json", include=names),
     }
 
 
