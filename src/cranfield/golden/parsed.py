@@ -13,6 +13,8 @@ from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 
 MOST_LINES = 200
 """Lines that are kept of one word: a word that is on more is too frequent to find anything by."""
+PACKAGE_FILES = frozenset({"__init__", "index", "mod"})
+"""Stems of files that have the name of their folder."""
 _WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"#\d+$")
 
@@ -105,6 +107,25 @@ class ParsedSource:
         """The lines of an entity; none where it does not resolve."""
         return [(symbol.start, symbol.end) for symbol in self.symbols(entity_id)]
 
+    def outside_problem(self, part: Lines, entity_ids: Iterable[str]) -> str | None:
+        """Why lines are of none of the entities; None where they share a line with one, or where that is not known.
+
+        It is not known of a file without symbols, such as one of settings, and where an entity of the file does not resolve.
+
+        Raises:
+            MissingExtraError: see `symbols`.
+        """
+        path, start, end = part
+        outline = self.outline(path)
+        if outline is None or not outline.language:
+            return None
+        entities = [self.ranges(each) for each in entity_ids if each.partition(ENTITY_MARK)[0] == path]
+        if not all(entities) or any(first <= end and start <= last for ranges in entities for first, last in ranges):
+            return None
+        holder = outline.innermost(start, end)
+        hint = f"; {holder.entity} holds it" if holder.names else ""
+        return f"{path}:{start}-{end}: outside every expected entity{hint}"
+
     @cached_property
     def named(self) -> Mapping[str, tuple[str, ...]]:
         """The last name of every symbol of code, to the ids of the entities that have it."""
@@ -116,6 +137,15 @@ class ParsedSource:
             for name in outline.entities:
                 found.setdefault(name.rpartition(".")[2], {})[f"{path}{ENTITY_MARK}{name}"] = None
         return {name: tuple(ids) for name, ids in found.items()}
+
+    @cached_property
+    def modules(self) -> Mapping[str, tuple[str, ...]]:
+        """The last part of the name of every module, to the paths of the modules that have it."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            if language_of(path) not in {"", "markdown"}:
+                found.setdefault(module_parts(path)[-1], []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
 
     @cached_property
     def file_names(self) -> Mapping[str, tuple[str, ...]]:
@@ -212,6 +242,12 @@ class Coverage:
     def paths(self) -> frozenset[str]:
         """Files with lines in it."""
         return frozenset(self._merged)
+
+
+def module_parts(path: str) -> list[str]:
+    """The name of a file of code as a module: `src`, `click`, `core` of `src/click/core.py`; of `click/__init__.py` the folder's."""
+    *folders, stem = posixpath.splitext(path)[0].split("/")
+    return folders if folders and stem in PACKAGE_FILES else [*folders, stem]
 
 
 def folder_of(path: str) -> str:
