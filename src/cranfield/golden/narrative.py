@@ -47,7 +47,9 @@ class NamesAllowed:
 
     def module(self, paths: Sequence[str]) -> bool:
         """Whether one of these files is expected, or is that of a package which holds an expected one."""
-        packages = [folder_of(path) for path in paths if posixpath.splitext(posixpath.basename(path))[0] in PACKAGE_FILES]
+        packages = [
+            folder_of(path) for path in paths if posixpath.splitext(posixpath.basename(path))[0] in PACKAGE_FILES
+        ]
         return self.file(paths) or any(lies_in(file, package) for file in self.files for package in packages)
 
     def entity(self, ids: Iterable[str]) -> bool:

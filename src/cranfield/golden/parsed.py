@@ -255,6 +255,11 @@ def folder_of(path: str) -> str:
     return posixpath.dirname(path)
 
 
+def files_in(snapshot: Snapshot, scope: Sequence[str]) -> list[str]:
+    """Files of a snapshot in some folders, or among some files; all, where none are named."""
+    return [path for path in snapshot.files if not scope or any(lies_in(path, part) for part in scope)]
+
+
 def lies_in(path: str, place: str) -> bool:
     """Whether a file is `place`, or in the folder `place`; everything is in the root, which is empty or `.`."""
     place = place.rstrip("/")

@@ -173,7 +173,9 @@ def test_an_index_names_what_the_adversary_does_not_support() -> None:
 def test_a_definition_and_its_function_are_one_claim_and_no_missing_entity() -> None:
     overloads = answer(["a.py::prompt", "a.py::prompt#3"])
     plain = [each | {"claim": each["claim"].removesuffix("#3")} for each in verdicts(overloads)]
-    found = agree(overloads, report(overloads, claim_verdicts=plain, missing_entities=["a.py::prompt#2"]), [EQUIVALENT], SOURCE)
+    found = agree(
+        overloads, report(overloads, claim_verdicts=plain, missing_entities=["a.py::prompt#2"]), [EQUIVALENT], SOURCE
+    )
     assert (found.outcome, found.entities.jaccard, found.entities.missing) == (Outcome.PASSED, 1, ())
 
 

@@ -146,7 +146,11 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
         ("src/agent.py", (1, 2), "src/agent.py:1-2: outside every expected entity; src/agent.py::Agent holds it"),
         ("src/agent.py", (11, 12), "src/agent.py:11-12: outside every expected entity"),  # of no symbol
         ("src/service.py", (6, 7), "src/service.py:6-7: outside every expected entity; src/service.py::run holds it"),
-        ("docs/page.md", (5, 7), "docs/page.md:5-7: outside every expected entity; docs/page.md::Answers > How to ask holds it"),
+        (
+            "docs/page.md",
+            (5, 7),
+            "docs/page.md:5-7: outside every expected entity; docs/page.md::Answers > How to ask holds it",
+        ),
         ("src/agent.py", (7, 12), None),  # shares a line
         ("pyproject.toml", (1, 1), None),  # a file without symbols
     ],
@@ -161,7 +165,9 @@ def test_a_line_range_outside_every_expected_entity_fails_in_a_set_and_in_a_run(
 def test_a_line_range_of_a_record_without_entities_or_with_one_that_does_not_resolve_is_outside_of_none(source):
     ranges = [CitedLines(file="src/agent.py", start=1, end=2)]
     bare = record(expected_entities=[], expected_line_ranges=ranges)
-    wrong = record(expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges)
+    wrong = record(
+        expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges
+    )
     for candidate, answer in (bare, wrong):
         assert gate(candidate, answer, None, source).outcomes[Check.LINE_RANGES].status is Status.PASSED
 
@@ -184,7 +190,11 @@ def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
 def test_an_id_with_the_number_of_a_definition_is_the_entity_with_all_of_them(tmp_path):
     (tmp_path / "a.py").write_text("def f():\n    pass\n\ndef f():\n    return 1\n")
     source = ParsedSource(take(tmp_path))
-    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [[(1, 2), (4, 5)], [(1, 2), (4, 5)], []]
+    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [
+        [(1, 2), (4, 5)],
+        [(1, 2), (4, 5)],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from textwrap import dedent
 import pytest
 
 from cranfield.errors import MissingExtraError
-from cranfield.repo import grammar
 from cranfield.matching.place import plain_name
+from cranfield.repo import grammar
 from cranfield.repo.symbols import outline_of
 
 PYTHON = """

@@ -1,4 +1,4 @@
-"""Plans, runs and gates of golden sets, as Documents."""
+"""Runs and gates of golden sets, as Documents."""
 
 from __future__ import annotations
 
@@ -6,75 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cranfield.reporting.document import Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
+from cranfield.reporting.document import Cell, Column, Document, KeyValues, Section, Table, tidy_table
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.golden.gate import GateReport
     from cranfield.golden.index import RecordStatus, RunIndex
     from cranfield.golden.outcomes import AgreementRecord
-    from cranfield.golden.plan import Plan
-    from cranfield.golden.plan_check import Estimate
     from cranfield.golden.states import State
 
 RECORDS_SHOWN = 200
-
-
-def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
-    """A plan that can be run: its cells, and what it takes."""
-    headings = ("task type", "difficulty", "wanted", "written")
-    rows: list[tuple[Cell, ...]] = [
-        (cell.task_type, cell.difficulty, cell.n, plan.emitted(cell)) for cell in plan.cells
-    ]
-    cells = Table(
-        (Column("task type"), Column("difficulty"), Column("wanted", "count"), Column("written", "count")),
-        rows,
-        f"Cells; candidates are written with a headroom of {plan.headroom:g}",
-        footer=("all", "", plan.total, sum(plan.emitted(cell) for cell in plan.cells)),
-        shown=None,
-    )
-    return Document(
-        title=f"Plan {plan.name}",
-        subtitle=(f"{n_of(plan.total, 'queries')}, at {commit[:12] or 'no commit'}", "The plan has no problem."),
-        sections=(
-            Section("cells", "Cells", (cells,)),
-            Section("cost", "Estimated cost", _cost(estimate)),
-        ),
-        tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: {
-            "schema_version": 1,
-            "plan": plan.name,
-            "digest": plan.digest,
-            "commit": commit,
-            "cells": [dict(zip(headings, row, strict=True)) for row in rows],
-            "tokens": estimate.tokens,
-            "token_limit": estimate.token_limit,
-            "money": estimate.money,
-            "money_limit": estimate.money_limit,
-            "roles": [_role(each) for each in estimate.roles],
-        },
-    )
-
-
-def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
-    money = f"money ({estimate.currency})"
-    columns = (
-        *(Column(title) for title in ("role", "model")),
-        *(Column(title, "count") for title in ("records", "tokens, typical", "tokens, at most")),
-        *(Column(title, "count") for title in (f"{money}, typical", f"{money}, at most")),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (each.role, each.model, each.records, each.tokens, each.token_limit, each.money, each.money_limit)
-        for each in estimate.roles
-    ]
-    total = ("all", "", None, estimate.tokens, estimate.token_limit, estimate.money, estimate.money_limit)
-    text = "At most: by the limits of the roles, and in all also by the budget. Empty: no limit, or no price."
-    return (Table(columns, rows, "Before anything is asked", footer=total, shown=None), Paragraph(text))
-
-
-def _role(each: Any) -> dict[str, Any]:
-    names = ("role", "model", "records", "tokens", "token_limit", "money", "money_limit")
-    return {name: getattr(each, name) for name in names}
 
 
 def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
