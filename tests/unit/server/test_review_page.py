@@ -101,7 +101,9 @@ def test_what_the_adversary_adds_is_in_sight_also_where_it_supports_every_claim(
     reason = "Jaccard index of entities 0.500, at least 0.8 needed: the adversary adds src/b.py::helper"
     fields = {**RECORD, "claims": claims, "missing": ["src/b.py::helper"], "reasons": [reason]}
     items = (PooledItem(query="q0", doc="attempt 1", fields=fields),)
-    pool = Pool(name="adds", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items)
+    pool = Pool(
+        name="adds", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items
+    )
     book = team.store.books.create("adds", pool, review_settings(2, 0))
     team.store.people.join(book.id, team.store.people.get("ann").id)
     page = team.browser("ann").get("/books/adds/review").text

@@ -38,4 +38,6 @@ def show_cost(plan: Plan, estimate: Estimate, commit: str, output: Output) -> No
 
     deliver(plan_document(plan, estimate, commit), output)
     if any(each.is_likely for each in estimate.over_budget):
+        if not estimate.is_measured:
+            typer.echo("Hint: `cranfield golden plan PLAN --measure 3` measures the cost on three queries.", err=True)
         raise typer.Exit(EXIT_VERDICT)

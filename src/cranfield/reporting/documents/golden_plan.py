@@ -8,6 +8,7 @@ from cranfield.reporting.document import Cell, Column, Document, Paragraph, Sect
 from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
+    from cranfield.agents.budget import Limit
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
 
@@ -65,9 +66,13 @@ def cost_verdict(estimate: Estimate) -> str:
 
 
 def _over(each: OverBudget, currency: str) -> str:
-    unit, spec = ("tokens", ",.0f") if each.limit == "tokens" else (currency, ",.2f")
-    text = f"about {each.cost:{spec}} of {each.budget:{spec}} {unit}"
-    return text if each.interval is None else f"{text} (95 % interval {_interval(each.interval, spec)})"
+    unit = "tokens" if each.limit == "tokens" else currency
+    text = f"about {_amount(each.cost, each.limit)} of {_amount(each.budget, each.limit)} {unit}"
+    return text if each.interval is None else f"{text} (95 % interval {_interval(each.interval, each.limit)})"
+
+
+def _amount(value: float, limit: Limit) -> str:
+    return f"{value:,.0f}" if limit == "tokens" else f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
 def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
@@ -96,10 +101,10 @@ def _intervals(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
         Column(f"money ({estimate.currency}), 95 % interval"),
     )
     rows: list[tuple[Cell, ...]] = [
-        (each.role, each.measured, _interval(each.token_interval, ",.0f"), _interval(each.money_interval, ",.2f"))
+        (each.role, each.measured, _interval(each.token_interval, "tokens"), _interval(each.money_interval, "money"))
         for each in estimate.roles
     ]
-    ends = _interval(estimate.token_interval, ",.0f"), _interval(estimate.money_interval, ",.2f")
+    ends = _interval(estimate.token_interval, "tokens"), _interval(estimate.money_interval, "money")
     text = (
         "Prediction of the whole from the measured records (Student's t); of all roles, the sum of theirs. Not known where fewer "
         "than two were measured. Later drafts of a cell are shown the earlier ones, and cost a little more."
@@ -110,8 +115,8 @@ def _intervals(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
     return (Table(columns, rows, "Intervals", footer=("all", None, *ends), shown=None), Paragraph(text))
 
 
-def _interval(interval: Interval | None, spec: str) -> str:
-    return "not known" if interval is None else f"{interval[0]:{spec}} to {interval[1]:{spec}}"
+def _interval(interval: Interval | None, limit: Limit) -> str:
+    return "not known" if interval is None else f"{_amount(interval[0], limit)} to {_amount(interval[1], limit)}"
 
 
 def _role(each: RoleEstimate) -> dict[str, Any]:
