@@ -8,7 +8,6 @@ from cranfield.reporting.document import Cell, Column, Document, Paragraph, Sect
 from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
-    from cranfield.agents.budget import Limit
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
 
@@ -71,7 +70,7 @@ def _over(each: OverBudget, currency: str) -> str:
     return text if each.interval is None else f"{text} (95 % interval {_interval(each.interval, each.limit)})"
 
 
-def _amount(value: float, limit: Limit) -> str:
+def _amount(value: float, limit: str) -> str:
     return f"{value:,.0f}" if limit == "tokens" else f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
@@ -115,7 +114,7 @@ def _intervals(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
     return (Table(columns, rows, "Intervals", footer=("all", None, *ends), shown=None), Paragraph(text))
 
 
-def _interval(interval: Interval | None, limit: Limit) -> str:
+def _interval(interval: Interval | None, limit: str) -> str:
     return "not known" if interval is None else f"{_amount(interval[0], limit)} to {_amount(interval[1], limit)}"
 
 
