@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.matching.place import ENTITY_MARK, plain_entity, plain_name
 from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
 
 
@@ -57,6 +57,11 @@ def paths_of(targets: Iterable[Target]) -> Iterator[str]:
             yield target.path
         elif isinstance(target, Entity):
             yield target.id.partition("::")[0]
+
+
+def plain_label(target: Target) -> str:
+    """The label of a target, the same of all definitions of one entity."""
+    return plain_entity(target.id) if isinstance(target, Entity) else target.label
 
 
 def names_of(target: Target) -> tuple[str, ...]:
