@@ -135,7 +135,7 @@ def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], not
     sections = [Section("checks", "Checks", (Table(kinds, checks, "Records by check", shown=None),))]
     if rows:
         columns = (Column("record", "code"), Column("check", "code"), Column("problem"))
-        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN)
+        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN, wrap=True)
         sections.append(Section("failures", "Failures", (failures,)))
     return Document(
         title=f"Gate of {name}",
