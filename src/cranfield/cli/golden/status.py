@@ -19,4 +19,4 @@ def status_command(run: RunArgument, *, output: Output) -> None:
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    deliver(run_document(folder.manifest, RunIndex(folder).statuses(), n_planned(folder)), output)
+    deliver(run_document(RunIndex(folder), n_planned(folder)), output)
