@@ -15,14 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
-from cranfield.repo.git import NO_GIT, GitError, commit_of, git
+from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are listed, but not read."""
 NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
 """Folders that are skipped outside of a git repository."""
 
-_NO_REPOSITORY = "not a git repository"
 _BATCH = 256
 """Files that are read at once."""
 
@@ -95,7 +94,7 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     except GitError as error:
         if at is not None:
             raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
-        if not (root / ".git").exists() and any(words in str(error) for words in (_NO_REPOSITORY, NO_GIT)):
+        if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
             return _plain(root)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
