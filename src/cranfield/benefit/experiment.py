@@ -19,9 +19,9 @@ from cranfield.benefit.runner import RunOutcome, run_cells
 from cranfield.benefit.tool_check import check_tools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, UsageError
-from cranfield.formats.io.files import meta_path, shown, write_text
+from cranfield.formats.io.files import shown, write_text
 from cranfield.formats.io.yaml_text import yaml_text
-from cranfield.formats.testsets.golden_facts import facts_path
+from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, source_snapshot
 from cranfield.version import __version__
 
@@ -159,7 +159,7 @@ def _self_contained(checked: CheckedPlan, folder: Path) -> tuple[BenefitPlan, di
         source = source.model_copy(update={"coding": name})
     elif source.testset is not None:
         path = folder / source.testset
-        for each in (path, meta_path(path), facts_path(path)):
+        for each in files_of_set(path):
             if each.is_file():
                 files[f"{TASKS}/{each.name}"] = each.read_bytes()
         source = source.model_copy(update={"testset": f"{TASKS}/{path.name}"})

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
 from cranfield.golden.states import State
@@ -100,6 +101,8 @@ class RunManifest(Strict):
     commit: str = ""
     snapshot_digest: str
     """Of the paths and contents of all files."""
+    tree: TreeRecord | None = None
+    """Of the folder of the repository; None: only the commit was read, which the call named."""
     source: Filled = "plan"
     """`plan`, or the name of the existing set whose records entered."""
     models: Mapping[str, str] = {}

@@ -11,6 +11,7 @@ from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import CALLS, PLAN, now, read_lines
 from cranfield.agents.settings import NOT_CONTENT
 from cranfield.agents.tools.source import SourceTools
+from cranfield.agents.tree_record import TreeRecord, require_same_tree, tree_files
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, InputError, UsageError
 from cranfield.formats.io.files import shown, write_text
@@ -42,6 +43,8 @@ class RunOptions:
     """Answers in the place of every model, for tests."""
     prompts: Path | None = None
     """Folder of prompts in the place of those of the package."""
+    allow_dirty: bool = False
+    """Go on where ignored files of the repository are not as when the run began."""
     on_status: Callable[[RecordStatus], None] = lambda _: None
     """Called where a record has a new state."""
 
@@ -112,6 +115,7 @@ def manifest_of(plan: Plan, snapshot: Snapshot, *, source: str = PLANNED, prompt
         plan_digest=plan.digest,
         commit=snapshot.commit,
         snapshot_digest=snapshot_digest(snapshot),
+        tree=None if snapshot.tree is None else TreeRecord.of(snapshot.tree),
         source=source,
         models={role: settings.model for role, settings in role_settings(plan).items()},
         prompts={used.used(name).label: used.used(name).digest for name in NAMES},
@@ -147,7 +151,8 @@ def create_run(
     """
     require_valid(plan, snapshot)
     found = [] if feedback is None else read_lines(feedback, ReviewFeedback, SCHEMA_VERSION)
-    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), {PLAN: text.encode()})
+    others = {PLAN: text.encode(), **tree_files(snapshot.tree)}
+    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), others)
     if found:
         write_text(path / FEEDBACK, [each.model_dump_json() + "\n" for each in found])
     return path
@@ -177,6 +182,7 @@ def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -
     with RunFolder.writing(path) as folder:
         plan = load_plan(path / PLAN)
         _check_same(folder, snapshot, RolePrompts.load(chosen.prompts))
+        require_same_tree(path, snapshot.tree, allow_dirty=chosen.allow_dirty)
         return event_loop().run(_execute(folder, plan, ParsedSource(snapshot), chosen))
 
 

@@ -61,6 +61,8 @@ class TestSetOptions:
     """Its commit; by default the files as they are."""
     allow_drift: bool = False
     """Go on with a set that is no longer true of it."""
+    allow_dirty: bool = False
+    """Go on where it has uncommitted changes; the set says so in its first note."""
     intact: bool = False
     """Use only the queries whose expected places are all as they were."""
     part: str | None = None

@@ -75,10 +75,11 @@ class _Apart:
     def __init__(self, root: Path, without: Collection[Path]) -> None:
         home = root.resolve()
         paths = [each.resolve() for each in without]
-        self._names = [os.fsdecode(each.relative_to(home).as_posix()) for each in paths if each.is_relative_to(home)]
+        inside = {each.relative_to(home).as_posix() for each in paths if each.is_relative_to(home)}
+        self.names = sorted(inside - {"."})
 
     def __call__(self, name: str) -> bool:
-        return any(each in {".", name} or name.startswith(f"{each}/") for each in self._names)
+        return any(name == each or name.startswith(f"{each}/") for each in self.names)
 
 
 @dataclass

@@ -90,9 +90,20 @@ class TreeState:
         return tuple(f"{change.kind} {path}" for path, change in sorted(self.changes.items()))
 
     @property
+    def sentence(self) -> str:
+        """`Uncommitted changes: 2 files are not as in commit 1f2e3d4c5b6a: modified a.py, untracked b.py`; empty: none."""
+        if not self.changes:
+            return ""
+        where = f"in commit {self.commit[:12]}" if self.commit else "in any commit"
+        are = "is" if len(self.changes) == 1 else "are"
+        other = f" (checked out is {self.head[:12]})" if self.head != self.commit else ""
+        n = n_of(len(self.changes), "files", "{:,}".format)
+        return f"Uncommitted changes: {n} {are} not as {where}{other}: {first_of(self.uncommitted, NAMED)}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what the commit does not say of the folder: of changed files first, then of ignored ones."""
-        found = [f"{uncommitted_text(self.uncommitted, self.commit)}."] if self.changes else []
+        """Sentences on what else the commit does not say of the folder: of ignored files first."""
+        found = []
         if self.ignored:
             n = n_of(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
             size = sum(each.size_bytes for each in self.ignored.values()) / 2**20
@@ -147,14 +158,6 @@ def _other(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[
             yield f"{path} (new)"
         elif before[path] != now[path]:
             yield f"{path} (changed)"
-
-
-def uncommitted_text(uncommitted: tuple[str, ...], commit: str) -> str:
-    """`Uncommitted changes: 2 files are not as in commit 1f2e3d4c5b6a: modified src/a.py, untracked b.py`."""
-    where = f"in commit {commit[:12]}" if commit else "in any commit"
-    are = "is" if len(uncommitted) == 1 else "are"
-    n = n_of(len(uncommitted), "files")
-    return f"Uncommitted changes: {n} {are} not as {where}: {first_of(uncommitted, NAMED)}"
 
 
 def quoted(path: str) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-CONTENT_BYTES = 64 * 1024 * 1024
+CONTENT_BYTES = 256 * 1024 * 1024
 """Files that git does not track are compared by content where they are together no larger than this."""
-CONTENT_FILES = 20_000
+CONTENT_FILES = 50_000
 """And no more than these; otherwise by name, size and time of modification."""
 CACHES = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 """Folders that programs write when code is only run or checked: their files count nowhere, unless git tracks them."""

@@ -23,7 +23,8 @@ from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
-from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import source_snapshot
 
 TIMES = {"created_at", "reviewed_at", "at", "cost", "wall_s", "model_s", "usage"}
 

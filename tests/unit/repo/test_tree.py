@@ -154,7 +154,7 @@ def test_every_change_is_seen_by_file(repository: Repository, step: Step, expect
     found = state(repository)
     assert found.uncommitted == expected
     assert found.digest != before.digest
-    assert found.notes[0].startswith("Uncommitted changes: ")
+    assert found.sentence.startswith(f"Uncommitted changes: {len(expected)} file")
 
 
 def test_a_second_change_of_the_same_file_is_another_state(repository: Repository) -> None:
@@ -431,8 +431,7 @@ def test_a_repository_without_the_program_git_is_refused(
 def test_many_changes_are_counted(repository: Repository) -> None:
     for number in range(300):
         repository.write(f"new/{number:03}.py", "")
-    (note,) = state(repository).notes
-    assert note == (
+    assert state(repository).sentence == (
         f"Uncommitted changes: 300 files are not as in commit {repository.git('rev-parse', 'HEAD')[:12]}: untracked new/000.py, "
-        "untracked new/001.py, untracked new/002.py, untracked new/003.py, untracked new/004.py and 295 more."
+        "untracked new/001.py, untracked new/002.py, untracked new/003.py, untracked new/004.py and 295 more"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
 from cranfield.cli.golden.plan import show_plan
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
 from cranfield.words import n_of
@@ -61,6 +63,7 @@ def run_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     out: OutOption = RUNS,
     resume: ResumeOption = None,
     until: UntilOption = "agree",
@@ -79,7 +82,8 @@ def run_command(
     from cranfield.agents.kept import Kept
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.pipeline import Until
-    from cranfield.golden.run import RunOptions, execute, n_planned
+    from cranfield.golden.run import RunOptions, create_run, execute, n_planned
+    from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import run_document
 
     if until not in list(Until):
@@ -87,13 +91,20 @@ def run_command(
     if plan is None and resume is None:
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
     if dry_run:
-        show_plan(plan or str(resume / "plan.yaml" if resume else ""), repo, at, output)
+        named = plan or str(resume / "plan.yaml" if resume else "")
+        show_plan(named, repo, at, output, allow_dirty=allow_dirty, without=_written(out, resume))
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
-    path, snapshot = _folder(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
+    source = partial(source_snapshot, repo, without=_written(out, resume))
+    if resume is None:
+        snapshot = source(at, allow_dirty=allow_dirty)
+        found, text = read_plan(plan or "")
+        path = create_run(found, text, snapshot, out, feedback=feedback, prompts=prompts)
+    else:
+        path, snapshot = resume, _source_of(resume, plan, source, at, feedback)
     typer.echo(f"run folder: {path}", err=True)
-    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=_print_status)
+    options = RunOptions(Until(until), replay, prompts=prompts, allow_dirty=allow_dirty, on_status=_print_status)
     outcome = execute(path, snapshot, options)
     _print_usage(outcome)
     folder = RunFolder.open(path)
@@ -103,24 +114,25 @@ def run_command(
         raise typer.Exit(EXIT_SYSTEM)
 
 
-def _folder(
-    plan: str | None, repo: Path, at: str | None, out: Path, resume: Path | None, **settings: Path | None
-) -> tuple[Path, Snapshot]:
-    """The run folder, new or resumed, and the source that it is of."""
-    from cranfield.golden.folder import RunFolder
-    from cranfield.golden.run import create_run, replace_plan
-    from cranfield.repo.snapshot import source_snapshot
+def _written(out: Path, resume: Path | None) -> tuple[Path, ...]:
+    """What the call writes: a repository that holds it does not differ from its commit by that."""
+    return (out,) if resume is None else (resume, resume.resolve().parent)
 
-    if resume is None:
-        found, text = read_plan(plan or "")
-        snapshot = source_snapshot(repo, at)
-        return create_run(found, text, snapshot, out, **settings), snapshot
-    if settings["feedback"] is not None:
+
+def _source_of(
+    run: Path, plan: str | None, source: Callable[..., Snapshot], at: str | None, feedback: Path | None
+) -> Snapshot:
+    """The source of a run that goes on; its plan is replaced where another one is given."""
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.run import replace_plan
+
+    if feedback is not None:
         raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
-    commit = RunFolder.open(resume).manifest.commit
+    manifest = RunFolder.open(run).manifest
     if plan is not None:
-        replace_plan(resume, *read_plan(plan))
-    return resume, source_snapshot(repo, at or commit or None)
+        replace_plan(run, *read_plan(plan))
+    # Whether the folder may differ from the commit was decided when the run began: it must be as it was.
+    return source(at or manifest.commit or None, allow_dirty=True, reads_folder=manifest.tree is not None)
 
 
 def _print_status(status: RecordStatus) -> None:

@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import META_SUFFIX, STDIN, stem, unpacked_name
+from cranfield.formats.io.files import META_SUFFIX, STDIN, meta_path, stem, unpacked_name
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.records import OpenModel
 from cranfield.formats.io.validation import Text, load_model
@@ -64,6 +64,11 @@ class _Facts(OpenModel):
     known_limitations: list[Text] = Field(default_factory=list)
     assembly: dict[str, JsonValue] = Field(default_factory=dict)
     cranfield: _More | None = None
+
+
+def files_of_set(path: Path) -> tuple[Path, ...]:
+    """The file of a set, and those that may stand beside it."""
+    return path, meta_path(path), facts_path(path)
 
 
 def facts_path(path: Path) -> Path:

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_check import Estimate
     from cranfield.golden.states import State
+    from cranfield.repo.snapshot import Snapshot
 
 RECORDS_SHOWN = 200
 
 
-def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
+def plan_document(plan: Plan, estimate: Estimate, snapshot: Snapshot) -> Document:
     """A plan that can be run: its cells, and what it takes."""
     headings = ("task type", "difficulty", "wanted", "written")
     rows: list[tuple[Cell, ...]] = [
@@ -35,7 +36,12 @@ def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
     )
     return Document(
         title=f"Plan {plan.name}",
-        subtitle=(f"{n_of(plan.total, 'queries')}, at {commit[:12] or 'no commit'}", "The plan has no problem."),
+        subtitle=(
+            *snapshot.uncommitted,
+            f"{n_of(plan.total, 'queries')}, at {snapshot.commit[:12] or 'no commit'}",
+            "The plan has no problem.",
+            *snapshot.notes,
+        ),
         sections=(
             Section("cells", "Cells", (cells,)),
             Section("cost", "Estimated cost", _cost(estimate)),
@@ -43,9 +49,9 @@ def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            **_source_record(snapshot),
             "plan": plan.name,
             "digest": plan.digest,
-            "commit": commit,
             "cells": [dict(zip(headings, row, strict=True)) for row in rows],
             "tokens": estimate.tokens,
             "token_limit": estimate.token_limit,
@@ -54,6 +60,17 @@ def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
             "roles": [_role(each) for each in estimate.roles],
         },
     )
+
+
+def _source_record(snapshot: Snapshot) -> dict[str, Any]:
+    """What was read, and what the folder has otherwise: that comes first."""
+    tree = snapshot.tree
+    return {
+        "uncommitted": [] if tree is None else list(tree.uncommitted),
+        "commit": snapshot.commit,
+        "tree_digest": None if tree is None else tree.digest,
+        "tree_notes": list(snapshot.notes),
+    }
 
 
 def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
@@ -100,9 +117,14 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
+    tree = manifest.tree
     return Document(
         title=f"Run {manifest.name}",
-        subtitle=(f"made at {manifest.created_at}",),
+        subtitle=(
+            *([f"{tree.uncommitted}."] if tree is not None and tree.uncommitted else []),
+            f"made at {manifest.created_at}",
+            *(() if tree is None else tree.notes),
+        ),
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
@@ -110,6 +132,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            "uncommitted": [] if tree is None else list(tree.files),
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
@@ -146,7 +169,7 @@ def _record(each: RecordStatus) -> dict[str, Any]:
     }
 
 
-def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
+def gate_document(name: str, snapshot: Snapshot, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
     """What the mechanical gate finds of the records of a set."""
     from cranfield.golden.gate import CHECKS, Status
 
@@ -172,16 +195,18 @@ def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], not
     return Document(
         title=f"Gate of {name}",
         subtitle=(
-            f"{n_of(len(reports), 'records')} at {commit[:12] or 'no commit'}",
+            *snapshot.uncommitted,
+            f"{n_of(len(reports), 'records')} at {snapshot.commit[:12] or 'no commit'}",
             f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
             *notes,
+            *snapshot.notes,
         ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            **_source_record(snapshot),
             "testset": name,
-            "commit": commit,
             "notes": list(notes),
             "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},
             "records": {
