@@ -48,6 +48,28 @@ def source_snapshot(
     return found
 
 
+def tracked_snapshot(
+    repo: Path, at: str | None = None, *, allow_dirty: bool = False, without: Collection[Path] = ()
+) -> Snapshot:
+    """The tracked files of a folder as they stand, with what of them is not as in the commit as its `tree`; or those of a commit.
+
+    Args:
+        repo: folder of the repository.
+        at: commit, branch or tag; None is the folder.
+        allow_dirty: accept tracked files that are not as in the commit.
+        without: files that a command itself is given or writes.
+
+    Raises:
+        UsageError: there is no such folder or commit; or tracked files have uncommitted changes.
+    """
+    found = take(repo, at)
+    if at is None and not found.is_commit:
+        found.tree = read_tree(repo, found.commit, without=without, tracked_only=True)
+        if not allow_dirty:
+            require_clean(found.tree, repo)
+    return found
+
+
 def require_clean(tree: TreeState, repo: Path, *, names_commit: bool = True) -> None:
     """Refuse a folder that is not as its commit.
 

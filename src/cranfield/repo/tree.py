@@ -39,13 +39,14 @@ from cranfield.words import first_of, n_of
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
 
 
-def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = ()) -> TreeState:
+def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = (), tracked_only: bool = False) -> TreeState:
     """The state of a folder against a commit.
 
     Args:
         root: a folder, of a git repository or not. A bare repository has no files that could differ.
         commit: id; empty: the one that is checked out.
         without: files and folders that are not looked at: what a command itself is given or writes.
+        tracked_only: look at no file that git does not track; nothing of a folder without git is read.
 
     Raises:
         UsageError: no such folder or commit, or git refuses.
@@ -61,11 +62,11 @@ def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = ()) -
             head = ""
         committed = read_commit(root, commit or head) if commit or head else {}
         if not (listed or committed):
-            return _plain(root, apart)
-        return _Reading(root, commit or head, head, apart, committed, listed).state()
+            return _plain(root, apart, tracked_only=tracked_only)
+        return _Reading(root, commit or head, head, apart, committed, listed, tracked_only).state()
     except GitError as error:
         if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
-            return _plain(root, apart)
+            return _plain(root, apart, tracked_only=tracked_only)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
 
 
@@ -92,6 +93,7 @@ class _Reading:
     apart: Callable[[str], bool]
     committed: Mapping[str, Entry]
     index: Index
+    tracked_only: bool
     changes: dict[str, Change] = field(default_factory=dict)
     ignored: dict[str, Hidden] = field(default_factory=dict)
     submodules: dict[str, str] = field(default_factory=dict)
@@ -112,8 +114,9 @@ class _Reading:
 
     def state(self) -> TreeState:
         self._tracked()
-        self._untracked()
-        self._ignored()
+        if not self.tracked_only:
+            self._untracked()
+            self._ignored()
         return TreeState(
             self.commit,
             self.head,
@@ -213,13 +216,13 @@ class _Reading:
             self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
             return
         if not (path / ".git").exists():
-            if self._group([name]):
+            if not self.tracked_only:
                 self._add_untracked([name])
             if staged is None or not was or staged != was:
                 self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
             return
         below = _Below(self.apart, name)
-        inner = _Reading(path, "", "", below, {}, read_index(path))
+        inner = _Reading(path, "", "", below, {}, read_index(path), self.tracked_only)
         try:
             inner.head = inner.commit = self.submodules[name] = commit_of(path, "HEAD")
             inner.committed = read_commit(path, inner.commit)
@@ -310,8 +313,10 @@ class _Below:
         return self.apart(f"{self.name}/{name}")
 
 
-def _plain(root: Path, apart: Callable[[str], bool]) -> TreeState:
+def _plain(root: Path, apart: Callable[[str], bool], *, tracked_only: bool) -> TreeState:
     """A folder without git: all files but those of `NO_SOURCE`, which are compared as ignored ones are."""
+    if tracked_only:
+        return TreeState("")
     unreadable, by_time, files = list[str](), list[str](), list[FoundFile]()
     groups = dict[str, list[FoundFile]]()
     for file in walk(root, "", apart, unreadable):

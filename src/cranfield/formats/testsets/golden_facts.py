@@ -51,6 +51,7 @@ class _More(Strict):
 class _Facts(OpenModel):
     """The keys of the file; others are reported as not carried over."""
 
+    uncommitted_changes: Text = ""
     dataset_status: Text = ""
     source_sha: Text = ""
     commit: Text = ""
@@ -109,6 +110,7 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
 def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
     """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
     own = Meta(
+        uncommitted=facts.uncommitted_changes,
         review=facts.dataset_status or review,
         made=facts.created_at[: len("2026-11-21")],
         commit=facts.source_sha or facts.commit,
@@ -166,6 +168,7 @@ def write_facts(testset: TestSet, path: Path) -> None:
     if COUNTED_REVIEW.fullmatch(meta.review):
         testset = replace(testset, meta=(meta := replace(meta, review="")))
     facts: dict[str, Any] = {
+        "uncommitted_changes": meta.uncommitted,
         "dataset_status": meta.review,
         "source_sha": meta.commit,
         "created_at": meta.made,
