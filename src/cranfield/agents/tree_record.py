@@ -66,22 +66,30 @@ def changed_since(folder: Path, now: TreeState | None) -> TreeDifference:
         raise InputError("not the state of a repository", path=shown(path), got=str(error.errors()[0]["msg"])) from None
 
 
-def require_same_tree(folder: Path, now: TreeState | None, *, allow_dirty: bool) -> None:
+def require_same_tree(folder: Path, now: TreeState | None, *, allow_dirty: bool, names_commit: bool = False) -> None:
     """Refuse a repository whose folder is not as when a run began.
 
+    Args:
+        folder: of the run.
+        now: the state of the repository.
+        allow_dirty: accept that ignored files differ.
+        names_commit: whether the call could name the commit, so that the folder is not read.
+
     Raises:
-        UsageError: with the first files that differ, and how many there are. Where only ignored files differ,
-            `allow_dirty` accepts that.
+        UsageError: with the first files that differ, and how many there are.
     """
     found = changed_since(folder, now)
     if found.source or (found.ignored and not allow_dirty):
-        hint = "bring it back to that state, or begin another run"
+        where = f" on commit {now.commit[:12]}" if now is not None and now.commit else ""
+        hint = f"bring it back to that state{where}, or begin another run"
         if not found.source:
             hint += "; {allow_dirty} goes on where only ignored files differ"
+        if names_commit and now is not None and now.commit:
+            hint += f"; {{at={now.commit[:12]}}} reads the commit alone"
         n = len(found.source) + len(found.ignored)
         raise UsageError(
             f"the folder of the repository is not as when the run began ({n}): {found.text}",
             path=shown(folder),
             hint=hint,
-            parameters=("allow_dirty",),
+            parameters=("allow_dirty", "at"),
         )

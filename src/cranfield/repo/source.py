@@ -82,7 +82,8 @@ def require_clean(tree: TreeState, repo: Path, *, names_commit: bool = True) -> 
         UsageError: with the first files that differ, and how many there are.
     """
     if tree.changes:
-        hints = [_COMMIT, *(["{at=COMMIT} reads a commit alone"] if names_commit else []), _GO_ON]
+        first = _COMMIT if tree.head == tree.commit else f"check it out (`git checkout {tree.commit[:12]}`)"
+        hints = [first, *(["{at=COMMIT} reads a commit alone"] if names_commit else []), _GO_ON]
         raise UsageError(
             tree.sentence,
             path=str(repo),

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 
+EXPERIMENTS = Path("benefit-runs")
+"""Default folder of all experiments."""
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan of an experiment, YAML or JSON.")]
 
 
 @option_groups
-def check_command(plan: PlanArgument, *, output: Output) -> None:
+def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False, output: Output) -> None:
     """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
 
     Shown are the cells in their order, the tokens that they can use, and the smallest lift that the tasks can show. No
@@ -25,6 +27,6 @@ def check_command(plan: PlanArgument, *, output: Output) -> None:
     from cranfield.project.benefit_run import checked_plan
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
-    checked = checked_plan(plan)
+    checked = checked_plan(plan, EXPERIMENTS, allow_dirty=allow_dirty)
     powers = detectable_lifts(checked.plan, checked.tasks.tasks)
     deliver(experiment_plan_document(checked, planned_digest(checked, plan.parent), powers, ASSUMED_SPREAD), output)

@@ -132,7 +132,9 @@ def _source_of(
     if plan is not None:
         replace_plan(run, *read_plan(plan))
     # Whether the folder may differ from the commit was decided when the run began: it must be as it was.
-    return source(at or manifest.commit or None, allow_dirty=True, reads_folder=manifest.tree is not None)
+    return source(
+        at or manifest.commit or None, allow_dirty=True, reads_folder=manifest.tree is not None and at is None
+    )
 
 
 def _print_status(status: RecordStatus) -> None:

@@ -54,7 +54,7 @@ def experiment_plan_document(
     columns = (Column("stratum"), Column("tasks", "count"), Column("detectable lift", "value"))
     return Document(
         title=f"Experiment {plan.name}",
-        subtitle=("The plan has no problem.",),
+        subtitle=(*checked.uncommitted, "The plan has no problem."),
         sections=(
             Section("plan", "Plan", (_about_plan(checked, digest), *notes)),
             Section("power", "What the tasks can show", (Table(columns, rows, "Strata", shown=None), Paragraph(text))),
@@ -97,10 +97,12 @@ def _plan_payload(checked: CheckedPlan, digest: str, powers: Sequence[StratumPow
     tokens, money = checked.most
     return {
         "schema_version": 1,
+        "uncommitted": [] if checked.tree is None else list(checked.tree.uncommitted),
         "plan": plan.name,
         "digest": digest,
         "order_digest": order_digest(cells),
         "commit": checked.commit,
+        "tree_digest": None if checked.tree is None else checked.tree.digest,
         "labels_digest": checked.tasks.labels_digest,
         "cells": [str(key) for key in cells],
         "tokens_by_limits": tokens,
@@ -140,9 +142,13 @@ def experiment_status_document(manifest: ExperimentManifest, status: ExperimentS
         _counts("Ends", "end", {arm.role: arm.ends for arm in status.arms}),
         _counts("Errors of all runs", "error", {arm.role: arm.errors for arm in status.arms}),
     )
+    tree = manifest.tree
     return Document(
         title=f"Experiment {manifest.name}",
-        subtitle=(f"made at {manifest.created_at}",),
+        subtitle=(
+            *([f"{tree.uncommitted}."] if tree is not None and tree.uncommitted else []),
+            f"made at {manifest.created_at}",
+        ),
         sections=(
             Section("arms", "Arms", (KeyValues(about), Table(columns, rows, "Arms", shown=None), *blocks)),
             *(
@@ -159,6 +165,7 @@ def experiment_status_document(manifest: ExperimentManifest, status: ExperimentS
 def _status_payload(manifest: ExperimentManifest, status: ExperimentStatus) -> dict[str, Any]:
     return {
         "schema_version": 1,
+        "uncommitted": [] if manifest.tree is None else list(manifest.tree.files),
         "experiment": manifest.model_dump(mode="json"),
         "pairs": status.n_pairs,
         "complete_pairs": status.n_whole_pairs,
