@@ -244,14 +244,14 @@ class _Reading:
         self._add_untracked(names)
 
     def _add_untracked(self, names: Iterable[str]) -> None:
-        files = [file for name in names for file in self._group([name])]
+        looked_at = (name for name in names if not set(name.split("/")) & CACHES)
+        files = self._group(looked_at)
         reads = by_content(files)
         if not reads:
             self.by_time.append(n_of(len(files), "untracked files"))
         for file in files:
-            if not set(file.name.split("/")[:-1]) & CACHES:
-                self._note_link(file)
-                self.changes[file.name] = Change(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
+            self._note_link(file)
+            self.changes[file.name] = Change(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
 
     def _ignored(self) -> None:
         groups = dict[str, list[FoundFile]]()

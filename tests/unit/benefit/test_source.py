@@ -18,6 +18,7 @@ from cranfield.benefit.plan import BenefitPlan
 from cranfield.benefit.plan_check import check_plan
 from cranfield.benefit.result import BenefitResult, ValidityKind
 from cranfield.benefit.source import TreeCheck, record_tree
+from cranfield.cli.main import run_command_line
 from cranfield.errors import ConfigError, UsageError
 from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
 from cranfield.project.benefit_history import read_results
@@ -257,3 +258,18 @@ def test_another_folder_is_measured_again(tmp_path: Path, code: Path) -> None:
     same = {"plan_digest": manifest.plan_digest, "labels_digest": manifest.labels_digest, "commit": manifest.commit}
     publish(found.model_copy(update={"name": manifest.name, **same}), tmp_path / "out")
     assert unchanged_since(path, tmp_path / "out") is None
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_the_commands_refuse_uncommitted_changes(
+    tmp_path: Path, code: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tasks(tmp_path)
+    (tmp_path / "plan.json").write_text(plan().model_dump_json(exclude_defaults=True))
+    edit(code / "a.py")
+    assert run_command_line(["benefit", command, str(tmp_path / "plan.json")]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "Uncommitted changes: 1 file is not as in commit" in error
+    assert "--allow-dirty goes on, and the result says so first" in error
+    run_command_line(["benefit", command, str(tmp_path / "plan.json"), "--allow-dirty"])
+    assert "Uncommitted changes" not in capsys.readouterr().err
