@@ -51,34 +51,51 @@ def tree_files(tree: TreeState | None) -> dict[str, bytes]:
     return {} if tree is None else {TREE: json.dumps(asdict(tree), indent=1).encode()}
 
 
-def changed_since(folder: Path, now: TreeState | None) -> TreeDifference:
+def changed_since(folder: Path, recorded: TreeRecord | None, now: TreeState | None) -> TreeDifference:
     """How a repository differs from when a run began; nothing where the run did not look at it.
 
+    Args:
+        folder: of the run.
+        recorded: in its manifest.
+        now: the state of the repository.
+
     Raises:
-        InputError: the file of the state is damaged.
+        InputError: the file of the state is missing, damaged, or not the one that was recorded.
     """
-    path = folder / TREE
-    if now is None or not path.is_file():
+    if now is None or recorded is None:
         return TreeDifference()
+    path = folder / TREE
     try:
-        return differences(_WHOLE.validate_json(read_bytes(path, InputError)), now)
+        before = _WHOLE.validate_json(read_bytes(path, InputError))
     except ValidationError as error:
         raise InputError("not the state of a repository", path=shown(path), got=str(error.errors()[0]["msg"])) from None
+    if before.digest != recorded.digest:
+        raise InputError("not the state that the run began with", path=shown(path), expected=recorded.digest)
+    return differences(before, now)
 
 
-def require_same_tree(folder: Path, now: TreeState | None, *, allow_dirty: bool, names_commit: bool = False) -> None:
+def require_same_tree(
+    folder: Path,
+    recorded: TreeRecord | None,
+    now: TreeState | None,
+    *,
+    allow_dirty: bool,
+    names_commit: bool = False,
+) -> None:
     """Refuse a repository whose folder is not as when a run began.
 
     Args:
         folder: of the run.
+        recorded: in its manifest.
         now: the state of the repository.
         allow_dirty: accept that ignored files differ.
         names_commit: whether the call could name the commit, so that the folder is not read.
 
     Raises:
         UsageError: with the first files that differ, and how many there are.
+        InputError: as `changed_since`.
     """
-    found = changed_since(folder, now)
+    found = changed_since(folder, recorded, now)
     if found.source or (found.ignored and not allow_dirty):
         where = f" on commit {now.commit[:12]}" if now is not None and now.commit else ""
         hint = f"bring it back to that state{where}, or begin another run"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cranfield.agents.record_folder import now
 from cranfield.agents.settings import Strict
-from cranfield.agents.tree_record import MOST_NAMED, TREE, changed_since, require_same_tree
+from cranfield.agents.tree_record import MOST_NAMED, changed_since, require_same_tree
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.records import SCHEMA_VERSION
 from cranfield.errors import CranfieldError, UsageError
@@ -46,19 +46,19 @@ def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | No
     if snapshot is None:
         return None
     if snapshot_digest(snapshot) != manifest.snapshot_digest and not snapshot.is_commit:
-        require_same_tree(folder.path, snapshot.tree, allow_dirty=allow_dirty)
+        require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
     if snapshot_digest(snapshot) != manifest.snapshot_digest:
         expected = f"commit {manifest.commit}" if manifest.commit else "the files that the experiment began with"
         got = snapshot.commit or "other files"
         raise UsageError("the experiment is of another source", path=shown(folder.path), expected=expected, got=got)
-    require_same_tree(folder.path, snapshot.tree, allow_dirty=allow_dirty)
+    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
     _record(folder, snapshot, "resume", allowed=allow_dirty)
     return snapshot
 
 
 def record_tree(folder: ExperimentFolder, when: Literal["end", "score"], *, allowed: bool = False) -> None:
     """Record how the folder of the repository differs from when the experiment began; nothing where it does not."""
-    if not (folder.path / TREE).is_file():
+    if folder.manifest.tree is None:
         return
     try:
         snapshot = _read(folder)
@@ -87,7 +87,7 @@ def _read(folder: ExperimentFolder) -> Snapshot | None:
 def _record(
     folder: ExperimentFolder, snapshot: Snapshot, when: Literal["resume", "end", "score"], *, allowed: bool
 ) -> None:
-    found = changed_since(folder.path, snapshot.tree)
+    found = changed_since(folder.path, folder.manifest.tree, snapshot.tree)
     if found:
         check = TreeCheck(
             at=now(),

@@ -182,7 +182,8 @@ def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -
     with RunFolder.writing(path) as folder:
         plan = load_plan(path / PLAN)
         _check_same(folder, snapshot, RolePrompts.load(chosen.prompts))
-        require_same_tree(path, snapshot.tree, allow_dirty=chosen.allow_dirty, names_commit=True)
+        tree = folder.manifest.tree
+        require_same_tree(path, tree, snapshot.tree, allow_dirty=chosen.allow_dirty, names_commit=True)
         return event_loop().run(_execute(folder, plan, ParsedSource(snapshot), chosen))
 
 

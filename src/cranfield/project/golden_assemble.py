@@ -135,7 +135,7 @@ def _uncommitted(batch: Batch, repo: Path, without: Collection[Path], *, allow_d
         return ""
     now = read_tree(repo, batch.commit or "", without=without)
     if batch.commit is None:
-        require_same_tree(batch.index.folder.path, now, allow_dirty=allow_dirty)
+        require_same_tree(batch.index.folder.path, recorded, now, allow_dirty=allow_dirty)
     elif not allow_dirty:
         require_clean(now, repo, names_commit=False)
     return " ".join(

@@ -197,12 +197,11 @@ SENTENCE = "Uncommitted changes: 1 file is not as in commit 1f2e3d4c5b6a: modifi
 def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[str, Any]) -> BenefitResult:
     """Of an experiment whose repository was such."""
     path = experiment(folder)
+    result(path)
     manifest = json.loads((path / "run.json").read_text())
     if tree is not None:
-        (path / "run.json").write_text(
-            json.dumps(manifest | {"tree": {"digest": "sha256:0"} | tree, "commit": "1f2e3d4c5b6a7"})
-        )
-    result(path)
+        known = {"tree": {"digest": "sha256:0"} | tree, "commit": "1f2e3d4c5b6a7"}
+        (path / "run.json").write_text(json.dumps(manifest | known))
     lines = [TreeCheck(at="2026-11-20T10:00:00Z", **each).model_dump_json() + "\n" for each in checks]
     (path / Step.TREES).write_text("".join(lines))
     return result_of(path)

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
 from cranfield.cli.main import run_command_line
-from cranfield.errors import UsageError
+from cranfield.errors import InputError, UsageError
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.folder import RunFolder
+from cranfield.golden.pipeline import PipelineResult
 from cranfield.golden.plan import Plan
-from cranfield.golden.run import RunOptions, create_run, execute
+from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute
 from cranfield.project.golden_assemble import Evidence, assemble
 from cranfield.repo.source import source_snapshot
 
@@ -183,6 +185,31 @@ def test_a_run_goes_on_only_where_the_folder_is_as_it_was(
     error = " ".join(capsys.readouterr().err.split())
     assert "untracked new.py" in error
     assert "--at " in error
+
+
+def test_a_folder_that_changes_during_a_run_is_noticed(
+    models: Any, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = begin(models, repo, tmp_path / "runs")
+
+    def run(*_: object) -> RunOutcome:
+        (repo / "new.py").write_text("x = 1\n")
+        return RunOutcome(PipelineResult((), ()), Spent(), 0)
+
+    monkeypatch.setattr("cranfield.golden.run.execute", run)
+    assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
+    assert "changed during the run: untracked new.py" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_state_that_is_missing_or_another_one_is_refused(models: Any, repo: Path, tmp_path: Path) -> None:
+    path, snapshot = begin(models, repo, tmp_path / "runs"), source_snapshot(repo)
+    whole = (path / TREE).read_text()
+    (path / TREE).write_text(whole.replace('"changes": {}', '"changes": {"a": {"kind": "modified", "digest": ""}}'))
+    with pytest.raises(InputError, match="not the state that the run began with"):
+        execute(path, snapshot, RunOptions())
+    (path / TREE).unlink()
+    with pytest.raises(InputError, match=r"tree\.json"):
+        execute(path, snapshot, RunOptions())
 
 
 def test_an_assembled_set_says_it_first(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from cranfield.errors import UsageError
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
+    from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RecordStatus
     from cranfield.golden.run import RunOutcome
     from cranfield.repo.snapshot import Snapshot
@@ -109,6 +110,7 @@ def run_command(
     _print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
+    _refuse_changed(folder, snapshot, source)
     if outcome.result.waiting:
         _print_waiting(outcome, path)
         raise typer.Exit(EXIT_SYSTEM)
@@ -135,6 +137,26 @@ def _source_of(
     return source(
         at or manifest.commit or None, allow_dirty=True, reads_folder=manifest.tree is not None and at is None
     )
+
+
+def _refuse_changed(folder: RunFolder, snapshot: Snapshot, source: Callable[..., Snapshot]) -> None:
+    """Refuse a repository whose folder changed while the run was under way.
+
+    Raises:
+        UsageError: with the files.
+    """
+    from cranfield.agents.tree_record import changed_since
+
+    if snapshot.tree is None:
+        return
+    now = source(snapshot.commit or None, allow_dirty=True, reads_folder=True)
+    changed = changed_since(folder.path, folder.manifest.tree, now.tree)
+    if changed.source:
+        got = (
+            f"the records are of commit {snapshot.commit[:12]}" if snapshot.commit else "records may be of either state"
+        )
+        message = f"the folder of the repository changed during the run: {changed.text}"
+        raise UsageError(message, path=str(snapshot.root), got=got)
 
 
 def _print_status(status: RecordStatus) -> None:
