@@ -281,7 +281,9 @@ class _Reading:
 
     def _note_target(self, name: str) -> None:
         """Note a link whose target is not in the folder: what it leads to is in no digest."""
-        if not (self.root / name).resolve().is_relative_to(self.root.resolve()):
+        # `resolve` raises where links lead round in a circle.
+        target = Path(os.path.realpath(self.root / name))
+        if not target.is_relative_to(self.root.resolve()):
             self.leading_out.append(name)
 
     def _remarks(self) -> Iterable[str]:

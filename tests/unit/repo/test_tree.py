@@ -365,6 +365,14 @@ def test_links_that_lead_out_of_the_folder_are_named(repository: Repository, tmp
     assert state(repository).uncommitted == ("modified in.py",)
 
 
+def test_links_that_lead_round_in_a_circle_are_compared_as_links(repository: Repository) -> None:
+    (repository.root / "loop").symlink_to("loop")
+    repository.commit()
+    assert state(repository).uncommitted == ()
+    (repository.root / "other").symlink_to("other")
+    assert state(repository).uncommitted == ("untracked other",)
+
+
 def test_special_files_are_not_opened(repository: Repository) -> None:
     os.mkfifo(repository.root / "pipe")
     (repository.root / FILE).unlink()
