@@ -376,6 +376,8 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     if tasks.left_out:
         reasons = Counter(tasks.left_out.values())
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
+    if tasks.testset is not None and tasks.testset.meta.uncommitted:
+        yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
 

@@ -26,6 +26,8 @@ class Entry:
 
 @dataclass(slots=True)
 class Index:
+    """Entries of the index, by path; what is in conflict has none."""
+
     entries: dict[str, Entry] = field(default_factory=dict)
     conflicts: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
@@ -36,6 +38,7 @@ class Index:
 
 
 def read_index(root: Path) -> Index:
+    """The index of a folder of a repository."""
     found = Index()
     for line in filter(None, git(root, "ls-files", "--stage", "-t", "-z").split(b"\0")):
         about, _, name = line.partition(b"\t")
@@ -51,6 +54,7 @@ def read_index(root: Path) -> Index:
 
 
 def read_commit(root: Path, commit: str) -> dict[str, Entry]:
+    """Files of a commit, by path."""
     found = {}
     for line in filter(None, git(root, "ls-tree", "-r", "-z", commit).split(b"\0")):
         about, _, name = line.partition(b"\t")
@@ -74,11 +78,13 @@ def blob_id(data: bytes, like: str) -> str:
 
 
 def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def bool_setting(root: Path, name: str) -> bytes:
+    """A setting of git, `true` or `false`; empty where it is not set."""
     try:
         return git(root, "config", "--type=bool", "--get", name).strip()
     except GitError:  # it is not set

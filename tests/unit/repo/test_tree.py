@@ -1,4 +1,4 @@
-"""The state of a working folder: whatever differs from the commit is seen, whatever git was told to hide."""
+"""The state of a working folder: whatever differs from the commit is seen, whatever is hidden from git."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ def enter_command(
     """
     from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.project.loading import read_stored
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
@@ -56,7 +57,7 @@ def enter_command(
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
         reports = gate_reports(entered.imported, snapshot, given.plan.bounds)
-        deliver(gate_document(judged.name, snapshot, reports, entered.imported.notes), output)
+        deliver(gate_document(judged.name, ReadSource.of(snapshot), reports, entered.imported.notes), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
     command = "review" if step is EntryStep.PEOPLE else "run --resume"

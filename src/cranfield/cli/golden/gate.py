@@ -45,6 +45,7 @@ def gate_command(
     from cranfield.agents.record_folder import now
     from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, gate_reports, import_set
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.project.loading import load
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
@@ -53,6 +54,6 @@ def gate_command(
     loaded = load(testset)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
     reports = gate_reports(imported, snapshot)
-    deliver(gate_document(loaded.name, snapshot, reports, imported.notes), output)
+    deliver(gate_document(loaded.name, ReadSource.of(snapshot), reports, imported.notes), output)
     if not all(report.passed for report in reports.values()):
         raise typer.Exit(EXIT_VERDICT)

@@ -30,6 +30,7 @@ def show_plan(
     plan: str, repo: Path, at: str | None, output: Output, *, allow_dirty: bool, without: Collection[Path] = ()
 ) -> None:
     """Check a plan and print what it takes."""
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.golden.plan_check import estimate
     from cranfield.golden.run import require_valid
     from cranfield.repo.source import source_snapshot
@@ -38,4 +39,4 @@ def show_plan(
     found, _ = read_plan(plan)
     snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=without)
     require_valid(found, snapshot)
-    deliver(plan_document(found, estimate(found, snapshot), snapshot), output)
+    deliver(plan_document(found, estimate(found, snapshot), ReadSource.of(snapshot)), output)

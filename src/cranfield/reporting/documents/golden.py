@@ -12,16 +12,15 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.golden.gate import GateReport
     from cranfield.golden.index import RecordStatus
-    from cranfield.golden.outcomes import RunManifest
+    from cranfield.golden.outcomes import ReadSource, RunManifest
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_check import Estimate
     from cranfield.golden.states import State
-    from cranfield.repo.snapshot import Snapshot
 
 RECORDS_SHOWN = 200
 
 
-def plan_document(plan: Plan, estimate: Estimate, snapshot: Snapshot) -> Document:
+def plan_document(plan: Plan, estimate: Estimate, source: ReadSource) -> Document:
     """A plan that can be run: its cells, and what it takes."""
     headings = ("task type", "difficulty", "wanted", "written")
     rows: list[tuple[Cell, ...]] = [
@@ -37,10 +36,10 @@ def plan_document(plan: Plan, estimate: Estimate, snapshot: Snapshot) -> Documen
     return Document(
         title=f"Plan {plan.name}",
         subtitle=(
-            *snapshot.uncommitted,
-            f"{n_of(plan.total, 'queries')}, at {snapshot.commit[:12] or 'no commit'}",
+            *source.uncommitted,
+            f"{n_of(plan.total, 'queries')}, at {source.commit[:12] or 'no commit'}",
             "The plan has no problem.",
-            *snapshot.notes,
+            *source.notes,
         ),
         sections=(
             Section("cells", "Cells", (cells,)),
@@ -49,7 +48,7 @@ def plan_document(plan: Plan, estimate: Estimate, snapshot: Snapshot) -> Documen
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            **_source_record(snapshot),
+            **source.record,
             "plan": plan.name,
             "digest": plan.digest,
             "cells": [dict(zip(headings, row, strict=True)) for row in rows],
@@ -60,17 +59,6 @@ def plan_document(plan: Plan, estimate: Estimate, snapshot: Snapshot) -> Documen
             "roles": [_role(each) for each in estimate.roles],
         },
     )
-
-
-def _source_record(snapshot: Snapshot) -> dict[str, Any]:
-    """What was read, and what the folder has otherwise: that comes first."""
-    tree = snapshot.tree
-    return {
-        "uncommitted": [] if tree is None else list(tree.uncommitted),
-        "commit": snapshot.commit,
-        "tree_digest": None if tree is None else tree.digest,
-        "tree_notes": list(snapshot.notes),
-    }
 
 
 def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
@@ -117,13 +105,13 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
-    tree = manifest.tree
+    source = manifest.read_source
     return Document(
         title=f"Run {manifest.name}",
         subtitle=(
-            *([f"{tree.uncommitted}."] if tree is not None and tree.uncommitted else []),
+            *source.uncommitted,
             f"made at {manifest.created_at}",
-            *(() if tree is None else tree.notes),
+            *source.notes,
         ),
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
@@ -132,7 +120,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            "uncommitted": [] if tree is None else list(tree.files),
+            **source.record,
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
@@ -169,7 +157,7 @@ def _record(each: RecordStatus) -> dict[str, Any]:
     }
 
 
-def gate_document(name: str, snapshot: Snapshot, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
+def gate_document(name: str, source: ReadSource, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
     """What the mechanical gate finds of the records of a set."""
     from cranfield.golden.gate import CHECKS, Status
 
@@ -195,17 +183,17 @@ def gate_document(name: str, snapshot: Snapshot, reports: Mapping[str, GateRepor
     return Document(
         title=f"Gate of {name}",
         subtitle=(
-            *snapshot.uncommitted,
-            f"{n_of(len(reports), 'records')} at {snapshot.commit[:12] or 'no commit'}",
+            *source.uncommitted,
+            f"{n_of(len(reports), 'records')} at {source.commit[:12] or 'no commit'}",
             f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
             *notes,
-            *snapshot.notes,
+            *source.notes,
         ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            **_source_record(snapshot),
+            **source.record,
             "testset": name,
             "notes": list(notes),
             "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},
