@@ -107,7 +107,7 @@ class ReadSource(Strict):
     @property
     def uncommitted(self) -> tuple[str, ...]:
         """A sentence on the uncommitted changes of the folder; nothing where there are none."""
-        return () if self.tree is None or not self.tree.uncommitted else (f"{self.tree.uncommitted}.",)
+        return () if self.tree is None or not self.tree.uncommitted else (self.tree.uncommitted,)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def check_repository(
     snapshot = _snapshot(repo, at, own, allow_dirty=allow_dirty)
     if snapshot.tree is not None and snapshot.tree.changes:
         (text,), n = snapshot.uncommitted, len(snapshot.tree.changes)
-        testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, text, total=n), *testset.notes))
+        testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, f"{text}.", total=n), *testset.notes))
     report = verify(testset, snapshot)
     if report.drifted and not allow_drift and not intact:
         hint = (
@@ -151,8 +151,8 @@ def rehash(
     at_commit = f" at commit {report.commit[:12]}" if report.commit else ""
     uncommitted = " ".join(report.uncommitted)
     done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
-    done += f" {uncommitted}" if uncommitted else ""
-    first = (f"No commit is named. {uncommitted}",) if uncommitted else ()
+    done += f" {uncommitted}." if uncommitted else ""
+    first = (f"No commit is named. {uncommitted}.",) if uncommitted else ()
     notes = [*first, *([f"Not there, and not anchored: {_some(missing)}."] if missing else [])]
     meta = replace(
         testset.meta,

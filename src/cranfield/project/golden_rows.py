@@ -137,7 +137,7 @@ def check_set(
         notes = [*snapshot.uncommitted, *_notes(testset, source), *snapshot.notes]
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
-            done = " ".join([*snapshot.uncommitted, _sentence(n, options)])
+            done = ". ".join([*snapshot.uncommitted, _sentence(n, options)])
             saved = save(recorded(fixed, done, today or _present_day()), path, format=testset_format)
             written += saved.files
             notes += saved.notes

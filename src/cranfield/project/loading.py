@@ -255,7 +255,7 @@ def apply_options(
         message = "{allow_drift}, {at}, {intact} and {allow_dirty} need a repository"
         raise UsageError(message, hint="name it with {repo=DIR}", parameters=parameters)
     elif testset.meta.uncommitted:
-        text = f"When the set was made: {testset.meta.uncommitted}"
+        text = f"When the set was made: {testset.meta.uncommitted.removesuffix('.')}."
         testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, text), *testset.notes))
     if options.part is not None:
         from cranfield.testsets.split import part

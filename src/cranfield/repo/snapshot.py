@@ -47,8 +47,8 @@ class Snapshot:
 
     @property
     def uncommitted(self) -> tuple[str, ...]:
-        """A sentence on the uncommitted changes of the folder; nothing where there are none, or it was not looked at."""
-        return (f"{self.tree.sentence}.",) if self.tree is not None and self.tree.changes else ()
+        """The uncommitted changes of the folder, without a full stop; nothing where there are none, or it was not looked at."""
+        return (self.tree.sentence,) if self.tree is not None and self.tree.changes else ()
 
     @property
     def notes(self) -> tuple[str, ...]:

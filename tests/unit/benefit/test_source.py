@@ -91,7 +91,7 @@ def test_a_plan_on_uncommitted_changes_is_refused(tmp_path: Path, code: Path) ->
     assert "at=" not in problem.hint
     assert not (tmp_path / "experiments").exists()
     checked = check_plan(plan(), tmp_path, allow_dirty=True)
-    assert checked.uncommitted == (f"{problem.message}.",)
+    assert checked.uncommitted == (problem.message,)
 
 
 def test_an_experiment_records_the_folder_of_its_repository(tmp_path: Path, code: Path) -> None:

@@ -146,7 +146,7 @@ def experiment_status_document(manifest: ExperimentManifest, status: ExperimentS
     return Document(
         title=f"Experiment {manifest.name}",
         subtitle=(
-            *([f"{tree.uncommitted}."] if tree is not None and tree.uncommitted else []),
+            *([tree.uncommitted] if tree is not None and tree.uncommitted else []),
             f"made at {manifest.created_at}",
         ),
         sections=(

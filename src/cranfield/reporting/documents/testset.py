@@ -75,7 +75,7 @@ def testset_document(
 
 def _uncommitted(testset: TestSet) -> Sequence[str]:
     """Sentences on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
-    noted = [note.text for note in testset.notes if note.kind is NoteKind.UNCOMMITTED]
+    noted = [note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED]
     return noted or ([testset.meta.uncommitted] if testset.meta.uncommitted else [])
 
 
