@@ -9,6 +9,7 @@ from pathlib import Path
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import PLAN, now
+from cranfield.agents.tree_record import TreeRecord, tree_files
 from cranfield.benefit.agent import AgentSetup, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.folder import TASKS, ExperimentFolder, ExperimentManifest
@@ -16,13 +17,14 @@ from cranfield.benefit.plan import BenefitPlan, ToolServer
 from cranfield.benefit.plan_check import INSTRUCTIONS, CheckedPlan, check_plan
 from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.runner import RunOutcome, run_cells
+from cranfield.benefit.source import record_tree, same_source, written_by
 from cranfield.benefit.tool_check import check_tools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, UsageError
-from cranfield.formats.io.files import meta_path, shown, write_text
+from cranfield.formats.io.files import shown, write_text
 from cranfield.formats.io.yaml_text import yaml_text
-from cranfield.formats.testsets.golden_facts import facts_path
-from cranfield.repo.snapshot import Snapshot, snapshot_digest, source_snapshot
+from cranfield.formats.testsets.golden_facts import files_of_set
+from cranfield.repo.snapshot import Snapshot, snapshot_digest
 from cranfield.version import __version__
 
 
@@ -34,9 +36,11 @@ class RunOptions:
     """Answers in the place of every model, for tests."""
     on_cell: Callable[[CellRecord], None] = lambda _: None
     """Called after each run of a cell."""
+    allow_dirty: bool = False
+    """Go on where ignored files of the repository are not as when the experiment began."""
 
 
-def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path) -> Path:
+def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path, *, allow_dirty: bool = False) -> Path:
     """Check a plan, and make the folder of an experiment of it.
 
     The folder holds the plan with its instructions written out, and a copy of its tasks: what changes outside of it
@@ -46,11 +50,12 @@ def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path) -> Pat
         plan: checked before anything is written.
         folder: that its paths are relative to.
         experiments: folder of all experiments.
+        allow_dirty: accept a repository with uncommitted changes.
 
     Raises:
         ConfigError: with every problem of the plan.
     """
-    checked = check_plan(plan, folder)
+    checked = check_plan(plan, folder, allow_dirty=allow_dirty, without=(experiments,))
     whole, files = _self_contained(checked, folder)
     manifest = ExperimentManifest(
         name=plan.name,
@@ -60,9 +65,12 @@ def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path) -> Pat
         labels_digest=checked.tasks.labels_digest,
         commit=checked.commit,
         snapshot_digest="" if checked.snapshot is None else snapshot_digest(checked.snapshot),
+        tree=None if checked.tree is None else TreeRecord.of(checked.tree),
         notes=checked.notes,
     )
-    path = ExperimentFolder.create(experiments, manifest, {PLAN: _text(whole).encode(), **files})
+    path = ExperimentFolder.create(
+        experiments, manifest, {PLAN: _text(whole).encode(), **files, **tree_files(checked.tree)}
+    )
     if ExperimentFolder.open(path).tasks().tasks != checked.tasks.tasks:
         hint = "keep all of it in one file, and its metadata beside it"
         raise ConfigError("the copy of the tasks is not the same", path=shown(path / TASKS), hint=hint)
@@ -86,7 +94,7 @@ def replace_plan(path: Path, plan: BenefitPlan, folder: Path) -> None:
         ConfigError: with every problem of the plan.
         UsageError: the plan differs in something that the cells depend on.
     """
-    whole, files = _self_contained(check_plan(plan, folder), folder)
+    whole, files = _self_contained(check_plan(plan, folder, allow_dirty=True, without=written_by(path)), folder)
     with ExperimentFolder.writing(path) as opened:
         before = opened.plan.content
         differing = [name for name, value in whole.content.items() if value != before[name]]
@@ -108,7 +116,11 @@ def execute(path: Path, options: RunOptions | None = None) -> RunOutcome:
     """
     chosen = options or RunOptions()
     with ExperimentFolder.writing(path) as folder:
-        return event_loop().run(_execute(folder, _snapshot(folder), chosen))
+        snapshot = same_source(folder, allow_dirty=chosen.allow_dirty)
+        try:
+            return event_loop().run(_execute(folder, snapshot, chosen))
+        finally:
+            record_tree(folder, "end", allowed=chosen.allow_dirty)
 
 
 async def _execute(folder: ExperimentFolder, snapshot: Snapshot | None, options: RunOptions) -> RunOutcome:
@@ -127,26 +139,13 @@ def preflights_of(path: Path, source: Backend | None = None) -> list[PreflightRe
         InputError: the folder is damaged.
     """
     with ExperimentFolder.writing(path) as folder:
-        event_loop().run(_ask_tools(folder, _snapshot(folder), source))
+        event_loop().run(_ask_tools(folder, same_source(folder, allow_dirty=False), source))
         return folder.preflights()
 
 
 async def _ask_tools(folder: ExperimentFolder, snapshot: Snapshot | None, source: Backend | None) -> None:
     async with open_agents(AgentSetup(folder.plan, folder.path, snapshot, source)) as agents:
         await check_tools(folder, agents)
-
-
-def _snapshot(folder: ExperimentFolder) -> Snapshot | None:
-    """The repository, which must be as it was when the experiment began."""
-    plan, manifest = folder.plan, folder.manifest
-    if not plan.repo:
-        return None
-    snapshot = source_snapshot(Path(plan.repo), plan.at or None)
-    if snapshot_digest(snapshot) != manifest.snapshot_digest:
-        expected = f"commit {manifest.commit}" if manifest.commit else "the files that the experiment began with"
-        got = snapshot.commit or "other files"
-        raise UsageError("the experiment is of another source", path=shown(folder.path), expected=expected, got=got)
-    return snapshot
 
 
 def _self_contained(checked: CheckedPlan, folder: Path) -> tuple[BenefitPlan, dict[str, bytes]]:
@@ -159,7 +158,7 @@ def _self_contained(checked: CheckedPlan, folder: Path) -> tuple[BenefitPlan, di
         source = source.model_copy(update={"coding": name})
     elif source.testset is not None:
         path = folder / source.testset
-        for each in (path, meta_path(path), facts_path(path)):
+        for each in files_of_set(path):
             if each.is_file():
                 files[f"{TASKS}/{each.name}"] = each.read_bytes()
         source = source.model_copy(update={"testset": f"{TASKS}/{path.name}"})

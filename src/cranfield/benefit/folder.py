@@ -12,6 +12,7 @@ from typing import Any
 
 from cranfield.agents.record_folder import PLAN, RecordFolder, manifest_of
 from cranfield.agents.settings import Filled, Strict
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.plan import BenefitPlan, load_plan
 from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.tasks import TaskSet, load_tasks
@@ -30,6 +31,7 @@ class Step(StrEnum):
     BEGUN = "begun.jsonl"
     CELLS = "cells.jsonl"
     SCORES = "scores.jsonl"
+    TREES = "trees.jsonl"
 
 
 class ExperimentManifest(Strict):
@@ -43,6 +45,8 @@ class ExperimentManifest(Strict):
     commit: str = ""
     snapshot_digest: str = ""
     """Of the paths and contents of all files of the repository; empty: the tasks need none."""
+    tree: TreeRecord | None = None
+    """Of its folder, which a tool under test may read."""
     notes: tuple[str, ...] = ()
     schema_version: str = SCHEMA_VERSION
 

@@ -37,6 +37,8 @@ class PastResult(Strict):
     labels_digest: str = ""
     commit: str = ""
     """Of the repository that the tasks are about."""
+    uncommitted: bool = False
+    """Its folder had changes that no commit has."""
     arms: Mapping[str, str]
     is_void: bool
     sentence: str

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.template import ENV, fill_text
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.repo.git import is_same_commit
-from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import require_clean, source_snapshot
+from cranfield.repo.tree_state import TreeState
 from cranfield.words import and_list, n_of
 
 ASSUMED_SPREAD = 0.5
@@ -51,6 +53,16 @@ class CheckedPlan:
         return "" if self.snapshot is None else self.snapshot.commit
 
     @property
+    def tree(self) -> TreeState | None:
+        """Of the folder of the repository; None without one."""
+        return None if self.snapshot is None else self.snapshot.tree
+
+    @property
+    def uncommitted(self) -> tuple[str, ...]:
+        """A sentence on the uncommitted changes of the repository; nothing without."""
+        return () if self.snapshot is None else self.snapshot.uncommitted
+
+    @property
     def cells(self) -> tuple[CellKey, ...]:
         """In their order."""
         return schedule(self.plan, self.tasks.tasks)
@@ -74,12 +86,16 @@ class StratumPower:
     """Lift of success that is found four times of five; None: too few tasks for a verdict, or not even a lift of 1 is."""
 
 
-def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
+def check_plan(
+    plan: BenefitPlan, folder: Path, *, allow_dirty: bool = False, without: Collection[Path] = ()
+) -> CheckedPlan:
     """Read the tasks of a plan, and compare them with its repository.
 
     Args:
         plan: to check.
         folder: that its paths are relative to.
+        allow_dirty: accept a repository with uncommitted changes.
+        without: what is not looked at in its folder: what the experiment writes.
 
     Raises:
         ConfigError: with every problem.
@@ -101,14 +117,15 @@ def check_plan(plan: BenefitPlan, folder: Path) -> CheckedPlan:
         problems += _success_problems(plan)
         problems += _commit_problems(plan, tasks)
         try:
-            snapshot = _snapshot(plan, tasks, folder)
+            snapshot = _snapshot(plan, tasks, folder, without, allow_dirty=allow_dirty)
         except CranfieldError as error:
             problems += error.problems
         else:
             problems += _source_problems(tasks, snapshot)
     if problems or tasks is None:
         raise ConfigError(problems)
-    return CheckedPlan(plan, tasks, snapshot, tuple(_notes(plan, tasks)))
+    notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(snapshot, without))]
+    return CheckedPlan(plan, tasks, snapshot, tuple(notes))
 
 
 def machine_problems(plan: BenefitPlan) -> list[Problem]:
@@ -307,15 +324,25 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         )
 
 
-def _snapshot(plan: BenefitPlan, tasks: TaskSet, folder: Path) -> Snapshot | None:
+def _snapshot(
+    plan: BenefitPlan, tasks: TaskSet, folder: Path, without: Collection[Path], *, allow_dirty: bool
+) -> Snapshot | None:
     """The repository at the commit of the plan, which must be that of the golden set."""
     if not plan.repo:
         return None
-    snapshot = source_snapshot(folder / plan.repo, plan.at or tasks.commit or None)
+    snapshot = source_snapshot(
+        folder / plan.repo,
+        plan.at or tasks.commit or None,
+        allow_dirty=True,
+        without=without,
+        reads_folder=True,
+    )
     if tasks.commit and not is_same_commit(snapshot.commit, tasks.commit):
         hint = "leave `at` out, or make the golden set true of that commit"
         message = "the code is not that of the golden set"
         raise ConfigError(message, path="at", expected=tasks.commit, got=snapshot.commit or "no commit", hint=hint)
+    if snapshot.tree is not None and not allow_dirty:
+        require_clean(snapshot.tree, folder / plan.repo, names_commit=False)
     return snapshot
 
 
@@ -349,8 +376,18 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     if tasks.left_out:
         reasons = Counter(tasks.left_out.values())
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
+    if tasks.testset is not None and tasks.testset.meta.uncommitted:
+        yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
+
+
+def _tree_notes(snapshot: Snapshot, without: Collection[Path]) -> Iterator[str]:
+    yield from snapshot.notes
+    root = snapshot.root.resolve()
+    if inside := [each.name for each in without if each.resolve().is_relative_to(root)]:
+        names = and_list(sorted(set(inside)))
+        yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
 
 
 def _agent_notes(plan: BenefitPlan) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from cranfield.agents.settings import Filled, Strict
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.answers.rows import AnswerRow
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
@@ -192,6 +193,9 @@ class Loss(Strict):
 class ValidityKind(StrEnum):
     """What can be wrong with a comparison."""
 
+    UNCOMMITTED = "uncommitted_changes"
+    TREE_CHANGED = "tree_changed"
+    FOLDER_HAS_MORE = "folder_has_more"
     CONTROL_INCOMPETENT = "control_incompetent"
     COMPETENCE_UNKNOWN = "control_competence_unknown"
     CONTROL_WITHOUT_NATIVE = "control_without_native_tools"
@@ -300,6 +304,8 @@ class BenefitResult(Strict):
     """An experiment with its verdicts."""
 
     cranfield_benefit_result: Literal[1] = 1
+    tree: TreeRecord | None = None
+    """The folder of the repository when the experiment began: a result of uncommitted changes says so first."""
     version: str = ""
     """`1.0`: another minor number for another run of the same plan, another major one for another plan."""
     run: str = ""
@@ -342,6 +348,16 @@ class BenefitResult(Strict):
         if not self.strata:
             raise ValueError("there is no stratum")
         return self
+
+    @property
+    def uncommitted(self) -> str:
+        """A sentence on the uncommitted changes of the repository; empty: none."""
+        return "" if self.tree is None else self.tree.uncommitted
+
+    @property
+    def commit_text(self) -> str:
+        """`1f2e3d4c5b6a`, with `*` where the folder of the repository had uncommitted changes; empty without a commit."""
+        return f"{self.commit[:12]}{'*' if self.uncommitted else ''}" if self.commit else ""
 
     @property
     def first_strata(self) -> Sequence[StratumResult]:

@@ -18,6 +18,8 @@
 | `incomplete` | under half of the pairs |
 | `infrastructure_differs` | yes: one arm lost over 5 % of its cells more than the other |
 | `model_differs`, `agent_differs` | between the arms: yes; over time: no |
+| `uncommitted_changes`, `folder_has_more` | no: they were allowed, or no commit would end them |
+| `tree_changed` | while cells were run, files that git does not ignore, without `--allow-dirty`: yes; otherwise no |
 | `undecided` | over 10 % of the cells of an arm |
 | `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run` | no |
 """
@@ -29,15 +31,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.content import notes_of, same_for_different_tasks
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, Flaw, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import DeliveredResults, Validity, ValidityKind
+from cranfield.benefit.source import TreeCheck
 from cranfield.codecheck.report import Check
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
-from cranfield.words import and_list, n_of
+from cranfield.words import and_list, first_of, n_of
 
 MOST_UNDELIVERED = 0.1
 FEWEST_PAIRS = 0.5
@@ -64,6 +68,10 @@ class Evidence:
     """Of the golden set; empty: it has none."""
     read_commit: str
     """Of the repository that was read; empty: without git."""
+    tree: TreeRecord | None = None
+    """Of the folder of the repository when the experiment began."""
+    tree_checks: Sequence[TreeCheck] = ()
+    """Every time it was found otherwise."""
 
     @cached_property
     def cells(self) -> Mapping[CellKey, CellRecord]:
@@ -125,6 +133,33 @@ Rule = Callable[[Evidence], Iterator[Validity]]
 def validity(evidence: Evidence) -> tuple[Validity, ...]:
     """Everything that is wrong."""
     return tuple(each for rule in RULES for each in rule(evidence))
+
+
+def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
+    if evidence.tree is not None and evidence.tree.uncommitted:
+        message = (
+            f"{evidence.tree.uncommitted}; agents read the commit, and a tool that reads the folder finds those files"
+        )
+        yield Validity(kind=ValidityKind.UNCOMMITTED, is_void=False, message=message)
+
+
+def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
+    whens = {"resume": "before cells were run again", "end": "while cells were run", "score": "until they were scored"}
+    for check in evidence.tree_checks:
+        n = check.n_source + check.n_ignored
+        message = (
+            f"the folder of the repository changed {whens[check.when]} ({n_of(n, 'files')}): {first_of(check.files)}"
+        )
+        if check.problem:
+            message = f"whether the folder of the repository changed {whens[check.when]} is not known: {check.problem}"
+        is_void = bool(check.n_source) and check.when == "end" and not check.allowed
+        yield Validity(kind=ValidityKind.TREE_CHANGED, is_void=is_void, message=message)
+
+
+def _folder_has_more(evidence: Evidence) -> Iterator[Validity]:
+    if evidence.tree is not None and evidence.tree.notes:
+        message = " ".join(evidence.tree.notes).removesuffix(".")
+        yield Validity(kind=ValidityKind.FOLDER_HAS_MORE, is_void=False, message=message)
 
 
 def _native_tools(evidence: Evidence) -> Iterator[Validity]:
@@ -352,6 +387,8 @@ def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
 
 RULES: Iterable[Rule] = (
     *(
+        _uncommitted,
+        _tree_changed,
         _native_tools,
         _preflights,
         _commits,
@@ -364,5 +401,5 @@ RULES: Iterable[Rule] = (
         _undecided,
         _leaks,
     ),
-    *(_same_answers, _unmeasured, _judge, _code_not_run),
+    *(_same_answers, _unmeasured, _judge, _code_not_run, _folder_has_more),
 )

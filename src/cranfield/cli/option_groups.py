@@ -76,6 +76,7 @@ def _annotation(name: str, row: OptionRow) -> Any:
 
 
 DepthOption = _annotation("depth", DEPTH)
+AllowDirtyOption = _annotation("allow_dirty", TESTSET_OPTIONS["allow_dirty"])
 KeepGoingOption = Annotated[
     bool,
     typer.Option(

@@ -16,6 +16,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from cranfield.agents.record_folder import PLAN, now
+from cranfield.agents.tree_record import tree_files
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.gate import GateReport, gate
@@ -275,7 +276,7 @@ def enter(
     more = {ENTERS_AT: step.value, CARRIED: imported.carried}
     name = re.sub(r"[^\w.-]+", "-", testset.name)[:60] or "set"
     manifest = manifest.model_copy(update={"name": name, "more": more, "notes": (*manifest.notes, *imported.notes)})
-    path = RunFolder.create(runs, manifest, {PLAN: given.text.encode()})
+    path = RunFolder.create(runs, manifest, {PLAN: given.text.encode(), **tree_files(snapshot.tree)})
     with RunFolder.writing(path) as folder:
         for candidate, answer in zip(imported.candidates, imported.answers, strict=True):
             folder.append(Step.CANDIDATES, candidate)

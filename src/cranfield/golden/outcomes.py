@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
 from cranfield.golden.states import State
+from cranfield.repo.snapshot import Snapshot
 
 
 class Finding(Strict):
@@ -93,6 +95,41 @@ class TranscriptLine(BaseModel):
     schema_version: str = SCHEMA_VERSION
 
 
+class ReadSource(Strict):
+    """The source that a plan, a gate or a run is about, as reports show it."""
+
+    commit: str = ""
+    tree: TreeRecord | None = None
+    """Of the folder of the repository; None: it was not looked at."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """That of the files that were read."""
+        return cls(commit=snapshot.commit, tree=None if snapshot.tree is None else TreeRecord.of(snapshot.tree))
+
+    @property
+    def uncommitted(self) -> tuple[str, ...]:
+        """A sentence on the uncommitted changes of the folder; nothing where there are none."""
+        return () if self.tree is None or not self.tree.uncommitted else (self.tree.uncommitted,)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else the folder has otherwise than the commit."""
+        return () if self.tree is None else self.tree.notes
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """For JSON, what is not committed first."""
+        tree = self.tree
+        return {
+            "uncommitted": [] if tree is None else list(tree.files),
+            "n_uncommitted": 0 if tree is None else tree.n_uncommitted,
+            "commit": self.commit,
+            "tree_digest": None if tree is None else tree.digest,
+            "tree_notes": list(self.notes),
+        }
+
+
 class RunManifest(Strict):
     """What a run is of. Everything but the times is the same when it is resumed."""
 
@@ -103,6 +140,8 @@ class RunManifest(Strict):
     commit: str = ""
     snapshot_digest: str
     """Of the paths and contents of all files."""
+    tree: TreeRecord | None = None
+    """Of the folder of the repository; None: only the commit was read, which the call named."""
     source: Filled = "plan"
     """`plan`, or the name of the existing set whose records entered."""
     models: Mapping[str, str] = {}
@@ -117,3 +156,8 @@ class RunManifest(Strict):
     seed: int = 0
     more: Mapping[str, Any] = {}
     schema_version: str = SCHEMA_VERSION
+
+    @property
+    def read_source(self) -> ReadSource:
+        """What it read."""
+        return ReadSource(commit=self.commit, tree=self.tree)

@@ -11,6 +11,7 @@ from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import CALLS, PLAN, now, read_lines
 from cranfield.agents.settings import NOT_CONTENT
 from cranfield.agents.tools.source import SourceTools
+from cranfield.agents.tree_record import TreeRecord, require_same_tree, tree_files
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, InputError, UsageError
 from cranfield.formats.io.files import shown, write_text
@@ -42,6 +43,8 @@ class RunOptions:
     """Answers in the place of every model, for tests."""
     prompts: Path | None = None
     """Folder of prompts in the place of those of the package."""
+    allow_dirty: bool = False
+    """Go on where ignored files of the repository are not as when the run began."""
     on_status: Callable[[RecordStatus], None] = lambda _: None
     """Called where a record has a new state."""
 
@@ -112,6 +115,7 @@ def manifest_of(plan: Plan, snapshot: Snapshot, *, source: str = PLANNED, prompt
         plan_digest=plan.digest,
         commit=snapshot.commit,
         snapshot_digest=snapshot_digest(snapshot),
+        tree=None if snapshot.tree is None else TreeRecord.of(snapshot.tree),
         source=source,
         models={role: settings.model for role, settings in role_settings(plan).items()},
         prompts={used.used(name).label: used.used(name).digest for name in NAMES},
@@ -147,7 +151,8 @@ def create_run(
     """
     require_valid(plan, snapshot)
     found = [] if feedback is None else read_lines(feedback, ReviewFeedback, SCHEMA_VERSION)
-    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), {PLAN: text.encode()})
+    others = {PLAN: text.encode(), **tree_files(snapshot.tree)}
+    path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), others)
     if found:
         write_text(path / FEEDBACK, [each.model_dump_json() + "\n" for each in found])
     return path
@@ -225,10 +230,10 @@ def _tools(plan: Plan, snapshot: Snapshot, withheld: Mapping[str, str] | None = 
 
 
 def require_same(folder: RunFolder, snapshot: Snapshot, options: RunOptions) -> None:
-    """Refuse to go on with another source, or with other prompts.
+    """Refuse to go on with another source, with another state of its folder, or with other prompts.
 
     Raises:
-        UsageError: the source is another one.
+        UsageError: the source is another one, or its folder changed.
         InputError: the prompts are.
     """
     manifest, where, prompts = folder.manifest, shown(folder.path), RolePrompts.load(options.prompts)
@@ -236,6 +241,7 @@ def require_same(folder: RunFolder, snapshot: Snapshot, options: RunOptions) -> 
         expected = f"commit {manifest.commit}" if manifest.commit else "the files that the run began with"
         got = snapshot.commit or "other files"
         raise UsageError("the run is of another source", path=where, expected=expected, got=got, parameters=("at",))
+    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=options.allow_dirty, names_commit=True)
     digests = {prompts.used(name).label: prompts.used(name).digest for name in NAMES}
     changed = sorted(label for label, digest in manifest.prompts.items() if digests.get(label) != digest)
     if changed:

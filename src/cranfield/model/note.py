@@ -22,6 +22,8 @@ class NoteKind(StrEnum):
     """Queries were left out because a place that they expect is not as it was."""
     DRIFT = "drift"
     """Queries stay although a place that they expect is not as it was."""
+    UNCOMMITTED = "uncommitted"
+    """The repository has, or had, changes that no commit has; `total` counts them where that is known."""
 
 
 @dataclass(frozen=True, slots=True)

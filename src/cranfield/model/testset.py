@@ -95,6 +95,8 @@ class Meta:
     It is written by the tool; people edit queries and judgments.
     """
 
+    uncommitted: str = ""
+    """A sentence on changes of the repository that no commit had when the set was tied to it; empty: none."""
     review: str = ""
     """Free text: `agent curated, pending human review`, `reviewed`."""
     scale: tuple[float, ...] = ()

@@ -76,6 +76,9 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
     "repo": OptionRow("file", "DIR", "Reject a test set that no longer matches this repository.", in_config=False),
     "at": OptionRow("text", "COMMIT", "Commit of the repository; default: the files on disk.", in_config=False),
     "allow_drift": OptionRow("flag", "", "Accept a test set that no longer matches its repository.", in_config=False),
+    "allow_dirty": OptionRow(
+        "flag", "", "Accept a repository with uncommitted changes; the result names them first.", in_config=False
+    ),
     "intact": OptionRow("flag", "", "Use only the queries whose expected places all still stand in the repository."),
     "ids": OptionRow(
         "text",

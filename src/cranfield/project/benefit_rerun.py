@@ -26,7 +26,7 @@ OnProgress = Callable[[str, int, int], None]
 def unchanged_since(path: Path, results: Path) -> tuple[str, BenefitResult] | None:
     """The last result of an experiment, and the name of its file, where another run would measure the same.
 
-    That is so where it is valid, and plan, tasks, commit and all that the tools say of themselves are what they were.
+    That is so where it is valid, and plan, tasks, commit, the folder of the repository and all that the tools say of themselves are what they were.
     A source without commits may always have changed.
 
     Args:
@@ -46,6 +46,9 @@ def unchanged_since(path: Path, results: Path) -> tuple[str, BenefitResult] | No
     if now != (past.plan_digest, past.labels_digest, past.commit) or (folder.plan.repo and not manifest.commit):
         return None
     earlier = read_result(results / past.file)
+    digests = [None if tree is None else tree.digest for tree in (manifest.tree, earlier.tree)]
+    if digests[0] != digests[1]:
+        return None
     found = {record.tool: record for record in preflights_of(path)}
     same = all(_is_same(record, earlier) for record in found.values())
     return (past.file, earlier) if same and set(found) <= set(earlier.tools) else None

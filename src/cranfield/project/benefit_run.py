@@ -15,8 +15,13 @@ from cranfield.errors import ConfigError
 from cranfield.project.benefit_score import configured_checkers
 
 
-def checked_plan(path: Path) -> CheckedPlan:
+def checked_plan(path: Path, experiments: Path, *, allow_dirty: bool = False) -> CheckedPlan:
     """A plan that can be run, over tasks that can be scored. No model is called, and no tool under test.
+
+    Args:
+        path: of the plan.
+        experiments: folder of all experiments, which is not looked at where it lies in the repository.
+        allow_dirty: accept a repository with uncommitted changes.
 
     Raises:
         ConfigError: with every problem of the plan, and all that this machine lacks; else with every task that cannot be scored.
@@ -24,7 +29,7 @@ def checked_plan(path: Path) -> CheckedPlan:
     plan = load_plan(path)
     problems = machine_problems(plan)
     try:
-        checked = check_plan(plan, path.parent)
+        checked = check_plan(plan, path.parent, allow_dirty=allow_dirty, without=(experiments,))
     except ConfigError as error:
         raise ConfigError([*error.problems, *problems]) from None
     if problems:
@@ -45,10 +50,11 @@ def tried_tools(checked: CheckedPlan) -> list[PreflightRecord]:
     return event_loop().run(try_tools(checked.plan, checked.commit))
 
 
-def begin_experiment(path: Path, experiments: Path) -> Path:
+def begin_experiment(path: Path, experiments: Path, *, allow_dirty: bool = False) -> Path:
     """Check a plan, and make the folder of an experiment of it.
 
     Raises:
         ConfigError: as `checked_plan`.
     """
-    return create_experiment(checked_plan(path).plan, path.parent, experiments)
+    plan = checked_plan(path, experiments, allow_dirty=allow_dirty).plan
+    return create_experiment(plan, path.parent, experiments, allow_dirty=allow_dirty)

@@ -22,6 +22,7 @@ from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
+from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.benefit.validity import Evidence
 from cranfield.codecheck.registry import checker_for
 from cranfield.concurrency.loop import event_loop
@@ -67,6 +68,7 @@ def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Ba
         InputError: a file of it is damaged.
     """
     with ExperimentFolder.writing(path) as folder:
+        record_tree(folder, "score")
         return event_loop().run(_score(folder, checkers, source))
 
 
@@ -154,7 +156,15 @@ def result_of(path: Path) -> BenefitResult:
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )
     evidence = Evidence(
-        plan, schedule(plan, tasks.tasks), runs, scores, folder.preflights(), tasks.commit, folder.manifest.commit
+        plan,
+        schedule(plan, tasks.tasks),
+        runs,
+        scores,
+        folder.preflights(),
+        tasks.commit,
+        folder.manifest.commit,
+        folder.manifest.tree,
+        folder.read(Step.TREES, TreeCheck),
     )
     return assemble(evidence, tasks, run=path.resolve().name)
 

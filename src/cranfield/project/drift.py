@@ -9,13 +9,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError
+from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.matching.place import path_of
 from cranfield.model import Note, NoteKind, TestSet
 from cranfield.model.note import info
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, reanchored, verify
 from cranfield.repo.hashes import kept_hash
-from cranfield.repo.snapshot import Snapshot, take
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import tracked_snapshot
 from cranfield.testsets.edit import counts_of
 from cranfield.testsets.split import only
 from cranfield.words import first_of, n_of
@@ -24,7 +26,14 @@ REVIEW = "look at each and correct the test set"
 
 
 def check_repository(
-    testset: TestSet, repo: Path, *, allow_drift: bool = False, at: str | None = None, intact: bool = False
+    testset: TestSet,
+    repo: Path,
+    *,
+    allow_drift: bool = False,
+    at: str | None = None,
+    intact: bool = False,
+    allow_dirty: bool = False,
+    own: Path | None = None,
 ) -> TestSet:
     """The test set as it is true of a repository: moved places at their new lines, and notes that say so.
 
@@ -34,12 +43,18 @@ def check_repository(
         allow_drift: go on with places that were edited, renamed or are gone.
         at: a commit; None is the folder as it stands.
         intact: keep the queries whose expected places are all unchanged or moved, and no others.
+        allow_dirty: go on where tracked files are not as in the commit; the first note says so.
+        own: file of the test set, whose own changes do not count.
 
     Raises:
         TestSetError: something drifted, and that is not allowed; names the places, and counts them all. Or no query is intact.
-        UsageError: there is no such folder or commit.
+        UsageError: there is no such folder or commit; or it has uncommitted changes, and that is not allowed.
     """
-    report = verify(testset, take(repo, at))
+    snapshot = _snapshot(repo, at, own, allow_dirty=allow_dirty)
+    if snapshot.tree is not None and snapshot.tree.changes:
+        (text,), n = snapshot.uncommitted, len(snapshot.tree.changes)
+        testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, f"{text}.", total=n), *testset.notes))
+    report = verify(testset, snapshot)
     if report.drifted and not allow_drift and not intact:
         hint = (
             f"{REVIEW}, then rehash it (`cranfield testset rehash`); {{allow_drift}} continues with the drifted places, "
@@ -51,6 +66,10 @@ def check_repository(
         left_out = {query_id for finding in report.drifted for query_id in finding.queries}
         return _intact(healed, left_out, report)
     return replace(healed, notes=(*testset.notes, *info(*_notes(report)), *_allowed(testset, report)))
+
+
+def _snapshot(repo: Path, at: str | None, own: Path | None, *, allow_dirty: bool) -> Snapshot:
+    return tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=() if own is None else files_of_set(own))
 
 
 def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSet:
@@ -83,7 +102,14 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
 
 
 def rehash(
-    testset: TestSet, repo: Path, *, at: str | None = None, today: date | None = None, allow_drift: bool = False
+    testset: TestSet,
+    repo: Path,
+    *,
+    at: str | None = None,
+    today: date | None = None,
+    allow_drift: bool = False,
+    allow_dirty: bool = False,
+    own: Path | None = None,
 ) -> TestSet:
     """The test set with what ties it to a repository written anew: commit, hashes, anchors, counts, a line of history.
 
@@ -95,13 +121,15 @@ def rehash(
         at: a commit; None is the folder as it stands.
         today: date of the line of history; None is today.
         allow_drift: take moved and drifted places as they stand now. One that is not there gets no anchor.
+        allow_dirty: go on where tracked files are not as in the commit; the set says so, and names no commit.
+        own: file of the test set, whose own changes do not count.
 
     Raises:
         TestSetError: a place is not there, or is not what it was anchored to, and that is not allowed; or nothing that
             is expected is there at all.
-        UsageError: there is no such folder or commit.
+        UsageError: there is no such folder or commit; or tracked files of the folder have uncommitted changes.
     """
-    snapshot = take(repo, at)
+    snapshot = _snapshot(repo, at, own, allow_dirty=allow_dirty)
     report = verify(testset, snapshot)
     changed = [finding for finding in report.findings if finding.state in DRIFTED | {"moved"}]
     if changed and not allow_drift:
@@ -120,19 +148,22 @@ def rehash(
         )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
     source_files = _hashes(testset, {place.path for place in expected.values()}, snapshot)
-    commit, why = _commit(snapshot, source_files)
-    at_commit = f" at commit {commit[:12]}" if commit else ""
+    at_commit = f" at commit {report.commit[:12]}" if report.commit else ""
+    uncommitted = " ".join(report.uncommitted)
     done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
-    notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
+    done += f" {uncommitted}." if uncommitted else ""
+    first = (f"No commit is named. {uncommitted}.",) if uncommitted else ()
+    notes = [*first, *([f"Not there, and not anchored: {_some(missing)}."] if missing else [])]
     meta = replace(
         testset.meta,
-        commit=commit,
+        uncommitted=uncommitted,
+        commit=report.commit,
         source_files=source_files,
         anchors=anchors,
         counts=counts_of(testset),
         history=(*testset.meta.history, done),
     )
-    return replace(testset, meta=meta, notes=(*testset.notes, *info(*notes, *why)))
+    return replace(testset, meta=meta, notes=(*testset.notes, *info(*notes)))
 
 
 def _hashes(testset: TestSet, paths: set[str], snapshot: Snapshot) -> dict[str, str]:
@@ -144,17 +175,6 @@ def _hashes(testset: TestSet, paths: set[str], snapshot: Snapshot) -> dict[str, 
         for path in sorted({*paths, *written})
     }
     return {path: digest for path, digest in hashes.items() if digest is not None}
-
-
-def _commit(snapshot: Snapshot, source_files: dict[str, str]) -> tuple[str, list[str]]:
-    """The commit that the files are those of; none where a file differs from it, and a note of that."""
-    if snapshot.is_commit or not snapshot.commit:
-        return snapshot.commit, []
-    committed = take(snapshot.root, snapshot.commit)
-    differing = [path for path in source_files if committed.sha256(path) != snapshot.sha256(path)]
-    if not differing:
-        return snapshot.commit, []
-    return "", [f"No commit is named: the folder differs from {snapshot.commit[:12]} in {_some(differing)}."]
 
 
 def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: DriftReport, hint: str) -> list[Problem]:

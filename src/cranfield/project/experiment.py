@@ -322,7 +322,11 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
     chosen = config.sets[name]
     given = options_of(chosen.options, config.folder) if given is None else given
     repo = None if chosen.repo is None else config.folder / chosen.repo
-    options = replace(given.options, repo=repo, allow_drift=allow_drift and repo is not None, ids=chosen.ids)
+    # A config names no repository that must be committed: uncommitted changes are the first caveat of its results.
+    with_repo = repo is not None
+    options = replace(
+        given.options, repo=repo, allow_drift=allow_drift and with_repo, allow_dirty=with_repo, ids=chosen.ids
+    )
     testset = load(config.folder / chosen.path, options=options)
     return testset if options.part is not None else evaluated_part(testset)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from cranfield.agents.tree_record import require_same_tree
 from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
 from cranfield.evaluation.values import Evaluation
@@ -38,6 +39,8 @@ from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
 from cranfield.repo.snapshot import Snapshot, take
+from cranfield.repo.source import require_clean
+from cranfield.repo.tree import read_tree
 from cranfield.testsets.validate import validate
 from cranfield.words import first_of, n_of
 
@@ -53,6 +56,11 @@ class Evidence:
     baseline: Path | None = None
     calibration: Path | None = None
     """JSON of `cranfield calibrate`."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return (*self.runs, *(each for each in (self.baseline, self.calibration) if each is not None))
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,14 @@ class Assembly:
 
 
 def assemble(
-    run: Path, repo: Path, out: Path, evidence: Evidence, *, draft: bool = False, today: date | None = None
+    run: Path,
+    repo: Path,
+    out: Path,
+    evidence: Evidence,
+    *,
+    draft: bool = False,
+    today: date | None = None,
+    allow_dirty: bool = False,
 ) -> Assembly:
     """Check every criterion, and write the version where all are met; or a draft, where that is wanted.
 
@@ -82,15 +97,19 @@ def assemble(
         evidence: what was measured with the set.
         draft: write the set also where it is not golden, under another name, its review pending.
         today: date of the version; None is today.
+        allow_dirty: accept a folder that is not as the commit of the run; the metadata of the set say so first.
 
     Raises:
-        UsageError: no record enters, nothing has changed, or the version is there already.
+        UsageError: no record enters, nothing has changed, or the version is there already; or the folder of the repository
+            has uncommitted changes.
         InputError: the run folder or the version before is damaged.
         TestSetError: places that the set expects are not in the repository.
     """
     batch = read_batch(run)
+    uncommitted = _uncommitted(batch, repo, (run, run.parent, out, *evidence.files), allow_dirty=allow_dirty)
     content = _merged(batch, out, take(repo, batch.commit))
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
+    testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
     checked = [*check_counts(batch.planned, batch.kept), *check_review(batch.report)]
     checked += [
         _harness(testset, evidence.runs, take(repo, batch.commit), today),
@@ -107,6 +126,23 @@ def assemble(
     out.mkdir(parents=True, exist_ok=True)
     write_golden_json(assembly.testset, path)
     return replace(assembly, written=(path, facts_path(path)))
+
+
+def _uncommitted(batch: Batch, repo: Path, without: Collection[Path], *, allow_dirty: bool) -> str:
+    """What of the repository was, or is, in no commit; empty: nothing, or the run read a commit that its call named."""
+    recorded = batch.index.folder.manifest.tree
+    if recorded is None:
+        return ""
+    now = read_tree(repo, batch.commit or "", without=without)
+    if batch.commit is None:
+        require_same_tree(batch.index.folder.path, recorded, now, allow_dirty=allow_dirty)
+    elif not allow_dirty:
+        require_clean(now, repo, names_commit=False)
+    return " ".join(
+        f"When {when}: {text}."
+        for when, text in (("the records were made", recorded.uncommitted), ("they were assembled", now.sentence))
+        if text
+    )
 
 
 def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:

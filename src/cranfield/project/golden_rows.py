@@ -22,6 +22,7 @@ from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
+from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.golden.folder import Step
 from cranfield.golden.models import ByModel
 from cranfield.golden.outcomes import TranscriptLine
@@ -42,7 +43,7 @@ from cranfield.golden.rows import (
 from cranfield.model import TestSet
 from cranfield.project.loading import read_stored
 from cranfield.repo.secret_files import find_withheld
-from cranfield.repo.snapshot import source_snapshot
+from cranfield.repo.source import source_snapshot
 from cranfield.reporting import Document
 from cranfield.reporting.documents.golden_sets import row_record, rows_document
 from cranfield.testsets.edit import recorded
@@ -66,6 +67,8 @@ class CheckOptions:
     tokens: int | None = None
     """That all votes may use together."""
     concurrency: int = 4
+    allow_dirty: bool = False
+    """Accept a repository with uncommitted changes."""
     replay: Path | None = None
     source: Backend | None = None
     """Answers in the place of every model, for tests."""
@@ -123,15 +126,19 @@ def check_set(
             raise TestSetError(
                 "no row to check", path=str(path), expected="queries that expect spans, entities or files"
             )
+        without = (*files_of_set(path), out)
+        source = ParsedSource(source_snapshot(repo, at, allow_dirty=options.allow_dirty, without=without))
         out.mkdir(parents=True, exist_ok=True)
-        source = ParsedSource(source_snapshot(repo, at))
         result = event_loop().run(_votes(rows, source, out, options))
         fixed = corrected(testset, result.checked)
         diff = "" if fixed.targets == testset.targets else _diff(path, fixed, testset_format)
-        written, notes = _write_results(out, result, diff), list(_notes(testset, source))
+        snapshot = source.snapshot
+        written = _write_results(out, result, diff)
+        notes = [*snapshot.uncommitted, *_notes(testset, source), *snapshot.notes]
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
-            saved = save(recorded(fixed, _sentence(n, options), today or _present_day()), path, format=testset_format)
+            done = ". ".join([*snapshot.uncommitted, _sentence(n, options)])
+            saved = save(recorded(fixed, done, today or _present_day()), path, format=testset_format)
             written += saved.files
             notes += saved.notes
         elif diff:

@@ -14,7 +14,7 @@ from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
-from cranfield.model.note import NoteKind, info
+from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
 from cranfield.project.named_testset import named_testset
 from cranfield.words import first_of
@@ -61,6 +61,8 @@ class TestSetOptions:
     """Its commit; by default the files as they are."""
     allow_drift: bool = False
     """Go on with a set that is no longer true of it."""
+    allow_dirty: bool = False
+    """Go on where it has uncommitted changes; the set says so in its first note."""
     intact: bool = False
     """Use only the queries whose expected places are all as they were."""
     part: str | None = None
@@ -148,7 +150,7 @@ def load(
         path = named_testset(Path(source))
         stored = read_stored(path, format, options.ids)
         refuse_undeclared(stored, path)
-        return log_unused(apply_options(stored, options, path.parent), shown(path))
+        return log_unused(apply_options(stored, options, path.parent, path), shown(path))
     for name, value in (("format", format), ("ids", options.ids)):
         if value is not None:
             raise UsageError(f"{name} is {shorten(value)}", expected="none: it is about files, and this is none")
@@ -207,13 +209,16 @@ def read_stored(path: Path, format: str | None = None, ids: str | None = None) -
     return with_meta(testset, path)
 
 
-def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder: Path | None = None) -> TestSet:
+def apply_options(
+    testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder: Path | None = None, own: Path | None = None
+) -> TestSet:
     """A test set with everything done to it that it or the caller asks for.
 
     Args:
         testset: as its file has it.
         options: what the caller asks for.
         folder: where the set's relative places are; by default the working folder.
+        own: its file, whose own changes are none of the repository's.
 
     Raises:
         TestSetError: the options do not fit the set.
@@ -237,12 +242,21 @@ def apply_options(testset: TestSet, options: TestSetOptions = NO_OPTIONS, folder
         from cranfield.project.drift import check_repository
 
         testset = check_repository(
-            testset, options.repo, allow_drift=options.allow_drift, at=options.at, intact=options.intact
+            testset,
+            options.repo,
+            allow_drift=options.allow_drift,
+            at=options.at,
+            intact=options.intact,
+            allow_dirty=options.allow_dirty,
+            own=own,
         )
-    elif options.allow_drift or options.at is not None or options.intact:
-        parameters = ("allow_drift", "at", "intact", "repo")
-        hint = "name it with {repo=DIR}"
-        raise UsageError("{allow_drift}, {at} and {intact} need a repository", hint=hint, parameters=parameters)
+    elif options.allow_drift or options.at is not None or options.intact or options.allow_dirty:
+        parameters = ("allow_drift", "at", "intact", "allow_dirty", "repo")
+        message = "{allow_drift}, {at}, {intact} and {allow_dirty} need a repository"
+        raise UsageError(message, hint="name it with {repo=DIR}", parameters=parameters)
+    elif testset.meta.uncommitted:
+        text = f"When the set was made: {testset.meta.uncommitted.removesuffix('.')}."
+        testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, text), *testset.notes))
     if options.part is not None:
         from cranfield.testsets.split import part
 

@@ -92,6 +92,7 @@ def _testset_options(config: Config, name: str, given: SetOverrides, *, allow_dr
     chosen = config.sets[name]
     if chosen.repo is not None:
         yield "--repo", path_word(config.folder / chosen.repo)
+        yield ("--allow-dirty",)
         if allow_drift:
             yield ("--allow-drift",)
     if chosen.ids is not None:

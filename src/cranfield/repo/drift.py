@@ -56,9 +56,11 @@ class DriftReport:
 
     findings: tuple[Finding, ...]
     commit: str = ""
-    """Commit that was read, or that the folder is based on; empty without git."""
+    """Commit that was read; empty without git, and where a tracked file of the folder is not as in its commit."""
     where: str = "the folder"
     """What was read: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
+    uncommitted: tuple[str, ...] = ()
+    """A sentence on the changes of the folder that no commit has; nothing where there are none."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
     """File of an expected place to its parse error."""
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -133,8 +135,9 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
             *(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
             *(_changed_file(path, snapshot) for path in changed),
         ),
-        snapshot.commit,
+        "" if snapshot.uncommitted else snapshot.commit,
         _where(snapshot),
+        snapshot.uncommitted,
         _unparsed(expected.values(), outlines),
         dict(snapshot.left_out),
     )
@@ -302,6 +305,7 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
         meta=replace(
             testset.meta,
             commit="",
+            uncommitted=" ".join(report.uncommitted),
             anchors=_anchors(testset, report, ids),
             source_files={path: digest for path, digest in testset.meta.source_files.items() if path not in touched},
         ),

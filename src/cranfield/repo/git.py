@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NO_GIT = "there is no program `git`"
+NO_REPOSITORY = "not a git repository"
+"""What git says outside of one."""
 GIT_S = 120
 _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""

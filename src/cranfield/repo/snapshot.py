@@ -15,14 +15,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
-from cranfield.repo.git import NO_GIT, GitError, commit_of, git
+from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.tree_state import TreeState
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are listed, but not read."""
 NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
 """Folders that are skipped outside of a git repository."""
 
-_NO_REPOSITORY = "not a git repository"
 _BATCH = 256
 """Files that are read at once."""
 
@@ -40,8 +40,20 @@ class Snapshot:
     """Path, with `/`, to the id of its content in git's store; to nothing where the folder is read. Regular files only."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of files that were skipped, by kind (in the plural): `links`, `large files`, `binary files`."""
+    tree: TreeState | None = None
+    """State of the folder against it; None: the folder was not looked at."""
     _data: dict[str, bytes | None] = field(default_factory=dict)
     _texts: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def uncommitted(self) -> tuple[str, ...]:
+        """The uncommitted changes of the folder, without a full stop; nothing where there are none, or it was not looked at."""
+        return (self.tree.sentence,) if self.tree is not None and self.tree.changes else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else the folder has otherwise than the commit; nothing where it was not looked at."""
+        return () if self.tree is None else self.tree.notes
 
     def __contains__(self, path: object) -> bool:
         return path in self.files
@@ -95,7 +107,7 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     except GitError as error:
         if at is not None:
             raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
-        if not (root / ".git").exists() and any(words in str(error) for words in (_NO_REPOSITORY, NO_GIT)):
+        if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
             return _plain(root)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
@@ -111,20 +123,6 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     except GitError:  # nothing is committed yet
         commit = ""
     return _tracked(root, commit, listed)
-
-
-def source_snapshot(repo: Path, at: str | None = None) -> Snapshot:
-    """The files of a commit, by default of HEAD; without git, of the folder as it stands.
-
-    Raises:
-        UsageError: there is no such folder or commit, or it has no files.
-    """
-    found = take(repo, at)
-    if at is None and found.commit:
-        found = take(repo, found.commit)
-    if not found.files:
-        raise UsageError("there are no files to read", path=str(repo), expected="the folder of a repository")
-    return found
 
 
 def snapshot_digest(snapshot: Snapshot) -> str:

@@ -137,13 +137,20 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
     subprocess.run(
         ["git", "-C", folder, "-c", "user.name=n", "-c", "user.email=n@e", "commit", "-qam", "two"], check=True
     )
-    assert check_plan(golden_plan(), tmp_path).commit == commit  # that of the golden set, whatever HEAD is
+    with pytest.raises(
+        ConfigError, match=r"Another commit is checked out, \w{12}: 1 file is not as in .*modified a\.py"
+    ):
+        check_plan(golden_plan(), tmp_path)
+    found = check_plan(golden_plan(), tmp_path, allow_dirty=True)
+    assert found.commit == commit  # that of the golden set, whatever HEAD is
+    assert found.uncommitted[0].startswith("Another commit is checked out")
     with pytest.raises(ConfigError, match="the code is not that of the golden set") as caught:
         check_plan(golden_plan(at="HEAD"), tmp_path)
     assert caught.value.problems[0].expected == commit
     served = {"find": {"command": ["x"], "preflight": {"tool": "s", "expect": {"commit": "abc1234"}}}}
     with pytest.raises(ConfigError, match=r"tools\.find\.preflight\.expect\.commit"):
         check_plan(golden_plan(tools=served), tmp_path)
+    subprocess.run(["git", "-C", folder, "checkout", "-q", commit], check=True)
     write_golden(tmp_path, commit, provenance={"commit": "f" * 40})
     with pytest.raises(ConfigError, match="1 record of the golden set name another commit"):
         check_plan(golden_plan(), tmp_path)
@@ -154,7 +161,7 @@ def test_a_run_of_changed_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "code" / "a.py").write_text("1\n")
     path = experiment(tmp_path, repo="code")
     (tmp_path / "code" / "a.py").write_text("2\n")
-    with pytest.raises(UsageError, match="another source"):
+    with pytest.raises(UsageError, match=r"not as when the run began \(1\): a\.py \(changed\)"):
         execute(path)
 
 

@@ -36,6 +36,7 @@ QRELS = "q1 0 src/a.py::one 1\nq2 0 src/a.py:5-6 1\n"
 VERIFIED = """\
 {
  "schema_version": 1,
+ "uncommitted": "",
  "testset": "code",
  "commit": "",
  "drifted": 1,

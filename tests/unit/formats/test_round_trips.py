@@ -326,6 +326,7 @@ def about_set(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
         "meta": st.builds(
             Meta,
             WORDS,
+            WORDS,
             st.just((0.0, 1.0, 2.5)),
             st.just("2026-11-21"),
             st.integers(1, 400),

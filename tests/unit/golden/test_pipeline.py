@@ -15,6 +15,7 @@ import pytest
 
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
 from cranfield.agents.scripted import Scripted
+from cranfield.agents.tree_record import tree_files
 from cranfield.errors import ConfigError, InputError, UsageError
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
@@ -23,7 +24,8 @@ from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
-from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import source_snapshot
 from cranfield.reporting.documents.golden import run_document
 from cranfield.reporting.renderers.text import render_text
 
@@ -336,10 +338,8 @@ def test_an_existing_set_goes_on_from_where_it_enters(
 ) -> None:
     plan = Plan.model_validate(models.plan_of())
     manifest = manifest_of(plan, snapshot, source="places").model_copy(update={"more": {ENTERS_AT: entry}})
-    path, asked = (
-        RunFolder.create(tmp_path, manifest, {"plan.yaml": json.dumps(models.plan_of()).encode()}),
-        models.Models(),
-    )
+    files = {"plan.yaml": json.dumps(models.plan_of()).encode(), **tree_files(snapshot.tree)}
+    path, asked = RunFolder.create(tmp_path, manifest, files), models.Models()
     index = RunIndex(RunFolder.open(whole[0]))
     with RunFolder.writing(path) as folder:  # an answer with an entity that does not exist
         for step, record in (

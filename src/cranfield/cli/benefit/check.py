@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 
+EXPERIMENTS = Path("benefit-runs")
+"""Default folder of all experiments."""
 PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan of an experiment, YAML or JSON.")]
 
 
 @option_groups
-def check_command(plan: PlanArgument, *, output: Output) -> None:
+def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False, output: Output) -> None:
     """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
 
     Then every tool under test is started, asked what it serves by its preflight, and ended. Shown are the cells in their order,
@@ -26,7 +28,7 @@ def check_command(plan: PlanArgument, *, output: Output) -> None:
     from cranfield.project.benefit_run import checked_plan, tried_tools
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
-    checked = checked_plan(plan)
+    checked = checked_plan(plan, EXPERIMENTS, allow_dirty=allow_dirty)
     powers = detectable_lifts(checked.plan, checked.tasks.tasks)
     tools, digest = tried_tools(checked), planned_digest(checked, plan.parent)
     deliver(experiment_plan_document(checked, digest, powers, ASSUMED_SPREAD, tools), output)

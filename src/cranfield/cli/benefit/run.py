@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli.benefit.check import EXPERIMENTS
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 from cranfield.errors import UsageError
 from cranfield.words import n_of, printable
@@ -39,7 +40,8 @@ def run_command(
     plan: PlanOption = None,
     *,
     resume: ResumeOption = None,
-    out: OutOption = Path("benefit-runs"),
+    out: OutOption = EXPERIMENTS,
+    allow_dirty: AllowDirtyOption = False,
     output: Output,
 ) -> None:
     """Run each task in both arms, as often as the plan says, in random order within a budget.
@@ -62,13 +64,13 @@ def run_command(
         if plan is not None:
             replace_plan(path, load_plan(plan), plan.parent)
     elif plan is not None:
-        path = begin_experiment(plan, out)
+        path = begin_experiment(plan, out, allow_dirty=allow_dirty)
     else:
         raise UsageError("neither a plan nor an experiment", expected="PLAN, or --resume RUN")
     typer.echo(f"experiment folder: {path}", err=True)
     try:
         with sigterm_interrupts():
-            outcome = execute(path, RunOptions(on_cell=_print_cell))
+            outcome = execute(path, RunOptions(on_cell=_print_cell, allow_dirty=allow_dirty))
     except KeyboardInterrupt:
         typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on", err=True)
         raise

@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Format, Output, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, note
 
@@ -25,6 +25,7 @@ def check_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     models: Annotated[
         list[str],
         typer.Option("--model", metavar="PROVIDER:NAME", help="Model that votes; several take turns."),
@@ -58,7 +59,9 @@ def check_command(
     """
     from cranfield.project.golden_rows import CheckOptions, check_set
 
-    options = CheckOptions(tuple(models), votes, base_url, api_key_env, tokens, concurrency, replay, on_row=_print_row)
+    options = CheckOptions(
+        tuple(models), votes, base_url, api_key_env, tokens, concurrency, allow_dirty, replay, on_row=_print_row
+    )
     report = check_set(
         testset, repo, out, options, at=at, today=day_of(today), testset_format=testset_format, apply=apply
     )

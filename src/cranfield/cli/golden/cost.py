@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,29 +15,33 @@ from cranfield.cli.shared import Output, deliver
 if TYPE_CHECKING:
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_cost import Estimate
+    from cranfield.repo.snapshot import Snapshot
 
 
-def show_plan(plan: str, repo: Path, at: str | None, output: Output) -> None:
+def show_plan(
+    plan: str, repo: Path, at: str | None, output: Output, *, allow_dirty: bool, without: Collection[Path] = ()
+) -> None:
     """Check a plan and print what it takes."""
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import require_valid
-    from cranfield.repo.snapshot import source_snapshot
+    from cranfield.repo.source import source_snapshot
 
     found, _ = read_plan(plan)
-    snapshot = source_snapshot(repo, at)
+    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=without)
     require_valid(found, snapshot)
-    show_cost(found, estimate(found, snapshot), snapshot.commit, output)
+    show_cost(found, estimate(found, snapshot), snapshot, output)
 
 
-def show_cost(plan: Plan, estimate: Estimate, commit: str, output: Output) -> None:
+def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output) -> None:
     """Print what a plan takes.
 
     Raises:
         typer.Exit: with 1, where that is over the budget.
     """
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.reporting.documents.golden_plan import plan_document
 
-    deliver(plan_document(plan, estimate, commit), output)
+    deliver(plan_document(plan, estimate, ReadSource.of(snapshot)), output)
     if any(each.is_likely for each in estimate.over_budget):
         if not estimate.is_measured:
             typer.echo("Hint: `cranfield golden plan PLAN --measure 3` measures the cost on three queries.", err=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, note
 from cranfield.golden.states import EntryStep
@@ -20,6 +20,7 @@ def enter_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     step: Annotated[
         EntryStep, typer.Option("--step", help="Step that the records go on from: what comes before is taken as done.")
     ] = EntryStep.GATE,
@@ -42,18 +43,21 @@ def enter_command(
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
     """
+    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.project.loading import read_stored
-    from cranfield.repo.snapshot import source_snapshot
+    from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
     from cranfield.words import n_of
 
-    judged, snapshot = read_stored(testset, testset_format), source_snapshot(repo, at)
+    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(*files_of_set(testset), out))
+    judged = read_stored(testset, testset_format)
     given = EntryPlan(*read_plan(plan))
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
         reports = gate_reports(entered.imported, snapshot, given.plan.bounds)
-        deliver(gate_document(judged.name, snapshot.commit, reports, entered.imported.notes), output)
+        deliver(gate_document(judged.name, ReadSource.of(snapshot), reports, entered.imported.notes), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
     command = "review" if step is EntryStep.PEOPLE else "run --resume"

@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def gate_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     task_type: TaskTypeOption = "",
     difficulty: DifficultyOption = "",
     output: Output,
@@ -42,14 +43,17 @@ def gate_command(
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
     from cranfield.agents.record_folder import now
+    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, gate_reports, import_set
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.project.loading import load
-    from cranfield.repo.snapshot import source_snapshot
+    from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
 
-    loaded, snapshot = load(testset), source_snapshot(repo, at)
+    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=files_of_set(testset))
+    loaded = load(testset)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
     reports = gate_reports(imported, snapshot)
-    deliver(gate_document(loaded.name, snapshot.commit, reports, imported.notes), output)
+    deliver(gate_document(loaded.name, ReadSource.of(snapshot), reports, imported.notes), output)
     if not all(report.passed for report in reports.values()):
         raise typer.Exit(EXIT_VERDICT)

@@ -13,12 +13,12 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument
 from cranfield.cli.golden.run import (
     PromptsOption,
     ReplayOption,
-    open_run,
+    Source,
     print_status,
     print_usage,
     print_waiting,
 )
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output
 from cranfield.errors import UsageError
 from cranfield.words import n_of
@@ -35,6 +35,7 @@ def plan_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     measure: Annotated[
         int | None,
         typer.Option(
@@ -61,25 +62,17 @@ def plan_command(
     waits, because a model has no answer for now or the budget is used up.
     """
     if measure is not None:
-        _measure(measure, plan, repo, at, output, resume=resume, out=out, replay=replay, prompts=prompts)
+        source = Source(repo, at, out, resume, allow_dirty=allow_dirty)
+        _measure(measure, plan, source, output, replay=replay, prompts=prompts)
         return
     given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
-    show_plan(plan or DEFAULT_PLAN, repo, at, output)
+    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty)
 
 
 def _measure(
-    n: int,
-    plan: str | None,
-    repo: Path,
-    at: str | None,
-    output: Output,
-    *,
-    resume: Path | None,
-    out: Path,
-    replay: Path | None,
-    prompts: Path | None,
+    n: int, plan: str | None, source: Source, output: Output, *, replay: Path | None, prompts: Path | None
 ) -> None:
     from cranfield.agents.record_folder import PLAN
     from cranfield.golden.measured import measure, part_of
@@ -87,18 +80,24 @@ def _measure(
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions
 
-    if resume is None:
+    if source.resume is None:
         part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
-    path, snapshot = open_run(plan or (None if resume else DEFAULT_PLAN), repo, at, out, resume, prompts=prompts)
+    path, snapshot = source.open_run(plan or (None if source.resume else DEFAULT_PLAN), prompts=prompts)
     typer.echo(f"run folder: {path}", err=True)
-    found = measure(path, snapshot, n, RunOptions(replay=replay, prompts=prompts, on_status=print_status))
+    found = measure(
+        path,
+        snapshot,
+        n,
+        RunOptions(replay=replay, prompts=prompts, allow_dirty=source.allow_dirty, on_status=print_status),
+    )
     print_usage(found.outcome)
     whole = load_plan(path / PLAN)
     if found.outcome.result.waiting:
         print_waiting(found.outcome, f"cranfield golden plan --measure {n} --resume {path}")
         raise typer.Exit(EXIT_SYSTEM)
     _print_kept(found, path)
-    show_cost(whole, estimate(whole, snapshot, found.uses), snapshot.commit, output)
+    show_cost(whole, estimate(whole, snapshot, found.uses), snapshot, output)
+    source.refuse_changed(path, snapshot)
 
 
 def _print_kept(found: DryRun, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.golden.cost import show_plan
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
 from cranfield.words import n_of
@@ -61,6 +62,7 @@ def run_command(
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     out: OutOption = RUNS,
     resume: ResumeOption = None,
     until: UntilOption = "agree",
@@ -91,43 +93,104 @@ def run_command(
         raise typer.BadParameter(f"{until!r} is not one of {', '.join(Until)}.", param_hint="--until")
     if plan is None and resume is None:
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
+    source = Source(repo, at, out, resume, allow_dirty=allow_dirty)
     if dry_run:
-        show_plan(plan or str(resume / "plan.yaml" if resume else ""), repo, at, output)
+        show_plan(
+            plan or str(resume / "plan.yaml" if resume else ""),
+            repo,
+            at,
+            output,
+            allow_dirty=allow_dirty,
+            without=source.written,
+        )
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
-    path, snapshot = open_run(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
+    path, snapshot = source.open_run(plan, feedback=feedback, prompts=prompts)
     typer.echo(f"run folder: {path}", err=True)
     if resume is None and (cost := estimate(load_plan(path / PLAN), snapshot)).over_budget:
         typer.echo(cost_verdict(cost), err=True)
-    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
+    options = RunOptions(Until(until), replay=replay, prompts=prompts, allow_dirty=allow_dirty, on_status=print_status)
     outcome = execute(path, snapshot, options)
     print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(RunIndex(folder), n_planned(folder)), output)
+    source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
         print_waiting(outcome, f"cranfield golden run --resume {path}")
         raise typer.Exit(EXIT_SYSTEM)
 
 
-def open_run(
-    plan: str | None, repo: Path, at: str | None, out: Path, resume: Path | None, **settings: Path | None
-) -> tuple[Path, Snapshot]:
-    """The run folder, new or resumed, and the source that it is of."""
-    from cranfield.golden.folder import RunFolder
-    from cranfield.golden.run import create_run, replace_plan
-    from cranfield.repo.snapshot import source_snapshot
+@dataclass(frozen=True)
+class Source:
+    """The repository that a call reads, and the run folder that it writes."""
 
-    if resume is None:
-        found, text = read_plan(plan or "")
-        snapshot = source_snapshot(repo, at)
-        return create_run(found, text, snapshot, out, **settings), snapshot
-    if settings.get("feedback") is not None:
-        raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
-    commit = RunFolder.open(resume).manifest.commit
-    if plan is not None:
-        replace_plan(resume, *read_plan(plan))
-    return resume, source_snapshot(repo, at or commit or None)
+    repo: Path
+    at: str | None
+    out: Path
+    """Folder of all runs."""
+    resume: Path | None
+    """A run that goes on."""
+    allow_dirty: bool
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """What the call writes: a repository that holds it does not differ from its commit by that."""
+        return (self.out,) if self.resume is None else (self.resume, self.resume.resolve().parent)
+
+    def open_run(self, plan: str | None, **settings: Path | None) -> tuple[Path, Snapshot]:
+        """The run folder, new or resumed, and the source that it is of.
+
+        Args:
+            plan: a file or a name; of a run that goes on, the one that takes the place of its plan.
+            settings: `feedback` and `prompts` of a new run.
+        """
+        from cranfield.golden.folder import RunFolder
+        from cranfield.golden.run import create_run, replace_plan
+        from cranfield.repo.source import source_snapshot
+
+        if self.resume is None:
+            snapshot = source_snapshot(self.repo, self.at, allow_dirty=self.allow_dirty, without=self.written)
+            found, text = read_plan(plan or "")
+            return create_run(found, text, snapshot, self.out, **settings), snapshot
+        if settings.get("feedback") is not None:
+            raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
+        manifest = RunFolder.open(self.resume).manifest
+        if plan is not None:
+            replace_plan(self.resume, *read_plan(plan))
+        # Whether the folder may differ from the commit was decided when the run began: it must be as it was.
+        return self.resume, source_snapshot(
+            self.repo,
+            self.at or manifest.commit or None,
+            allow_dirty=True,
+            without=self.written,
+            reads_folder=manifest.tree is not None and self.at is None,
+        )
+
+    def refuse_changed(self, run: Path, snapshot: Snapshot) -> None:
+        """Refuse a repository whose folder changed while the run was under way.
+
+        Raises:
+            UsageError: with the files.
+        """
+        from cranfield.agents.tree_record import changed_since
+        from cranfield.golden.folder import RunFolder
+        from cranfield.repo.source import source_snapshot
+
+        if snapshot.tree is None:
+            return
+        now = source_snapshot(
+            self.repo, snapshot.commit or None, allow_dirty=True, without=self.written, reads_folder=True
+        )
+        changed = changed_since(run, RunFolder.open(run).manifest.tree, now.tree)
+        if changed.source:
+            got = (
+                f"the records are of commit {snapshot.commit[:12]}"
+                if snapshot.commit
+                else "records may be of either state"
+            )
+            message = f"the folder of the repository changed during the run: {changed.text}"
+            raise UsageError(message, path=str(snapshot.root), got=got)
 
 
 def print_status(status: RecordStatus) -> None:

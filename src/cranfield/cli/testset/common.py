@@ -74,7 +74,7 @@ def load_set(
     testset = read_stored(path, format, given.ids)
     if not ask and given == NO_OPTIONS and target_needs_database(testset):
         return testset
-    return log_unused(apply_options(testset, given, path.parent), str(path))
+    return log_unused(apply_options(testset, given, path.parent, path), str(path))
 
 
 def note(sentence: str) -> None:

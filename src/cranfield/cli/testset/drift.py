@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import (
     ForceOption,
@@ -37,6 +37,7 @@ def verify_command(
     *,
     repo: RepoOption,
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Also write the test set with the current lines of moved places."),
@@ -47,15 +48,18 @@ def verify_command(
 ) -> None:
     """Check the expected places of a test set against a repository: unchanged, moved, edited, renamed or gone.
 
+    Read are the tracked files of the folder, or, with --at, of a commit.
     Exits with 1 if any place was edited, renamed or is gone.
     """
+    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.project.loading import read_stored
     from cranfield.repo.drift import reanchored, verify
-    from cranfield.repo.snapshot import take
+    from cranfield.repo.source import tracked_snapshot
     from cranfield.reporting.documents.testset_versions import drift_document
 
     judged = read_stored(testset, testset_format)
-    report = verify(judged, take(repo, at))
+    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=files_of_set(testset))
+    report = verify(judged, snapshot)
     if out is not None:
         refuse_existing(out, force=force)
         write_anew(reanchored(judged, report), testset, out, testset_format)
@@ -75,6 +79,7 @@ def rehash_command(
     *,
     repo: RepoOption,
     at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
     allow_drift: Annotated[
         bool,
         typer.Option(
@@ -104,7 +109,9 @@ def rehash_command(
         refuse_existing(out, force=force)
     with lock_testset(testset):
         judged = read_stored(testset, testset_format)
-        rehashed = rehash(judged, repo, at=at, today=day_of(today), allow_drift=allow_drift)
+        rehashed = rehash(
+            judged, repo, at=at, today=day_of(today), allow_drift=allow_drift, allow_dirty=allow_dirty, own=testset
+        )
         for sentence in rehashed.notes[len(judged.notes) :]:
             note(f"note: {sentence}")
         if out is None and not holds_meta(format_of(testset, testset_format)):

@@ -9,7 +9,7 @@ from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
 from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers, row_ids
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
-from cranfield.evaluation.evidence.intact import queries_noted
+from cranfield.evaluation.evidence.intact import queries_noted, uncommitted_changes
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.limits import (
     failed_queries,
@@ -68,6 +68,15 @@ _SAME_LIST = (
 )
 _REHASH = "Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash)."
 _ROWS = (
+    Check(
+        "uncommitted-changes",
+        "The repository has, or had when the set was made, changes that no commit has (--allow-dirty).",
+        "files that are not as in the commit > t",
+        0,
+        Consequence.CAVEAT,
+        system=uncommitted_changes,
+        cause="Commit or stash them, or name a commit with --at.",
+    ),
     Check(
         "kept-answers",
         "Answers were kept from an earlier run, and the system was not asked again.",

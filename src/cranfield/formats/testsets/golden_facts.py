@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
-from cranfield.formats.io.files import META_SUFFIX, STDIN, stem, unpacked_name
+from cranfield.formats.io.files import META_SUFFIX, STDIN, meta_path, stem, unpacked_name
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.records import OpenModel
 from cranfield.formats.io.validation import Text, load_model
@@ -51,6 +51,7 @@ class _More(Strict):
 class _Facts(OpenModel):
     """The keys of the file; others are reported as not carried over."""
 
+    uncommitted_changes: Text = ""
     dataset_status: Text = ""
     source_sha: Text = ""
     commit: Text = ""
@@ -64,6 +65,11 @@ class _Facts(OpenModel):
     known_limitations: list[Text] = Field(default_factory=list)
     assembly: dict[str, JsonValue] = Field(default_factory=dict)
     cranfield: _More | None = None
+
+
+def files_of_set(path: Path) -> tuple[Path, ...]:
+    """The file of a set, and those that may stand beside it."""
+    return path, meta_path(path), facts_path(path)
 
 
 def facts_path(path: Path) -> Path:
@@ -104,6 +110,7 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
 def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
     """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
     own = Meta(
+        uncommitted=facts.uncommitted_changes,
         review=facts.dataset_status or review,
         made=facts.created_at[: len("2026-11-21")],
         commit=facts.source_sha or facts.commit,
@@ -161,6 +168,7 @@ def write_facts(testset: TestSet, path: Path) -> None:
     if COUNTED_REVIEW.fullmatch(meta.review):
         testset = replace(testset, meta=(meta := replace(meta, review="")))
     facts: dict[str, Any] = {
+        "uncommitted_changes": meta.uncommitted,
         "dataset_status": meta.review,
         "source_sha": meta.commit,
         "created_at": meta.made,

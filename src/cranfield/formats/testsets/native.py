@@ -193,6 +193,7 @@ def rules_of(model: MatchingModel) -> MatchingRules:
 def meta_of(model: MetaModel) -> Meta:
     """What is known about a set, as its file has it."""
     return Meta(
+        uncommitted=model.uncommitted,
         review=model.review,
         scale=tuple(grade + 0.0 for grade in model.scale),
         made=model.made or "",

@@ -326,6 +326,8 @@ class SplitModel(Strict):
 class MetaModel(Strict):
     """Metadata of the test set, which `cranfield testset` updates; not part of its digest."""
 
+    uncommitted: Text = ""
+    """Changes of the repository that no commit had when the set was tied to it; empty: none."""
     review: Text = ""
     """Review status, such as `agent curated, pending human review` or `reviewed`."""
     scale: list[Grade] = Field(default_factory=list)

@@ -103,7 +103,7 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
         title=f"Benefit: {treatment} against {control}",
         subtitle=(
             f"{result.name}: {version}{n_of(len(result.tasks), 'tasks', format_count)}, {result.plan_digest[:15]}",
-            *([f"commit {result.commit[:12]}"] if result.commit else []),
+            *([f"commit {result.commit_text}"] if result.commit else []),
         ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, list(_tidy(result))),
@@ -117,13 +117,14 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
     void = [each.message for each in result.validity if each.is_void]
     caveats = tuple(each.message for each in result.validity if not each.is_void and (void or not each.leads))
     cells = result.first_strata
+    first = f"{result.uncommitted}. " if result.uncommitted else ""
     if void:
-        sentence = f"There is no verdict: {void[0]}."
+        sentence = f"{first}There is no verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
     sentence = f"Of {n_of(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
         sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
-    sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
+    sentence = first + "".join(f"Caution: {each}. " for each in result.cautions) + sentence
     facts = [
         Fact(stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict])
         for row in _telling(cells)

@@ -152,7 +152,7 @@ def _row(point: _Point, place: Place) -> tuple[Cell, ...]:
     about = (
         Link(past.version, place(past)),
         past.time[:16].replace("T", " "),
-        past.commit[:COMMIT_SHOWN],
+        past.commit[:COMMIT_SHOWN] + ("*" if past.uncommitted else ""),
     )
     if row is None:
         state = TonedCell("invalid", "bad") if past.is_void else "no such stratum"

@@ -12,7 +12,7 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.golden.gate import GateReport
     from cranfield.golden.index import RecordStatus, RunIndex
-    from cranfield.golden.outcomes import AgreementRecord
+    from cranfield.golden.outcomes import AgreementRecord, ReadSource
     from cranfield.golden.states import State
 
 RECORDS_SHOWN = 200
@@ -47,9 +47,14 @@ def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
         *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
+    source = manifest.read_source
     return Document(
         title=f"Run {manifest.name}",
-        subtitle=(f"made at {manifest.created_at}",),
+        subtitle=(
+            *source.uncommitted,
+            f"made at {manifest.created_at}",
+            *source.notes,
+        ),
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
@@ -58,6 +63,7 @@ def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            **source.record,
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
@@ -114,7 +120,7 @@ def _record(each: RecordStatus, agreement: AgreementRecord | None) -> dict[str, 
     }
 
 
-def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
+def gate_document(name: str, source: ReadSource, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
     """What the mechanical gate finds of the records of a set."""
     from cranfield.golden.gate import CHECKS, Status
 
@@ -140,16 +146,18 @@ def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], not
     return Document(
         title=f"Gate of {name}",
         subtitle=(
-            f"{n_of(len(reports), 'records')} at {commit[:12] or 'no commit'}",
+            *source.uncommitted,
+            f"{n_of(len(reports), 'records')} at {source.commit[:12] or 'no commit'}",
             f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
             *notes,
+            *source.notes,
         ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            **source.record,
             "testset": name,
-            "commit": commit,
             "notes": list(notes),
             "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},
             "records": {

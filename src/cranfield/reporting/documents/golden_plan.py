@@ -8,11 +8,12 @@ from cranfield.reporting.document import Cell, Column, Document, Paragraph, Sect
 from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
+    from cranfield.golden.outcomes import ReadSource
     from cranfield.golden.plan import Plan
     from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
 
 
-def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
+def plan_document(plan: Plan, estimate: Estimate, source: ReadSource) -> Document:
     """A plan that can be run: its cells, and what it takes."""
     headings = ("task type", "difficulty", "wanted", "written")
     rows: list[tuple[Cell, ...]] = [
@@ -27,7 +28,12 @@ def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
     )
     return Document(
         title=f"Plan {plan.name}",
-        subtitle=(f"{n_of(plan.total, 'queries')}, at {commit[:12] or 'no commit'}", cost_verdict(estimate)),
+        subtitle=(
+            *source.uncommitted,
+            f"{n_of(plan.total, 'queries')}, at {source.commit[:12] or 'no commit'}",
+            cost_verdict(estimate),
+            *source.notes,
+        ),
         sections=(
             Section("cells", "Cells", (cells,)),
             Section("cost", "Estimated cost", _cost(estimate)),
@@ -35,9 +41,9 @@ def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
+            **source.record,
             "plan": plan.name,
             "digest": plan.digest,
-            "commit": commit,
             "cells": [dict(zip(headings, row, strict=True)) for row in rows],
             "tokens": estimate.tokens,
             "token_limit": estimate.token_limit,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cranfield.model import Label, Meta, Query, TestSet
+from cranfield.model import Label, Meta, NoteKind, Query, TestSet
 from cranfield.model.query import negative_of
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
@@ -53,14 +53,30 @@ def testset_document(
     about = SetIdentity.of(testset) if isinstance(testset, TestSet) else testset
     name = f"{about.name} {about.version}".strip()
     n = n_of(about.n_queries, "queries")
-    facts = [f"{name}: {n}, {about.digest[:DIGEST_SHOWN]}", *([f"review: {about.review}"] if about.review else [])]
+    changed = (*_uncommitted(testset),) if isinstance(testset, TestSet) else ()
+    facts = [
+        *changed,
+        f"{name}: {n}, {about.digest[:DIGEST_SHOWN]}",
+        *([f"review: {about.review}"] if about.review else []),
+    ]
     return Document(
         title=title,
         subtitle=tuple(facts),
         sections=tuple(sections),
         tidy=lambda: tidy,
-        payload=lambda: {"schema_version": 1, "testset": plain(about, FIELDS), **payload},
+        payload=lambda: {
+            "schema_version": 1,
+            **({"uncommitted": " ".join(changed)} if changed else {}),
+            "testset": plain(about, FIELDS),
+            **payload,
+        },
     )
+
+
+def _uncommitted(testset: TestSet) -> Sequence[str]:
+    """Sentences on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
+    noted = [note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED]
+    return noted or ([testset.meta.uncommitted] if testset.meta.uncommitted else [])
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:

@@ -674,10 +674,11 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     "judged-gap": [pooled("paths", 1.0), pooled("urls", 0.9), pooled("numbers", 0.7)],
     "intact-queries": [left_out(1), left_out(7), left_out(40)],
     "drifted-queries": [left_out(n, NoteKind.DRIFT) for n in (1, 7, 40)],
+    "uncommitted-changes": [left_out(n, NoteKind.UNCOMMITTED) for n in (1, 7, 40)],
     "identical-runs": [twice(("a", "b"), "paths"), twice(("a", "b", "c"), "urls"), twice(("x", "y"), "numbers")],
 }
 """Check to comparisons that it must find something in."""
-OF_THE_TEST_SET = {"intact-queries", "drifted-queries"}
+OF_THE_TEST_SET = {"intact-queries", "drifted-queries", "uncommitted-changes"}
 """Checks that find the same in every system."""
 LIMITS = {"judged-share": 0.99}
 """Thresholds of checks that have none by default."""

@@ -1,0 +1,100 @@
+"""The repository of an experiment: agents read its commit, and a tool under test may read its folder, so both must stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal
+
+from cranfield.agents.record_folder import now
+from cranfield.agents.settings import Strict
+from cranfield.agents.tree_record import MOST_NAMED, changed_since, require_same_tree
+from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.records import SCHEMA_VERSION
+from cranfield.errors import CranfieldError, UsageError
+from cranfield.formats.io.files import shown
+from cranfield.repo.snapshot import Snapshot, snapshot_digest
+from cranfield.repo.source import source_snapshot
+
+
+class TreeCheck(Strict):
+    """The folder of the repository is not as when the experiment began."""
+
+    schema_version: str = SCHEMA_VERSION
+    at: str
+    when: Literal["resume", "end", "score"]
+    """Before cells are run, after them, and when they are scored."""
+    n_source: int = 0
+    """Files that are tracked or could be."""
+    n_ignored: int = 0
+    files: tuple[str, ...] = ()
+    """The first 20 of them: `modified src/a.py`."""
+    allowed: bool = False
+    """The call had `--allow-dirty`."""
+    problem: str = ""
+    """Why it could not be looked at."""
+
+
+def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | None:
+    """The repository of an experiment, which must be as it was when that began; None: the tasks need none.
+
+    Raises:
+        UsageError: the commit or the folder is another, with the files that differ.
+    """
+    manifest = folder.manifest
+    snapshot = _read(folder)
+    if snapshot is None:
+        return None
+    if snapshot_digest(snapshot) != manifest.snapshot_digest and not snapshot.is_commit:
+        require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
+    if snapshot_digest(snapshot) != manifest.snapshot_digest:
+        expected = f"commit {manifest.commit}" if manifest.commit else "the files that the experiment began with"
+        got = snapshot.commit or "other files"
+        raise UsageError("the experiment is of another source", path=shown(folder.path), expected=expected, got=got)
+    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
+    _record(folder, snapshot, "resume", allowed=allow_dirty)
+    return snapshot
+
+
+def record_tree(folder: ExperimentFolder, when: Literal["end", "score"], *, allowed: bool = False) -> None:
+    """Record how the folder of the repository differs from when the experiment began; nothing where it does not."""
+    if folder.manifest.tree is None:
+        return
+    try:
+        snapshot = _read(folder)
+    except CranfieldError as error:
+        check = TreeCheck(at=now(), when=when, allowed=allowed, problem=error.problems[0].sentence())
+        folder.append(Step.TREES, check)
+        return
+    if snapshot is not None:
+        _record(folder, snapshot, when, allowed=allowed)
+
+
+def written_by(experiment: Path) -> Collection[Path]:
+    """What an experiment writes: a repository that holds it does not differ from its commit by that."""
+    return (experiment, experiment.resolve().parent)
+
+
+def _read(folder: ExperimentFolder) -> Snapshot | None:
+    plan = folder.plan
+    if not plan.repo:
+        return None
+    # Whether the folder may differ from the commit was decided when the experiment began: it must be as it was.
+    without = written_by(folder.path)
+    return source_snapshot(Path(plan.repo), plan.at or None, allow_dirty=True, without=without, reads_folder=True)
+
+
+def _record(
+    folder: ExperimentFolder, snapshot: Snapshot, when: Literal["resume", "end", "score"], *, allowed: bool
+) -> None:
+    found = changed_since(folder.path, folder.manifest.tree, snapshot.tree)
+    if found:
+        check = TreeCheck(
+            at=now(),
+            when=when,
+            n_source=len(found.source),
+            n_ignored=len(found.ignored),
+            files=(*found.source, *found.ignored)[:MOST_NAMED],
+            allowed=allowed,
+        )
+        folder.append(Step.TREES, check)

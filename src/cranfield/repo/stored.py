@@ -1,0 +1,133 @@
+"""What git has stored of a repository, and what it would store: entries of a commit and of the index, ids of contents."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cranfield.repo.git import GitError, git
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+"""Begins a pointer of git-lfs."""
+POINTER_BYTES = 1024
+"""A pointer is smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file as a commit or the index has it."""
+
+    mode: bytes
+    blob: str
+
+
+@dataclass(slots=True)
+class Index:
+    """Entries of the index, by path; what is in conflict has none."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    conflicts: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    """Outside of a sparse checkout."""
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.conflicts)
+
+
+def read_index(root: Path) -> Index:
+    """The index of a folder of a repository."""
+    found = Index()
+    for line in filter(None, git(root, "ls-files", "--stage", "-t", "-z").split(b"\0")):
+        about, _, name = line.partition(b"\t")
+        tag, mode, blob, stage = about.split()
+        path = os.fsdecode(name)
+        if stage != b"0":
+            found.conflicts.add(path)
+        else:
+            found.entries[path] = Entry(mode, blob.decode())
+        if tag in b"Ss":
+            found.skipped.add(path)
+    return found
+
+
+def read_commit(root: Path, commit: str) -> dict[str, Entry]:
+    """Files of a commit, by path."""
+    found = {}
+    for line in filter(None, git(root, "ls-tree", "-r", "-z", commit).split(b"\0")):
+        about, _, name = line.partition(b"\t")
+        mode, _, blob = about.split()
+        found[os.fsdecode(name)] = Entry(mode, blob.decode())
+    return found
+
+
+def list_untracked(root: Path, *options: str) -> list[str]:
+    """Names that git does not track; a folder ends with `/`."""
+    out = git(root, "ls-files", "--others", "--exclude-standard", *options, "-z")
+    return [os.fsdecode(name) for name in out.split(b"\0") if name]
+
+
+def blob_id(data: bytes, like: str) -> str:
+    """The id that git gives content, in the repository of another id."""
+    head = b"blob %d\0" % len(data)
+    if len(like) == 64:
+        return hashlib.sha256(head + data).hexdigest()
+    return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def bool_setting(root: Path, name: str) -> bytes:
+    """A setting of git, `true` or `false`; empty where it is not set."""
+    try:
+        return git(root, "config", "--type=bool", "--get", name).strip()
+    except GitError:  # it is not set
+        return b""
+
+
+def stored_ids(root: Path, names: list[str]) -> dict[str, str]:
+    """Name to the id that git would store the file under: line ends converted, filters not run."""
+    try:
+        known = git(root, "config", "--name-only", "-z", "--get-regexp", r"^filter\.").split(b"\0")
+    except GitError:  # there is none
+        known = []
+    filters = sorted({os.fsdecode(name).rpartition(".")[0] for name in known if name})
+    off = [
+        part
+        for each in filters
+        for part in ("-c", f"{each}.clean=", "-c", f"{each}.process=", "-c", f"{each}.required=false")
+    ]
+    lines = b"".join(_c_quoted(name) + b"\n" for name in names)
+    try:
+        out = git(root, *off, "hash-object", "--stdin-paths", stdin=lines)
+    except GitError:  # a file was deleted meanwhile, or cannot be read
+        return {}
+    return dict(zip(names, out.decode().split(), strict=False))
+
+
+def _c_quoted(name: str) -> bytes:
+    """A name as git reads it from a line."""
+    return b'"' + b"".join(b"\\%03o" % byte for byte in os.fsencode(name)) + b'"'
+
+
+def pointed_contents(root: Path, blobs: Mapping[str, str]) -> dict[str, str]:
+    """Name to the SHA-256 that the pointer of git-lfs names, of those that the commit has as one."""
+    if not blobs:
+        return {}
+    out = git(root, "cat-file", "--batch-check", stdin="".join(f"{blob}\n" for blob in blobs.values()).encode())
+    found = {}
+    for (name, blob), about in zip(blobs.items(), out.splitlines(), strict=False):
+        words = about.split()
+        if len(words) != 3 or words[1] != b"blob" or int(words[2]) > POINTER_BYTES:
+            continue
+        lines = git(root, "cat-file", "blob", blob).splitlines(keepends=True)
+        if lines and lines[0] == POINTER:
+            oid = next((line for line in lines if line.startswith(b"oid sha256:")), b"")
+            found[name] = oid.rpartition(b":")[2].strip().decode()
+    return found

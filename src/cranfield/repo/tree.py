@@ -1,0 +1,365 @@
+"""Reads the state of a working folder: every file is compared with the commit by its content.
+
+Nothing is taken from what git remembers of a file: not its cache of sizes and times, not the bits `assume-unchanged` and
+`skip-worktree`, not what is configured of `status` and of submodules. Programs that a repository configures, such as filters,
+are not run: line ends are converted as git itself converts them, and files of git-lfs are compared by their pointers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cranfield.errors import UsageError
+from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.snapshot import NO_SOURCE
+from cranfield.repo.stored import (
+    POINTER,
+    POINTER_BYTES,
+    Entry,
+    Index,
+    blob_id,
+    bool_setting,
+    file_sha256,
+    list_untracked,
+    pointed_contents,
+    read_commit,
+    read_index,
+    stored_ids,
+)
+from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, quoted
+from cranfield.repo.untracked import CACHES, FoundFile, by_content, digest_of, link_target, walk
+from cranfield.words import first_of, n_of
+
+_LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
+
+
+def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = (), tracked_only: bool = False) -> TreeState:
+    """The state of a folder against a commit.
+
+    Args:
+        root: a folder, of a git repository or not. A bare repository has no files that could differ.
+        commit: id; empty: the one that is checked out.
+        without: files and folders that are not looked at: what a command itself is given or writes.
+        tracked_only: look at no file that git does not track; nothing of a folder without git is read.
+
+    Raises:
+        UsageError: no such folder or commit, or git refuses.
+    """
+    apart = _Apart(root, without)
+    try:
+        if git(root, "rev-parse", "--is-bare-repository").strip() == b"true":
+            return TreeState(commit or commit_of(root, "HEAD"))
+        listed = read_index(root)
+        try:
+            head = commit_of(root, "HEAD")
+        except GitError:  # nothing is committed yet
+            head = ""
+        committed = read_commit(root, commit or head) if commit or head else {}
+        if not (listed or committed):
+            return _plain(root, apart, tracked_only=tracked_only)
+        return _Reading(root, commit or head, head, apart, committed, listed, tracked_only).state()
+    except GitError as error:
+        if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
+            return _plain(root, apart, tracked_only=tracked_only)
+        raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
+
+
+class _Apart:
+    """Whether a name is that of something that is not looked at."""
+
+    def __init__(self, root: Path, without: Collection[Path]) -> None:
+        home = root.resolve()
+        paths = [each.resolve() for each in without]
+        inside = {each.relative_to(home).as_posix() for each in paths if each.is_relative_to(home)}
+        self.names = sorted(inside - {"."})
+
+    def __call__(self, name: str) -> bool:
+        return any(name == each or name.startswith(f"{each}/") for each in self.names)
+
+
+@dataclass
+class _Reading:
+    """One reading of a folder of a repository."""
+
+    root: Path
+    commit: str
+    head: str
+    apart: Callable[[str], bool]
+    committed: Mapping[str, Entry]
+    index: Index
+    tracked_only: bool
+    changes: dict[str, Change] = field(default_factory=dict)
+    ignored: dict[str, Hidden] = field(default_factory=dict)
+    submodules: dict[str, str] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    pointers: list[str] = field(default_factory=list)
+    contents: list[str] = field(default_factory=list)
+    """Files of git-lfs: as pointers, and as contents, in the folder."""
+    leading_out: list[str] = field(default_factory=list)
+    by_time: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    folders: dict[Path, bool] = field(default_factory=dict)
+    """Whether a folder is one, and no link to another."""
+
+    @cached_property
+    def heeds_mode(self) -> bool:
+        """Whether the permission to be executed means something here."""
+        return os.name != "nt" and bool_setting(self.root, "core.fileMode") != b"false"
+
+    def state(self) -> TreeState:
+        self._tracked()
+        if not self.tracked_only:
+            self._untracked()
+            self._ignored()
+        return TreeState(
+            self.commit,
+            self.head,
+            {quoted(path): change for path, change in sorted(self.changes.items())},
+            {},
+            {quoted(path): each for path, each in sorted(self.ignored.items())},
+            {quoted(path): each for path, each in sorted(self.submodules.items())},
+            tuple(self._remarks()),
+        )
+
+    def _tracked(self) -> None:
+        """Files of the commit, and those of the index."""
+        otherwise = list[str]()
+        for name in sorted({*self.committed, *self.index.entries, *self.index.conflicts}):
+            if self.apart(name):
+                continue
+            was, staged = self.committed.get(name), self.index.entries.get(name)
+            if name in self.index.conflicts:
+                self.changes[name] = Change(ChangeKind.CONFLICT, self._digest(name))
+            elif _SUBMODULE in {entry.mode for entry in (was, staged) if entry is not None}:
+                self._submodule(name, was, staged)
+            elif (about := self._regular(name)) is None:
+                kind = ChangeKind.ABSENT if name in self.index.skipped else ChangeKind.DELETED
+                self.changes[name] = Change(kind)
+            elif was is None:
+                self.changes[name] = Change(ChangeKind.ADDED, self._digest(name))
+            elif (is_same := self._is_same(name, about, was)) is None:
+                self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+            elif is_same:
+                self._same_content(name, about)
+            else:
+                otherwise.append(name)
+        self._converted(otherwise)
+
+    def _regular(self, name: str) -> os.stat_result | None:
+        """What is at a name, but for a folder; None: nothing, also where a folder of it became a link."""
+        path = self.root / name
+        if path.parent not in self.folders:
+            inside = self.root.resolve() / path.parent.relative_to(self.root)
+            self.folders[path.parent] = path.parent.resolve() == inside
+        try:
+            about = path.lstat() if self.folders[path.parent] else None
+        except OSError:
+            return None
+        return None if about is None or stat.S_ISDIR(about.st_mode) else about
+
+    def _same_content(self, name: str, about: os.stat_result) -> None:
+        """What else may differ of a file whose content is that of the commit: its mode, and what the index has."""
+        if name in self.changes:
+            return
+        was, staged = self.committed[name], self.index.entries.get(name)
+        is_program = bool(about.st_mode & stat.S_IXUSR)
+        if self.heeds_mode and was.mode != _LINK and is_program != (was.mode == _PROGRAM):
+            self.changes[name] = Change(ChangeKind.MODE, f"{'+' if is_program else '-'}x")
+        elif staged != was:
+            self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+
+    def _is_same(self, name: str, about: os.stat_result, was: Entry) -> bool | None:
+        """Whether a file has the bytes of the commit; None: it is another kind of file, so nothing is to be converted."""
+        path = self.root / name
+        try:
+            if stat.S_ISLNK(about.st_mode):
+                self._note_target(name)
+                is_link = was.mode == _LINK
+                return True if is_link and blob_id(link_target(path), was.blob) == was.blob else None
+            if not stat.S_ISREG(about.st_mode):
+                return None
+            data = path.read_bytes()
+        except OSError:
+            self.unreadable.append(name)
+            return None
+        is_same = blob_id(data, was.blob) == was.blob
+        if is_same and len(data) <= POINTER_BYTES and data.startswith(POINTER):
+            self.pointers.append(name)
+        return is_same
+
+    def _converted(self, names: list[str]) -> None:
+        """Files with other bytes than the commit: as git would store them, or as git-lfs does, they may be the same."""
+        if not names:
+            return
+        stored = stored_ids(self.root, names)
+        rest = [name for name in names if stored.get(name) != self.committed[name].blob]
+        pointers = pointed_contents(self.root, {name: self.committed[name].blob for name in rest})
+        for name in names:
+            path = self.root / name
+            if name in pointers and pointers[name] == file_sha256(path):
+                self.contents.append(name)
+            elif name in set(rest):
+                self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+                continue
+            self._same_content(name, path.lstat())
+
+    def _submodule(self, name: str, was: Entry | None, staged: Entry | None) -> None:
+        path, recorded = self.root / name, was.blob if was is not None and was.mode == _SUBMODULE else ""
+        self.submodules[name] = ""
+        if path.is_symlink() or path.is_file():
+            self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+            return
+        if not (path / ".git").exists():
+            if not self.tracked_only:
+                self._add_untracked([name])
+            if staged is None or not was or staged != was:
+                self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+            return
+        below = _Below(self.apart, name)
+        inner = _Reading(path, "", "", below, {}, read_index(path), self.tracked_only)
+        try:
+            inner.head = inner.commit = self.submodules[name] = commit_of(path, "HEAD")
+            inner.committed = read_commit(path, inner.commit)
+        except GitError:  # nothing is committed in it
+            pass
+        found = inner.state()
+        if inner.head != recorded:
+            self.changes[name] = Change(ChangeKind.SUBMODULE, inner.head)
+        elif staged is None or staged.blob != recorded:
+            self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+        self.changes.update((f"{name}/{each}", change) for each, change in inner.changes.items())
+        self.ignored.update((f"{name}/{each}", hidden) for each, hidden in inner.ignored.items())
+        self.submodules.update((f"{name}/{each}", commit) for each, commit in inner.submodules.items())
+        self.remarks += [f"Submodule {quoted(name)}: {remark}" for remark in found.remarks]
+
+    def _untracked(self) -> None:
+        known = {*self.committed, *self.index.entries}
+        names = [name for name in list_untracked(self.root) if name not in known]
+        self._add_untracked(names)
+
+    def _add_untracked(self, names: Iterable[str]) -> None:
+        looked_at = (name for name in names if not set(name.split("/")) & CACHES)
+        files = self._group(looked_at)
+        reads = by_content(files)
+        if not reads:
+            self.by_time.append(n_of(len(files), "untracked files"))
+        for file in files:
+            self._note_link(file)
+            self.changes[file.name] = Change(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
+
+    def _ignored(self) -> None:
+        groups = dict[str, list[FoundFile]]()
+        folder = ""
+        for name in sorted(list_untracked(self.root, "--ignored", "--directory")):
+            if folder and name.startswith(folder):
+                continue
+            folder = name if name.endswith("/") else ""
+            if not set(name.split("/")) & CACHES and (files := self._group([name])):
+                groups[name] = files
+        self.ignored.update(_hidden(self.root, groups, self.by_time, self._note_link))
+
+    def _group(self, names: Iterable[str]) -> list[FoundFile]:
+        return [file for name in names for file in walk(self.root, name, self.apart, self.unreadable)]
+
+    def _digest(self, name: str) -> str:
+        path = self.root / name
+        try:
+            about = path.lstat()
+        except OSError:
+            return ""
+        return digest_of(self.root, FoundFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
+
+    def _note_link(self, file: FoundFile) -> None:
+        if stat.S_ISLNK(file.mode):
+            self._note_target(file.name)
+
+    def _note_target(self, name: str) -> None:
+        """Note a link whose target is not in the folder: what it leads to is in no digest."""
+        # `resolve` raises where links lead round in a circle.
+        target = Path(os.path.realpath(self.root / name))
+        if not target.is_relative_to(self.root.resolve()):
+            self.leading_out.append(name)
+
+    def _remarks(self) -> Iterable[str]:
+        present = [name for name, commit in self.submodules.items() if commit]
+        missing = [name for name, commit in self.submodules.items() if not commit]
+        for names, text in (
+            (self.contents, "Files of git-lfs that are contents in the folder and only pointers in the commit"),
+            (self.pointers, "Files of git-lfs that were not fetched: folder and commit have only pointers"),
+            (present, "Submodules, whose files the folder has and the commit has not"),
+            (missing, "Submodules that are not checked out"),
+            (self.leading_out, "Links that lead out of the folder: what they lead to is not compared"),
+            (self.unreadable, "Not compared, because they cannot be read"),
+        ):
+            if names:
+                yield f"{text} ({len(names)}): {first_of(map(quoted, sorted(names)), NAMED)}."
+        if self.by_time:
+            yield _by_time(self.by_time)
+        yield from self.remarks
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """Names of a submodule, which are not looked at where the repository does not look at them."""
+
+    apart: Callable[[str], bool]
+    name: str
+
+    def __call__(self, name: str) -> bool:
+        return self.apart(f"{self.name}/{name}")
+
+
+def _plain(root: Path, apart: Callable[[str], bool], *, tracked_only: bool) -> TreeState:
+    """A folder without git: all files but those of `NO_SOURCE`, which are compared as ignored ones are."""
+    if tracked_only:
+        return TreeState("")
+    unreadable, by_time, files = list[str](), list[str](), list[FoundFile]()
+    groups = dict[str, list[FoundFile]]()
+    for file in walk(root, "", apart, unreadable):
+        parts = file.name.split("/")
+        place = next((place for place, part in enumerate(parts[:-1]) if part in NO_SOURCE), None)
+        if place is None:
+            files.append(file)
+        else:
+            groups.setdefault("/".join(parts[: place + 1]) + "/", []).append(file)
+    reads = by_content(files)
+    if not reads:
+        by_time.append(n_of(len(files), "files"))
+    hidden = _hidden(root, groups, by_time, lambda _: None)
+    remarks = [_by_time(by_time)] if by_time else []
+    if unreadable:
+        remarks.append(f"Folders that cannot be read ({len(unreadable)}): {first_of(map(quoted, unreadable), NAMED)}.")
+    return TreeState(
+        "",
+        files={quoted(file.name): digest_of(root, file, reads=reads) for file in files},
+        ignored={quoted(name): each for name, each in sorted(hidden.items())},
+        remarks=tuple(remarks),
+    )
+
+
+def _hidden(
+    root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str], on_file: Callable[[FoundFile], None]
+) -> dict[str, Hidden]:
+    """Each file or folder as one, by the digests of its files."""
+    everything = [file for files in groups.values() for file in files]
+    reads = by_content(everything)
+    if not reads:
+        by_time.append(n_of(len(everything), "ignored files"))
+    found = {}
+    for name, files in groups.items():
+        digest = hashlib.sha256()
+        for file in sorted(files, key=lambda each: each.name):
+            on_file(file)
+            digest.update(f"{quoted(file.name)}\0{digest_of(root, file, reads=reads)}\n".encode())
+        found[name] = Hidden(len(files), sum(file.size_bytes for file in files), digest.hexdigest()[:32])
+    return found
+
+
+def _by_time(what: list[str]) -> str:
+    return f"Compared by name, size and time of modification, because they are many or large: {' and '.join(what)}."

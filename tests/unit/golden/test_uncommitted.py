@@ -1,0 +1,232 @@
+"""Golden commands on a repository with uncommitted changes: refused, or said first; and a run that goes on finds the same folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cranfield.agents.budget import Spent
+from cranfield.agents.tree_record import TREE, TreeRecord
+from cranfield.cli.main import run_command_line
+from cranfield.errors import InputError, UsageError
+from cranfield.formats.testsets.golden_json import read_golden_json
+from cranfield.golden.folder import RunFolder
+from cranfield.golden.pipeline import PipelineResult
+from cranfield.golden.plan import Plan
+from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute
+from cranfield.project.golden_assemble import Evidence, assemble
+from cranfield.repo.source import source_snapshot
+
+SET = """\
+cranfield_testset: 1
+name: shop
+queries:
+  - {id: q1, text: where is the sum, strata: {task_type: locate, difficulty: easy}, entities: ["a.py::total"]}
+"""
+
+
+@pytest.fixture(scope="module")
+def models(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
+    return load_script(checkout / "examples" / "golden" / "models.py")
+
+
+def git(root: Path, *arguments: str) -> None:
+    settings = ["-c", "user.name=n", "-c", "user.email=n@e", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", root, *settings, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one file, beside a set of one query; the working folder is that of the set."""
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "a.py").write_text("def total(items):\n    return sum(items)\n")
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "one")
+    (tmp_path / "set.yaml").write_text(SET)
+    monkeypatch.chdir(tmp_path)
+    return root
+
+
+def edit(root: Path) -> None:
+    path = root / "a.py"
+    path.write_text("# one\n# two\n# three\n" + path.read_text())
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "plan": ("golden", "plan", "phase1"),
+    "run": ("golden", "run", "phase1"),
+    "dry run": ("golden", "run", "phase1", "--dry-run"),
+    "gate": ("golden", "gate", "set.yaml"),
+    "enter": ("golden", "enter", "set.yaml", "--step", "people"),
+    "check": ("golden", "check", "set.yaml", "--model", "openai:none", "--replay", "none.jsonl"),
+    "verify": ("testset", "verify", "set.yaml"),
+    "rehash": ("testset", "rehash", "set.yaml"),
+    "answers": ("answers", "score", "set.yaml", "answers.jsonl"),
+    "evaluate": ("evaluate", "set.yaml", "run.trec"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
+    shop: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(shop)
+    before = sorted(path.name for path in shop.parent.iterdir())
+    assert run_command_line([*command, "--repo", "shop"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "Uncommitted changes: 1 file is not as in commit" in error
+    assert "modified a.py" in error
+    assert "commit or stash them (`git stash --include-untracked`)" in error
+    assert "--allow-dirty goes on" in error
+    assert sorted(path.name for path in shop.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["gate", "verify"])
+def test_a_commit_that_is_named_is_read_alone(shop: Path, command: str) -> None:
+    edit(shop)
+    assert run_command_line([*COMMANDS[command], "--repo", "shop", "--at", "HEAD"]) == 0
+
+
+@pytest.mark.parametrize("output", ["text", "json", "brief", "markdown"])
+@pytest.mark.parametrize("command", ["gate", "verify", "answers"])
+def test_the_result_says_it_first(shop: Path, command: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(shop)
+    (shop.parent / "answers.jsonl").write_text(
+        '{"query_id": "q1", "text": "a.py::total", "entities": ["a.py::total"]}\n'
+    )
+    code = run_command_line([*COMMANDS[command], "--repo", "shop", "--allow-dirty", "--format", output])
+    assert code in {0, 1}
+    shown = capsys.readouterr().out
+    if output == "json":
+        record = json.loads(shown)
+        assert list(record)[1] == "uncommitted"
+        assert "modified a.py" in str(record["uncommitted"])
+        return
+    lines = [line for line in shown.splitlines() if line.strip() and not set(line) <= {"=", "-"}]
+    assert "Uncommitted changes: 1 file is not as in commit" in "".join(lines[:3])
+
+
+def test_a_rehashed_set_says_it_first_and_names_no_commit(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(shop)
+    assert run_command_line([*COMMANDS["rehash"], "--repo", "shop", "--allow-dirty"]) == 0
+    assert "note: No commit is named. Uncommitted changes: 1 file" in " ".join(capsys.readouterr().err.split())
+    text = (shop.parent / "set.yaml").read_text()
+    meta = text[text.index("meta:") :]
+    assert meta.index("uncommitted: ") < meta.index("source_files")
+    assert "commit: " not in meta.replace("uncommitted: ", "")
+    (shop.parent / "run.trec").write_text("q1 Q0 a.py::total 1 1.0 r\n")
+    assert run_command_line(["evaluate", "set.yaml", "run.trec"]) == 0
+    assert "When the set was made: Uncommitted changes" in " ".join(capsys.readouterr().out.split())
+    git(shop, "commit", "--quiet", "--all", "--message", "two")
+    assert run_command_line([*COMMANDS["rehash"], "--repo", "shop"]) == 0
+    assert "uncommitted" not in (shop.parent / "set.yaml").read_text()
+
+
+def test_the_set_itself_may_be_changed_in_its_repository(shop: Path) -> None:
+    path = shop / "set.yaml"
+    shutil.copy(shop.parent / "set.yaml", path)
+    git(shop, "add", "set.yaml")
+    git(shop, "commit", "--quiet", "--message", "set")
+    assert run_command_line(["testset", "rehash", str(path), "--repo", "shop"]) == 0
+    assert run_command_line(["testset", "verify", str(path), "--repo", "shop"]) == 0
+    assert run_command_line(["golden", "gate", str(path), "--repo", "shop"]) == 0
+
+
+def test_an_evaluation_has_the_changes_as_its_first_caveat(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(shop)
+    (shop.parent / "run.trec").write_text("q1 Q0 a.py::total 1 1.0 r\n")
+    assert run_command_line([*COMMANDS["evaluate"], "--repo", "shop", "--allow-dirty", "--format", "json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["evidence"]
+    assert findings[0]["check"] == "uncommitted-changes"
+
+
+# Runs
+
+
+@pytest.fixture
+def repo(models: Any, tmp_path: Path) -> Path:
+    return models.make_repository(tmp_path / "source")
+
+
+def begin(models: Any, repo: Path, runs: Path, **options: Any) -> Path:
+    text = json.dumps(models.plan_of())
+    snapshot = source_snapshot(repo, without=(runs,), **options)
+    return create_run(Plan.model_validate_json(text), text, snapshot, runs)
+
+
+def test_a_run_records_the_folder_of_its_repository(models: Any, repo: Path) -> None:
+    path = begin(models, repo, repo / "golden-runs")
+    manifest = RunFolder.open(path).manifest
+    assert isinstance(manifest.tree, TreeRecord)
+    assert (manifest.tree.n_uncommitted, (path / TREE).is_file()) == (0, True)
+    named = begin(models, repo, repo / "golden-runs", at="HEAD")
+    assert (RunFolder.open(named).manifest.tree, (named / TREE).exists()) == (None, False)
+
+
+def test_a_run_goes_on_only_where_the_folder_is_as_it_was(
+    models: Any, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = begin(models, repo, tmp_path / "runs")
+    (repo / "new.py").write_text("x = 1\n")
+    snapshot = source_snapshot(repo, RunFolder.open(path).manifest.commit, allow_dirty=True, reads_folder=True)
+    for allowed in (False, True):
+        with pytest.raises(UsageError, match=r"not as when the run began \(1\): untracked new\.py"):
+            execute(path, snapshot, RunOptions(allow_dirty=allowed))
+    assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "untracked new.py" in error
+    assert "--at " in error
+
+
+def test_a_folder_that_changes_during_a_run_is_noticed(
+    models: Any, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = begin(models, repo, tmp_path / "runs")
+
+    def run(*_: object) -> RunOutcome:
+        (repo / "new.py").write_text("x = 1\n")
+        return RunOutcome(PipelineResult((), ()), Spent(), 0)
+
+    monkeypatch.setattr("cranfield.golden.run.execute", run)
+    assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
+    assert "changed during the run: untracked new.py" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_state_that_is_missing_or_another_one_is_refused(models: Any, repo: Path, tmp_path: Path) -> None:
+    path, snapshot = begin(models, repo, tmp_path / "runs"), source_snapshot(repo)
+    whole = (path / TREE).read_text()
+    (path / TREE).write_text(whole.replace('"changes": {}', '"changes": {"a": {"kind": "modified", "digest": ""}}'))
+    with pytest.raises(InputError, match="not the state that the run began with"):
+        execute(path, snapshot, RunOptions())
+    (path / TREE).unlink()
+    with pytest.raises(InputError, match=r"tree\.json"):
+        execute(path, snapshot, RunOptions())
+
+
+def test_an_assembled_set_says_it_first(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(shop)
+    assert run_command_line([*COMMANDS["enter"], "--repo", "shop", "--allow-dirty", "--out", "runs"]) == 0
+    (run,) = Path("runs").iterdir()
+    with pytest.raises(UsageError, match="Uncommitted changes: 1 file"):
+        assemble(run, shop, Path("golden"), Evidence(), draft=True)
+    done = assemble(run, shop, Path("golden"), Evidence(), draft=True, allow_dirty=True)
+    facts = json.loads(done.written[1].read_text())
+    assert next(iter(facts)) == "uncommitted_changes"
+    said = facts["uncommitted_changes"]
+    assert said.startswith("When the records were made: Uncommitted changes: 1 file")
+    assert "When they were assembled: Uncommitted changes" in said
+    assert read_golden_json(done.written[0]).meta.uncommitted == said
+    git(shop, "checkout", "--quiet", ".")
+    shutil.rmtree("golden")
+    capsys.readouterr()
+    assert run_command_line(["golden", "assemble", str(run), "--repo", "shop", "--draft"]) == 1
+    assert "When the records were made: Uncommitted changes" in "".join(capsys.readouterr().out.splitlines()[:6])
