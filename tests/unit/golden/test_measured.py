@@ -21,7 +21,8 @@ from cranfield.golden.measured import measure, part_of
 from cranfield.golden.plan import Plan, shipped_plan
 from cranfield.golden.plan_cost import RoleUse, estimate
 from cranfield.golden.run import RunOptions, create_run, execute
-from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import source_snapshot
 from cranfield.reporting.documents.golden_plan import cost_verdict
 
 ROLES = ("author", "oracle", "adversary", "judge")
