@@ -117,7 +117,7 @@ def rank_statistic(scores: Floats, correct: Bools) -> float:
 
 def answers_needed(
     scores: Floats, margin: float, slopes: tuple[float, float], alpha: float, power: float = 0.95
-) -> int:
+) -> int | None:
     """Answers with such scores that show that a calibrated score is calibrated, by the normal approximation.
 
     Args:

@@ -288,7 +288,7 @@ def _strata(found: Calibration) -> Table:
         (f"{key}: {value}", group.n, group.share, group.interval, group.mean_score, *_stratum_tests(group))
         for key, value, group in found.strata
     ]
-    return Table(columns, rows, f"Each stratum by itself; n is too small under {FEWEST}", shown=None)
+    return Table(columns, rows, f"Each stratum by itself; n is too small under {FEWEST}", shown=None, wrap=True)
 
 
 def _stratum_tests(group: Group) -> tuple[Cell, ...]:

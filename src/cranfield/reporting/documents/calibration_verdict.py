@@ -80,12 +80,19 @@ def _sentence(found: Calibration, score: str) -> str:
     if group.diagnosis is Diagnosis.INSUFFICIENT_DATA:
         return f"These answers do not show whether {score} is calibrated: {means}. {_more_answers(group)}"
     meanings = " and ".join(_MEANING[diagnosis] for diagnosis in group.findings)
-    next_step = _NEXT[group.diagnosis if group.diagnosis is Diagnosis.REVERSED else group.findings[-1]]
-    if group.diagnosis is Diagnosis.MISCALIBRATED and group.evidence is not None and group.evidence.n_contradicted:
-        next_step = "State no certainty, which is 0 or 1, or state the score with more digits."
-    elif next_step is _STRETCH and found.fit is None:
-        next_step = f"{_RECALIBRATE}; for that, score more: the slope has no finite estimate."
-    return f"{score} {meanings}: {means}. {next_step}"
+    return f"{score} {meanings}: {means}. {_next_step(found)}"
+
+
+def _next_step(found: Calibration) -> str:
+    """Of several diagnoses the last includes what the others ask for; a reversed score is neither shifted nor stretched."""
+    findings, evidence = found.group.findings, found.group.evidence
+    if Diagnosis.REVERSED in findings:
+        return _NEXT[Diagnosis.REVERSED]
+    if Diagnosis.MISCALIBRATED in findings and evidence is not None and evidence.n_contradicted:
+        return "State no certainty, which is 0 or 1, or state the score with more digits."
+    if findings[-1] in (Diagnosis.OVER_DISPERSED, Diagnosis.UNDER_DISPERSED) and found.fit is None:
+        return f"{_RECALIBRATE}; for that, score more: the slope has no finite estimate."
+    return _NEXT[findings[-1]]
 
 
 def _more_answers(group: Group) -> str:
@@ -152,6 +159,6 @@ def _facts(found: Calibration) -> Iterator[Fact]:
     slope = "no finite estimate" if fit is None else f"95 % CI {format_delta_interval(fit.slope_interval)}"
     z, ece = evidence.spiegelhalter, evidence.ece
     yield Fact("net bias", format_delta(evidence.bias.value), f"95 % CI {bias}, p = {format_p(evidence.bias.p)}")
-    yield Fact("slope", format_delta(fit and fit.slope), f"{slope}, p = {format_p(evidence.slope.p)}")
+    yield Fact("slope", format_delta(None if fit is None else fit.slope), f"{slope}, p = {format_p(evidence.slope.p)}")
     yield Fact("Spiegelhalter's z", format_delta(z.value), f"p = {format_p(z.p)}")
     yield Fact("ECE", format_value(ece.value), f"p = {format_p(ece.p)}")
