@@ -148,7 +148,7 @@ def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
         sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
         sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
     if found.strata:
-        sections.append(Section(f"strata-{name}", f"Strata, {kind}", (_strata(found),)))
+        sections.append(Section(f"strata-{name}", f"Strata, {kind}", _strata(found)))
     return sections
 
 
@@ -278,24 +278,25 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
     return figure, table
 
 
-def _strata(found: Calibration) -> Table:
+def _strata(found: Calibration) -> tuple[Block, ...]:
     columns = (
         *(Column("stratum"), Column("n", "count"), Column("share correct", "value"), Column("95 % CI", "interval")),
-        *(Column("mean score", "value"), Column("net bias", "delta"), Column("p", "p")),
-        *(Column("ECE", "value"), Column("diagnosis")),
+        *(Column("mean score", "value"), Column("net bias", "delta"), Column("p", "p"), Column("slope: p", "p")),
+        Column("ECE", "value"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (f"{key}: {value}", group.n, group.share, group.interval, group.mean_score, *_stratum_tests(group))
-        for key, value, group in found.strata
-    ]
-    return Table(columns, rows, f"Each stratum by itself; n is too small under {FEWEST}", shown=None, wrap=True)
-
-
-def _stratum_tests(group: Group) -> tuple[Cell, ...]:
-    """Net bias, ECE and diagnosis."""
-    if (evidence := group.evidence) is None:
-        return (None, None, None, "n too small")
-    return (evidence.bias.value, evidence.bias.p, evidence.ece.value, findings_text(group))
+    figures: list[tuple[Cell, ...]] = []
+    diagnoses: list[tuple[Cell, ...]] = []
+    for key, value, group in found.strata:
+        name, evidence = f"{key}: {value}", group.evidence
+        tests: tuple[Cell, ...] = (None, None, None, None)
+        if evidence is not None:
+            tests = (evidence.bias.value, evidence.bias.p, evidence.slope.p, evidence.ece.value)
+        figures.append((name, group.n, group.share, group.interval, group.mean_score, *tests))
+        diagnoses.append((name, "n too small" if evidence is None else findings_text(group)))
+    return (
+        Table(columns, figures, f"Each stratum by itself; n is too small under {FEWEST}", shown=None),
+        Table((Column("stratum"), Column("diagnosis")), diagnoses, "Diagnosis of each stratum", shown=None),
+    )
 
 
 def _tidy(report: CalibrationReport) -> list[tuple[Cell, ...]]:

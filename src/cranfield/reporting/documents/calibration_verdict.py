@@ -27,7 +27,7 @@ _MEANING: dict[Diagnosis, str] = {
     Diagnosis.UNINFORMATIVE: "is not shown to distinguish right from wrong answers",
     Diagnosis.OVER_DISPERSED: "is too extreme, the highest scores too high and the lowest too low",
     Diagnosis.UNDER_DISPERSED: "is not extreme enough, the highest scores too low and the lowest too high",
-    Diagnosis.MISCALIBRATED: "is too high for some answers and too low for others",
+    Diagnosis.MISCALIBRATED: "is not calibrated",
     Diagnosis.WELL_CALIBRATED: f"can be read as a probability, to a net bias within ±{MARGIN:g} and a slope of {BETWEEN}",
 }
 _RECALIBRATE = "Recalibrate it, on other answers than those that it is then used for"
