@@ -15,7 +15,9 @@ def grid(checkout: Path) -> dict[tuple[str, float], list[float]]:
     """Shape and slope to the shares of well-calibrated, of the right words and of insufficient data, each at n = 60, 200 and 500."""
     lines = (checkout / "docs" / "how-to" / "calibration.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return {(row[0], float(row[1])): [float(cell) for cell in row[2:]] for row in rows if len(row) == 11 and "." in row[2]}
+    return {
+        (row[0], float(row[1])): [float(cell) for cell in row[2:]] for row in rows if len(row) == 11 and "." in row[2]
+    }
 
 
 def test_a_score_of_another_slope_is_called_well_calibrated_in_at_most_5_percent_of_samples(grid) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cranfield.calibration import diagnosis as d
 from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
 from cranfield.calibration.diagnosis import Diagnosis, Evidence, SlopeStatistics, diagnose
 from cranfield.calibration.report import CalibrationOptions, Group, calibrate, group_of
+from cranfield.reporting.document import VerdictBlock
 from cranfield.reporting.documents.calibration_verdict import verdict_of
 from cranfield.stats.calibration import Floats, NullTest, logits
 from cranfield.stats.calibration_slope import chances_with_sum
@@ -50,7 +52,7 @@ def of(scores: list[float], right: list[bool]) -> Group:
     return group_of(np.array(scores), np.array(right), FEW)
 
 
-def verdict(scores: list[float], right: list[bool]):
+def verdict(scores: list[float], right: list[bool]) -> VerdictBlock:
     pairs = enumerate(zip(scores, right, strict=True))
     answers = [ScoredAnswer(f"q{n}", score, {Correctness.STATED: ok}) for n, (score, ok) in pairs]
     return verdict_of(calibrate(ScoredAnswers("t", "confidence", {}, answers), FEW))
@@ -113,7 +115,7 @@ FLAT = {"slope": LOW, "slopes": BELOW, "rank_z": 1.9}
         ({"ece_mass": NullTest(0.2, 0.1, 0.005), "slope": NullTest(-2, 0, 0.05), "slopes": BELOW}, "over-dispersed"),
     ],
 )  # fmt: skip
-def test_each_rule(changes: dict, expected: str) -> None:
+def test_each_rule(changes: dict[str, Any], expected: str) -> None:
     words = " ".join(each.value for each in diagnose(replace(CALIBRATED, **changes)))
     assert words == expected
 
@@ -189,8 +191,9 @@ FEW_RIGHT = [score > 0.5 for score in SPREAD[:17]] + [False, True, False]
         ([*SPREAD, 0.0, 1.0], [*EXACT, False, True], "well-calibrated", "Calibrate again when"),
         # Separated outcomes: the slope has no finite estimate, and the tests are defined.
         ([0.6, 0.4] * 100, [True, False] * 100, "under-dispersed", "no finite estimate"),
-        ([0.99, 0.01] * 100, [True, False] * 100, "insufficient data", "score more"),
-        ([1.0, 0.0] * 100, [True, False] * 100, "insufficient data", "score more"),
+        ([0.99, 0.01] * 100, [True, False] * 100, "insufficient data", "score more, with scores in between"),
+        ([1.0, 0.0] * 100, [True, False] * 100, "insufficient data", "score more, with scores in between"),
+        ([1.0] * 19 + [0.5], [True] * 20, "insufficient data", "all of these are correct"),
         ([0.4, 0.6] * 100, [True, False] * 100, "reversed", "Check what it measures"),
         ([0.9, 0.5] * 100, [False] * 200, "over-confident", "Recalibrate it"),
         (SPREAD[:19], EXACT[:19], "insufficient data", "at least 20 answers"),

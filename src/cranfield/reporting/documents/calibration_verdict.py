@@ -78,7 +78,7 @@ def _sentence(found: Calibration, score: str) -> str:
     counted = f"{format_count(group.right)} of {n_of(group.n, 'answers', format_count)}"
     means = f"its mean is {format_value(group.mean_score)}, and {counted} are correct ({format_value(group.share)})"
     if group.diagnosis is Diagnosis.INSUFFICIENT_DATA:
-        return f"These answers do not show whether {score} is calibrated: {means}. {_more_answers(group)}"
+        return f"These answers do not show whether {score} is calibrated: {means}. {_more_answers(found)}"
     meanings = " and ".join(_MEANING[diagnosis] for diagnosis in group.findings)
     return f"{score} {meanings}: {means}. {_next_step(found)}"
 
@@ -95,10 +95,14 @@ def _next_step(found: Calibration) -> str:
     return _NEXT[findings[-1]]
 
 
-def _more_answers(group: Group) -> str:
-    evidence = group.evidence
+def _more_answers(found: Calibration) -> str:
+    group, evidence = found.group, found.group.evidence
     if evidence is None:
         return f"Score at least {FEWEST} answers; to show that it is, some hundred."
+    if group.right in (0, group.n):
+        return f"Score more: all of these are {'correct' if group.right else 'wrong'}, which shows no slope."
+    if found.fit is None:
+        return "It separates right from wrong answers, which gives the slope no upper end: score more, with scores in between."
     if evidence.n_needed is None or evidence.n_needed <= group.n:
         return "So many answers show it of most calibrated scores: this one is near a margin. Score more, or recalibrate it."
     unit = 10 ** max(0, len(str(evidence.n_needed)) - 2)
