@@ -142,13 +142,13 @@ def test_a_calibrated_score_is_called_so_where_the_answers_can_show_it() -> None
     assert found("high", 1, 500, 40)[Diagnosis.WELL_CALIBRATED] >= 35
 
 
-@pytest.mark.slow  # 1,000 samples each take half a minute
+@pytest.mark.slow  # 1,000 samples each take 10 s
 @pytest.mark.parametrize(("shape", "slope", "n", "word", "least", "most"), [
     ("even", 1, 200, Diagnosis.WELL_CALIBRATED, 0.95, 1),
     ("extreme", 1, 200, Diagnosis.WELL_CALIBRATED, 0.95, 1),
     ("high", 1, 500, Diagnosis.WELL_CALIBRATED, 0.95, 1),
     ("rounded", 1, 500, Diagnosis.WELL_CALIBRATED, 0.95, 1),
-    *((shape, slope, 200, Diagnosis.WELL_CALIBRATED, 0, 0.05) for shape in SHAPES for slope in (0, 0.25, 0.5, 2)),
+    *((shape, slope, 200, Diagnosis.WELL_CALIBRATED, 0, 0.05) for shape, slope in [("even", 0.5), ("high", 0.5), ("high", 2), ("rounded", 0.5)]),
     ("even", 0.5, 200, Diagnosis.OVER_DISPERSED, 0.9, 1),
     ("even", 2, 200, Diagnosis.UNDER_DISPERSED, 0.9, 1),
     ("high", 0, 200, Diagnosis.UNINFORMATIVE, 0.92, 1),
