@@ -1,21 +1,30 @@
-"""From the tests of a calibration to one diagnosis, by stated rules."""
+"""From the tests of a calibration to its diagnosis, by stated rules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist
 
 from cranfield.stats.calibration import NullTest
 from cranfield.stats.proportion import exact_interval
 
 FEWEST = 20
 """With fewer answers there is no diagnosis."""
-MARGIN = 0.1
-"""A score is well calibrated where its net bias is shown to be smaller than this."""
-ALPHA_BIAS, ALPHA_ECE = 0.03, 0.01
-"""Significance levels of the two tests: together, a calibrated score is blamed in at most 4 % of samples."""
+MARGIN = 0.12
+"""A score is well calibrated where its net bias is shown to be smaller than this, at `ALPHA_SHOWN` ..."""
+SLOPES = (0.5, 2.0)
+"""... and its slope to lie between these. At a slope of 0.5 the Brier skill of a score without net bias is about 0."""
+ALPHA_SHOWN = 0.04
+"""Of each of these four one-sided tests: at a margin and beyond it, at most 1 sample in 25 shows the contrary."""
+ALPHA_BIAS, ALPHA_SLOPE, ALPHA_SPIEGELHALTER, ALPHA_ECE = 0.01, 0.01, 0.005, 0.005
+"""Significance levels of the tests of a calibrated score; they add up to `ALPHA_FAMILY`."""
+ALPHA_FAMILY = 0.03
+"""A calibrated score is blamed in at most this share of samples, all tests together."""
 ALPHA = 0.05
-"""Of the interval of the net bias (two one-sided tests), and of the test where answers go wrong."""
+"""Of the direction that a score is blamed for, and of a slope other than 0, two-sided; of the bottleneck, one-sided."""
+LEAST_SKILL = 0.02
+"""Scores that differ so little that their Brier skill is under this even if they are calibrated are as good as equal."""
 
 
 class Diagnosis(StrEnum):
@@ -24,44 +33,144 @@ class Diagnosis(StrEnum):
     WELL_CALIBRATED = "well-calibrated"
     OVER_CONFIDENT = "over-confident"
     UNDER_CONFIDENT = "under-confident"
+    REVERSED = "reversed"
+    """Wrong answers have the higher scores."""
+    UNINFORMATIVE = "uninformative"
+    """It says nothing about which answers are right."""
+    OVER_DISPERSED = "over-dispersed"
+    """Slope under 1: the scores are spread too far, high ones too high and low ones too low."""
+    UNDER_DISPERSED = "under-dispersed"
+    """Slope over 1: the scores are not spread far enough, high ones too low and low ones too high."""
     MISCALIBRATED = "miscalibrated"
-    """Beyond chance, but without a net direction: too high for some scores and too low for others."""
+    """Beyond chance, but neither by a net bias nor by the spread of the scores."""
     SYNTHESIS_BOTTLENECK = "synthesis is the bottleneck"
     INSUFFICIENT_DATA = "insufficient data"
 
 
+_WITHIN = f"the net bias to lie within ±{MARGIN:g} and the slope within {SLOPES[0]:g} to {SLOPES[1]:g}"
 RULES: dict[Diagnosis, str] = {
-    Diagnosis.WELL_CALIBRATED: f"no test is significant, and the 90 % CI of the net bias lies within ±{MARGIN:g}",
-    Diagnosis.OVER_CONFIDENT: "the net bias (mean score minus share correct) is significantly above 0",
-    Diagnosis.UNDER_CONFIDENT: "the net bias is significantly below 0",
-    Diagnosis.MISCALIBRATED: "the ECE is significantly larger than that of a calibrated score, the net bias is not significant",
+    Diagnosis.REVERSED: "the score is not calibrated, the slope is significantly below 1, and the AUROC significantly below .5",
+    Diagnosis.OVER_CONFIDENT: "the score is not calibrated, and the net bias (mean score minus share correct) is significantly above 0",
+    Diagnosis.UNDER_CONFIDENT: "the score is not calibrated, and the net bias (mean score minus share correct) is significantly below 0",
+    Diagnosis.UNINFORMATIVE: (
+        "the AUROC is not significantly different from .5, and either the score is not calibrated and its slope significantly below 1, "
+        f"or the scores differ so little that their Brier skill would be under {LEAST_SKILL:g} even if they were calibrated"
+    ),
+    Diagnosis.OVER_DISPERSED: "the score is not calibrated, the slope is significantly below 1, and the AUROC significantly above .5",
+    Diagnosis.UNDER_DISPERSED: "the score is not calibrated, and the slope is significantly above 1",
+    Diagnosis.MISCALIBRATED: "the score is not calibrated, and no rule above holds",
+    Diagnosis.WELL_CALIBRATED: f"no test of a calibrated score is significant, and the answers show {_WITHIN}",
+    Diagnosis.INSUFFICIENT_DATA: (
+        f"fewer than {FEWEST} answers; or no test of a calibrated score is significant, and the answers do not show {_WITHIN}"
+    ),
     Diagnosis.SYNTHESIS_BOTTLENECK: (
         "of the answers that lack facts, significantly more than half have the right structure (exact binomial test)"
     ),
-    Diagnosis.INSUFFICIENT_DATA: (
-        f"fewer than {FEWEST} answers; or no test is significant, and the 90 % CI of the net bias reaches beyond ±{MARGIN:g}"
-    ),
 }
-"""The rule of each diagnosis: the net bias is tested at .03, the ECE in bins of equal mass at .01."""
+"""The rule of each diagnosis. Of those that hold, the first is the diagnosis of a group, and the others are stated after it."""
 
 
-def diagnose(n: int, bias: NullTest, ece: NullTest, bias_interval: tuple[float, float]) -> Diagnosis:
-    """The diagnosis of one confidence against one correctness.
+@dataclass(frozen=True, slots=True)
+class SlopeStatistics:
+    """`slope_statistic` of some slopes: above 0, the answers speak for a larger slope."""
 
-    Args:
-        n: answers.
-        bias: test of the net bias.
-        ece: test of the ECE in bins of equal mass.
-        bias_interval: of 90 %: two one-sided tests at .05.
-    """
-    if n < FEWEST:
-        return Diagnosis.INSUFFICIENT_DATA
-    if bias.p <= ALPHA_BIAS:
-        return Diagnosis.OVER_CONFIDENT if bias.value > 0 else Diagnosis.UNDER_CONFIDENT
-    if ece.p <= ALPHA_ECE:
-        return Diagnosis.MISCALIBRATED
-    is_within = bias_interval[0] > -MARGIN and bias_interval[1] < MARGIN
-    return Diagnosis.WELL_CALIBRATED if is_within else Diagnosis.INSUFFICIENT_DATA
+    low: float
+    """Of the lower end of `SLOPES`."""
+    calibrated: float
+    """Of slope 1."""
+    high: float
+    """Of the upper end of `SLOPES`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the answers of a group show: at least `FEWEST` of them."""
+
+    bias: NullTest
+    slope: NullTest
+    """Its value is a z: above 0, the slope is above 1."""
+    spiegelhalter: NullTest
+    """Its value is Spiegelhalter's z: above 0, the score errs more than it states."""
+    ece: NullTest
+    """In 10 bins of equal width; it is not part of a rule."""
+    ece_mass: NullTest
+    """In bins of equal mass."""
+    bias_interval: tuple[float, float]
+    """Of 95 %."""
+    bias_shown: tuple[float, float]
+    """Interval of the net bias at 1 - 2 * `ALPHA_SHOWN`: two one-sided tests."""
+    slopes: SlopeStatistics
+    rank_z: float
+    """`rank_statistic`: whether right answers have higher scores."""
+    attainable_skill: float
+    """Brier skill that these scores are expected to have if they are calibrated."""
+    n_contradicted: int
+    """Wrong answers with a score of 1, and correct answers with a score of 0: a calibrated score has none."""
+    n_needed: int | None
+    """Answers with such scores that show in 95 % of samples that a calibrated score is calibrated; None: no number does."""
+
+    @property
+    def rank_p(self) -> float:
+        """Two-sided p of an AUROC of .5."""
+        return 2 * (1 - NormalDist().cdf(abs(self.rank_z)))
+
+    @property
+    def is_calibration_rejected(self) -> bool:
+        """Whether a test of a calibrated score is significant, or an answer contradicts its score."""
+        levels = (
+            (self.bias, ALPHA_BIAS),
+            (self.slope, ALPHA_SLOPE),
+            (self.spiegelhalter, ALPHA_SPIEGELHALTER),
+            (self.ece_mass, ALPHA_ECE),
+        )
+        return self.n_contradicted > 0 or any(test.p <= alpha for test, alpha in levels)
+
+    @property
+    def is_bias_shown(self) -> bool:
+        """Whether the net bias is shown to lie within the margin."""
+        return self.bias_shown[0] > -MARGIN and self.bias_shown[1] < MARGIN
+
+    @property
+    def slope_shown_p(self) -> float:
+        """Of the slope not lying between `SLOPES`: the larger p of two one-sided tests."""
+        return 1 - NormalDist().cdf(min(self.slopes.low, -self.slopes.high))
+
+    @property
+    def is_slope_shown(self) -> bool:
+        """Whether the slope is shown to lie between `SLOPES`."""
+        return self.slope_shown_p <= ALPHA_SHOWN
+
+
+def diagnose(evidence: Evidence | None) -> tuple[Diagnosis, ...]:
+    """Every diagnosis that holds, in the order of `RULES`; None for too few answers."""
+    if evidence is None:
+        return (Diagnosis.INSUFFICIENT_DATA,)
+    if found := {_of_bias(evidence), _of_slope(evidence)} - {None}:
+        return tuple(diagnosis for diagnosis in RULES if diagnosis in found)
+    if evidence.is_calibration_rejected:
+        return (Diagnosis.MISCALIBRATED,)
+    is_shown = evidence.is_bias_shown and evidence.is_slope_shown
+    return (Diagnosis.WELL_CALIBRATED if is_shown else Diagnosis.INSUFFICIENT_DATA,)
+
+
+def _of_bias(evidence: Evidence) -> Diagnosis | None:
+    """By the exact test and by the interval: outcomes that do not follow the score have more variance than a calibrated score."""
+    low, high = evidence.bias_interval
+    if not evidence.is_calibration_rejected or evidence.bias.p > ALPHA or low <= 0 <= high:
+        return None
+    return Diagnosis.OVER_CONFIDENT if low > 0 else Diagnosis.UNDER_CONFIDENT
+
+
+def _of_slope(evidence: Evidence) -> Diagnosis | None:
+    """By the exact test and by that with a fitted intercept: a large net bias bends the slope."""
+    slope, beyond = evidence.slopes.calibrated, NormalDist().inv_cdf(1 - ALPHA / 2)
+    is_significant = evidence.is_calibration_rejected and evidence.slope.p <= ALPHA and abs(slope) > beyond
+    is_below = is_significant and slope < 0
+    if abs(evidence.rank_z) <= beyond and (is_below or evidence.attainable_skill < LEAST_SKILL):
+        return Diagnosis.UNINFORMATIVE
+    if is_below:
+        return Diagnosis.REVERSED if evidence.rank_z < 0 else Diagnosis.OVER_DISPERSED
+    return Diagnosis.UNDER_DISPERSED if is_significant else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.calibration.answers import Correctness, Exclusion, ScoredAnswer, ScoredAnswers
-from cranfield.calibration.diagnosis import FEWEST, Diagnosis, Losses, diagnose
+from cranfield.calibration.diagnosis import (
+    ALPHA_SHOWN,
+    FEWEST,
+    MARGIN,
+    SLOPES,
+    Diagnosis,
+    Evidence,
+    Losses,
+    SlopeStatistics,
+    diagnose,
+)
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.stats import calibration as stats
+from cranfield.stats.calibration_slope import (
+    answers_needed,
+    rank_statistic,
+    slope_statistic,
+    slope_weights,
+    spiegelhalter_weights,
+)
 from cranfield.stats.interval import t_interval
 from cranfield.stats.proportion import wilson_interval
 
@@ -84,15 +101,18 @@ class Group:
     n: int
     right: int
     mean_score: float | None
-    diagnosis: Diagnosis
-    bias: stats.NullTest | None = None
-    """None with fewer than `FEWEST` answers, as the ECEs."""
-    bias_interval: tuple[float, float] | None = None
-    """Of 95 %."""
-    ece: stats.NullTest | None = None
-    """In 10 bins of equal width."""
-    ece_mass: stats.NullTest | None = None
-    """In bins of equal mass."""
+    evidence: Evidence | None
+    """None with fewer than `FEWEST` answers."""
+
+    @property
+    def findings(self) -> tuple[Diagnosis, ...]:
+        """Every diagnosis that holds, the diagnosis of the group first."""
+        return diagnose(self.evidence)
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The first that holds."""
+        return self.findings[0]
 
     @property
     def share(self) -> float | None:
@@ -194,7 +214,7 @@ def _calibration(
     return Calibration(
         kind=kind,
         rule=source.rules.get(kind, kind.value),
-        group=_group(scores, correct, options),
+        group=group_of(scores, correct, options),
         excluded=excluded,
         bins=stats.reliability(scores, correct, width, n_equal=stats.EQUAL_WIDTH_BINS),
         bins_mass=stats.reliability(scores, correct, stats.equal_mass_bins(scores)),
@@ -218,22 +238,50 @@ def _arrays(answers: Iterable[ScoredAnswer], kind: Correctness) -> tuple[stats.F
     )
 
 
-def _group(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Group:
+def group_of(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Group:
+    """What some answers show.
+
+    Args:
+        scores: float64[n] of confidences from 0 to 1.
+        correct: bool[n], in the same order.
+        options: seed and number of the draws.
+    """
     n, right = len(scores), int(correct.sum())
     mean_score = float(scores.mean()) if n else None
-    if n < FEWEST:
-        return Group(n, right, mean_score, Diagnosis.INSUFFICIENT_DATA)
+    return Group(n, right, mean_score, _evidence(scores, correct, options) if n >= FEWEST else None)
+
+
+def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Evidence:
     binnings = (stats.equal_width_bins(scores), stats.equal_mass_bins(scores))
-    bias, ece, mass = stats.null_tests(scores, correct, binnings, seed=options.seed, draws=options.draws)
-    narrow, wide = _bias_interval(scores, correct, 0.90), _bias_interval(scores, correct, 0.95)
-    return Group(n, right, mean_score, diagnose(n, bias, mass, narrow), bias, wide, ece, mass)
+    weights = (slope_weights(scores), spiegelhalter_weights(scores))
+    bias, ece, ece_mass, slope, spiegelhalter = stats.null_tests(
+        scores, correct, binnings, weights, seed=options.seed, draws=options.draws
+    )
+    constant = float(scores.mean() * (1 - scores.mean()))
+    return Evidence(
+        bias=bias,
+        slope=slope,
+        spiegelhalter=spiegelhalter,
+        ece=ece,
+        ece_mass=ece_mass,
+        bias_interval=_bias_interval(scores, correct, 0.95),
+        bias_shown=_bias_interval(scores, correct, 1 - 2 * ALPHA_SHOWN),
+        slopes=SlopeStatistics(*(slope_statistic(scores, correct, slope) for slope in (SLOPES[0], 1.0, SLOPES[1]))),
+        rank_z=rank_statistic(scores, correct),
+        attainable_skill=float(scores.var()) / constant if constant > 0 else 0.0,
+        n_contradicted=int((np.abs(scores - correct) > 1 - stats.EDGE).sum()),
+        n_needed=answers_needed(scores, MARGIN, SLOPES, ALPHA_SHOWN),
+    )
 
 
 def _bias_interval(scores: stats.Floats, correct: stats.Bools, level: float) -> tuple[float, float]:
-    """Student's t interval of the mean of score minus outcome; by Wilson's interval where all outcomes are the same."""
+    """Student's t interval of the mean of score minus outcome; by Wilson's interval where that has no width, or outcomes are equal."""
     found = t_interval(scores - correct, level)
     if found is not None and correct.any() and not correct.all():
-        return found
+        if found[0] < found[1]:
+            return found
+        surprising = wilson_interval(0, len(correct), level)[1]  # every score is 0 or 1, and right
+        return -surprising, surprising
     low, high = wilson_interval(int(correct.sum()), len(correct), level)
     return float(scores.mean()) - high, float(scores.mean()) - low
 
@@ -244,7 +292,7 @@ def _strata(
     for key in keys:
         for value in sorted({answer.strata[key] for answer in answers if key in answer.strata}):
             members = [answer for answer in answers if answer.strata.get(key) == value]
-            yield key, value, _group(*_arrays(members, kind), options)
+            yield key, value, group_of(*_arrays(members, kind), options)
 
 
 def _losses(answers: Sequence[ScoredAnswer]) -> Losses | None:

@@ -28,7 +28,7 @@ FEW, BINS_OF_FEW, BINS_OF_MANY = 200, 5, 10
 """Bins of equal mass: 5 under 200 answers, 10 from there on."""
 DRAWS = 9999
 LOGIT_MARGIN = 0.001
-"""Scores of 0 and 1 have no logit: for the logistic fit, scores are clipped to this distance from both."""
+"""Scores of 0 and 1 have no logit: for logits, scores are clipped to this distance from both."""
 _NEWTON_STEPS = 50
 _LARGEST_SLOPE = 1e3
 
@@ -161,15 +161,30 @@ def expected_calibration_error(scores: Floats, correct: Bools, bins: Ints) -> fl
 
 
 def null_tests(
-    scores: Floats, correct: Bools, binnings: Sequence[Ints], *, seed: int = 0, draws: int = DRAWS
+    scores: Floats,
+    correct: Bools,
+    binnings: Sequence[Ints],
+    weights: Sequence[Floats] = (),
+    *,
+    seed: int = 0,
+    draws: int = DRAWS,
 ) -> tuple[NullTest, ...]:
-    """Tests of the net bias (two-sided), and of the ECE of each binning (one-sided), against a calibrated score.
+    """Tests of the net bias (two-sided), of the ECE of each binning (one-sided), and of weighted sums, against a calibrated score.
 
     Each draw makes every answer correct with the probability that its score states, and computes all statistics; p is
-    (1 + draws at least as extreme) / (1 + draws). With few answers a calibrated score too has an ECE far above 0.
+    (1 + draws at least as extreme) / (1 + draws), which is at most alpha in at most a share alpha of samples, whatever n is.
+    With few answers a calibrated score too has an ECE far above 0.
+
+    Args:
+        scores: float64[n].
+        correct: bool[n].
+        binnings: int64[n] each, of `equal_width_bins` or `equal_mass_bins`.
+        weights: float64[n] each: the statistic is the sum of weight * (outcome - score), and its test two-sided.
+        seed: of the draws.
+        draws: how many.
 
     Returns:
-        Of the bias mean(score) - mean(correct), then of each ECE.
+        Of the bias mean(score) - mean(correct), then of each ECE, then of each weighted sum.
     """
     n = len(scores)
     members = [(np.arange(int(bins.max()) + 1) == bins[:, None]).astype(np.float64) for bins in binnings]
@@ -177,7 +192,8 @@ def null_tests(
     def statistics(drawn: Floats) -> Floats:
         """[statistic, draw], from the outcomes [draw, n]."""
         gaps = scores - drawn
-        return np.stack([gaps.sum(axis=1), *(np.abs(gaps @ member).sum(axis=1) for member in members)]) / n
+        errors = [np.abs(gaps @ member).sum(axis=1) / n for member in members]
+        return np.stack([gaps.sum(axis=1) / n, *errors, *(-(gaps @ weight) for weight in weights)])
 
     observed = statistics(correct[None, :].astype(np.float64))
     at_least, sums = np.zeros(len(observed)), np.zeros(len(observed))
@@ -208,8 +224,20 @@ def log_loss(scores: Floats, correct: Bools) -> float | None:
     return None if (stated <= 0).any() else float(-np.mean(np.log(stated)))
 
 
+def logits(scores: Floats) -> Floats:
+    """log(score / (1 - score)), of scores that are clipped to `LOGIT_MARGIN` and 1 - `LOGIT_MARGIN`.
+
+    Example:
+        >>> logits(np.array([0.0, 0.5, 0.9, 1.0])).round(4).tolist()
+        [-6.9068, 0.0, 2.1972, 6.9068]
+    """
+    clipped = np.clip(scores, LOGIT_MARGIN, 1 - LOGIT_MARGIN)
+    found: Floats = np.log(clipped / (1 - clipped))
+    return found
+
+
 def logistic_fit(scores: Floats, correct: Bools, *, level: float = 0.95) -> LogisticFit | None:
-    """Calibration slope and intercept by maximum likelihood, with Wald intervals.
+    """Calibration slope and intercept by maximum likelihood on `logits`, with Wald intervals.
 
     A slope under 1 is of scores that are too extreme, above 1 of scores that are not extreme enough.
 
@@ -220,8 +248,7 @@ def logistic_fit(scores: Floats, correct: Bools, *, level: float = 0.95) -> Logi
     """
     if np.ptp(scores) < EDGE or correct.all() or not correct.any() or _separates(scores, correct):
         return None
-    clipped = np.clip(scores, LOGIT_MARGIN, 1 - LOGIT_MARGIN)
-    design = np.column_stack([np.ones(len(scores)), np.log(clipped / (1 - clipped))])
+    design = np.column_stack([np.ones(len(scores)), logits(scores)])
     fitted = _newton(design, correct.astype(np.float64))
     if fitted is None:
         return None
@@ -232,7 +259,7 @@ def logistic_fit(scores: Floats, correct: Bools, *, level: float = 0.95) -> Logi
         slope_interval=(float(slope - half[1]), float(slope + half[1])),
         intercept=float(intercept),
         intercept_interval=(float(intercept - half[0]), float(intercept + half[0])),
-        n_clipped=int((np.abs(clipped - scores) > EDGE).sum()),
+        n_clipped=int((np.minimum(scores, 1 - scores) < LOGIT_MARGIN - EDGE).sum()),
     )
 
 

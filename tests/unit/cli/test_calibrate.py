@@ -42,6 +42,10 @@ def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
     record = json.loads(called(table, "--format", "json", "--by", "area", "--seed", 3).stdout)
     assert record["diagnosis"] == "over-confident"
     (found,) = record["calibrations"]
+    assert found["group"]["findings"] == ["over-confident", "under-dispersed"]
+    assert found["fit"] is None  # the score separates right from wrong answers
+    assert found["group"]["slope"]["value"] > 0
+    assert found["group"]["slope"]["p"] == 0.0001
     assert (found["correctness"], found["group"]["n"], found["excluded"]) == ("as stated", 24, {"no score": ["last"]})
     assert [(each["stratum"], each["value"], each["n"]) for each in found["strata"]] == [
         ("area", "a", 12),
@@ -56,12 +60,37 @@ def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
 
 def test_the_short_form_has_the_figures_and_what_is_not_counted(table: Path) -> None:
     lines = called(table).stdout.splitlines()
-    assert lines[2] == "VERDICT: over-confident"
+    assert lines[2] == "VERDICT: over-confident, under-dispersed"  # every .9 is right, and every .8 wrong
     # 12 of 24 are correct at a mean score of .85
     assert any(line.startswith("net bias ") and "+0.3500 (95 % CI " in line for line in lines)
     assert any(line.startswith("threshold advice ") for line in lines)
     assert "! not counted, no score: 1 query (last)" in lines
     assert len(lines) <= 22
+
+
+def test_a_score_that_knows_nothing_is_uninformative_in_every_form(tmp_path: Path) -> None:
+    """200 scores from .45 to .95, of which 14 of 20 are right each: no net bias, and no order."""
+    table, page = tmp_path / "flat.csv", tmp_path / "flat.html"
+    rows = [f"q{n},{0.45 + n % 10 / 18:.4f},{int(n // 10 < 14)}" for n in range(200)]
+    table.write_text("\n".join(["query_id,confidence,correct", *rows]))
+    short, whole = called(table, "--html", page).stdout, called(table, "--full").stdout
+    record = json.loads(called(table, "--format", "json").stdout)
+    (found,) = record["calibrations"]
+    group = found["group"]
+    assert (record["diagnosis"], group["findings"]) == ("uninformative", ["uninformative"])
+    assert found["fit"]["slope"] == pytest.approx(0, abs=1e-6)
+    assert found["fit"]["slope_interval"][1] < 1
+    assert found["brier_skill"] < 0
+    assert group["slope"]["p"] == 0.0001
+    assert group["spiegelhalter"]["p"] <= 0.05
+    for text in (short, whole, page.read_text()):
+        assert "uninformative" in text
+        assert "is not shown to distinguish right from wrong answers" in " ".join(text.split())
+        assert "can be read as a probability, " not in " ".join(text.split())
+    assert "\nslope within 0.5 to 2 " in whole
+    for line in ("calibration slope", "Spiegelhalter's z", "AUROC"):
+        assert f"\n{line} " in short
+        assert f"\n{line} " in whole
 
 
 @pytest.fixture

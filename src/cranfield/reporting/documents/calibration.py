@@ -6,9 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from cranfield.calibration.answers import Exclusion, ScoredAnswers
-from cranfield.calibration.diagnosis import FEWEST, RULES, Diagnosis, Losses
+from cranfield.calibration.diagnosis import (
+    ALPHA,
+    ALPHA_BIAS,
+    ALPHA_ECE,
+    ALPHA_FAMILY,
+    ALPHA_SHOWN,
+    ALPHA_SLOPE,
+    ALPHA_SPIEGELHALTER,
+    FEWEST,
+    RULES,
+    Diagnosis,
+    Evidence,
+    Losses,
+)
 from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Group, Routed
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_interval, format_p, format_value
+from cranfield.numbers import (
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_interval,
+    format_level,
+    format_p,
+    format_plain,
+    format_value,
+)
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.calibration import reliability_diagram, risk_coverage_curve
 from cranfield.reporting.charts.spec import SCREENS
@@ -19,41 +41,53 @@ from cranfield.reporting.document import (
     Cell,
     Column,
     Document,
-    Fact,
     Figure,
     KeyValues,
     Paragraph,
     Section,
     Table,
-    Tone,
-    VerdictBlock,
     tidy_table,
 )
-from cranfield.stats.calibration import EQUAL_WIDTH_BINS, Bin, LogisticFit, NullTest
+from cranfield.reporting.documents.calibration_verdict import BETWEEN, findings_text, losses_text, verdict_of
+from cranfield.stats.calibration import EQUAL_WIDTH_BINS, LOGIT_MARGIN, Bin, LogisticFit, NullTest
 from cranfield.words import capitalised, first_of, n_of
 
 TIDY = ("correctness", "query", "score", "correct", "reason not counted")
+TOO_FEW = f"fewer than {FEWEST} answers"
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
-NOT_IN_BRIEF = ("correct", "mean score", "log loss", "AURC", "diagnosis")
+CLIPPED = f"{LOGIT_MARGIN:g} and {1 - LOGIT_MARGIN:g}"
+WITHIN = f"slope within {BETWEEN}"
+NOT_IN_BRIEF = ("correct", "mean score", "log loss", WITHIN, "calibration intercept", "AURC", "diagnosis")
 """Figures that the short form does not repeat, or leaves to the report."""
-TONES: dict[Diagnosis, Tone] = {
-    Diagnosis.WELL_CALIBRATED: "good",
-    Diagnosis.OVER_CONFIDENT: "bad",
-    Diagnosis.UNDER_CONFIDENT: "bad",
-    Diagnosis.MISCALIBRATED: "bad",
-    Diagnosis.SYNTHESIS_BOTTLENECK: "bad",
-    Diagnosis.INSUFFICIENT_DATA: "open",
-}
 METHOD = (
     (
         "p-values: each answer is drawn as correct with the probability that its score states, which gives the distribution of net "
-        "bias and ECE of a calibrated score at this n. With few answers that ECE is far above 0."
+        "bias, slope, Spiegelhalter's z and ECE of a calibrated score at this n. With few answers that ECE is far above 0."
     ),
     "Intervals of shares are Wilson's; of the net bias, Student's t; of slope and intercept, Wald's. Level: 95 %.",
     (
-        "Slope and intercept are of a logistic regression of the outcome on the logit of the score: 1 and 0 for a calibrated score. "
-        "A slope under 1 is of scores that are too extreme."
+        f"Slope and intercept are of a logistic regression of the outcome on the logit of the score, which is clipped to {CLIPPED}: "
+        "1 and 0 for a calibrated score. A slope under 1 is of scores that are too extreme."
+    ),
+    (
+        "Spiegelhalter's z is the Brier score minus what a calibrated score is expected to have, in standard errors: above 0, the score "
+        "errs more than it states."
+    ),
+    (
+        f"A score is not calibrated where the net bias is significant at {format_plain(ALPHA_BIAS)}, the slope at "
+        f"{format_plain(ALPHA_SLOPE)}, Spiegelhalter's z at {format_plain(ALPHA_SPIEGELHALTER)} or the ECE in bins of equal mass at "
+        f"{format_plain(ALPHA_ECE)}, or where an answer with a score of 1 is wrong or one with 0 is correct. That happens to a "
+        f"calibrated score in at most {format_level(1 - ALPHA_FAMILY)} of samples."
+    ),
+    (
+        f"Of a score that is not calibrated, a direction is named where it is significant at {format_plain(ALPHA)} by the drawn "
+        "outcomes, and by the interval of the net bias or by the score test of slope 1 with a fitted intercept. The test of the AUROC "
+        "is Wilcoxon's rank sum test, with the correction of ties."
+    ),
+    (
+        f"What is shown of net bias and slope is shown by two one-sided tests each, at {format_plain(ALPHA_SHOWN)}: of the net bias by "
+        "Student's t, of the slope by the score test of each end with a fitted intercept."
     ),
     (
         "Threshold advice: the lowest of 0.0, 0.1, ... 0.9 from which on the exact one-sided lower bound of the share of correct "
@@ -80,7 +114,7 @@ def calibration_document(report: CalibrationReport) -> Document:
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, _tidy(report)),
         payload=lambda: _payload(report),
-        verdict=_verdict(report),
+        verdict=verdict_of(report),
         brief=lambda: _brief(report),
     )
 
@@ -90,56 +124,16 @@ def _brief(report: CalibrationReport) -> Brief:
     first, *others = report.calibrations
     shown = [row for row in _figures(first) if row[0] not in NOT_IN_BRIEF]
     table = Table((Column("figure"), Column("value")), shown, f"Against correctness, {first.kind.value}")
-    lines = [f"Against correctness, {each.kind.value}: {each.group.diagnosis.value}" for each in others]
+    lines = [f"Against correctness, {each.kind.value}: {findings_text(each.group)}" for each in others]
     if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:
-        lines.append(_losses(report.losses))
+        lines.append(losses_text(report.losses))
     excluded = [_excluded_text(why, queries) for why, queries in first.excluded.items()]
-    return Brief(table, tuple(lines), (*_verdict(report).reasons, *excluded))
+    return Brief(table, tuple(lines), (*excluded, *verdict_of(report).reasons))
 
 
 def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
     ids = first_of(list(queries), SHOWN)
     return f"not counted, {why.value}: {n_of(len(queries), 'queries', format_count)} ({ids})"
-
-
-def _verdict(report: CalibrationReport) -> VerdictBlock:
-    first, diagnosis = report.calibrations[0], report.diagnosis
-    group = first.group
-    facts = [Fact("answers", format_count(group.n), f"correct: {first.rule}")]
-    if group.bias is not None and group.ece is not None:
-        interval = format_delta_interval(group.bias_interval)
-        facts += [
-            Fact("net bias", format_delta(group.bias.value), f"95 % CI {interval}, p = {format_p(group.bias.p)}"),
-            Fact("ECE", format_value(group.ece.value), f"p = {format_p(group.ece.p)}"),
-        ]
-    reasons = [f"{diagnosis.value}: {RULES[diagnosis]}"]
-    if diagnosis is Diagnosis.SYNTHESIS_BOTTLENECK and report.losses is not None:
-        reasons = [_losses(report.losses), f"The score against {first.kind.value}: {group.diagnosis.value}"]
-    return VerdictBlock(diagnosis.value, _sentence(report), TONES[diagnosis], tuple(facts), tuple(reasons))
-
-
-def _sentence(report: CalibrationReport) -> str:
-    first, score = report.calibrations[0], report.source.score
-    group = first.group
-    counted = f"{format_count(group.right)} of {n_of(group.n, 'answers', format_count)}"
-    means = f"its mean is {format_value(group.mean_score)}, and {counted} are correct ({format_value(group.share)})"
-    sentences = {
-        Diagnosis.WELL_CALIBRATED: f"{score} can be read as a probability: {means}.",
-        Diagnosis.OVER_CONFIDENT: f"{score} is too high: {means}.",
-        Diagnosis.UNDER_CONFIDENT: f"{score} is too low: {means}.",
-        Diagnosis.MISCALIBRATED: f"{score} is too high for some answers and too low for others: {means}.",
-        Diagnosis.SYNTHESIS_BOTTLENECK: "What was retrieved is right more often than the answers made of it.",
-        Diagnosis.INSUFFICIENT_DATA: f"These answers do not show whether {score} is calibrated: {means}.",
-    }
-    return sentences[report.diagnosis]
-
-
-def _losses(losses: Losses) -> str:
-    lost = losses.n_retrieval + losses.n_synthesis
-    return (
-        f"{format_count(lost)} of {n_of(losses.n, 'answers', format_count)} lack facts: "
-        f"{format_count(losses.n_synthesis)} with the right structure, {format_count(losses.n_retrieval)} without"
-    )
 
 
 def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
@@ -148,18 +142,18 @@ def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
     for why, queries in found.excluded.items():
         blocks.append(Paragraph(f"{capitalised(_excluded_text(why, queries))}.", "note"))
     if report.losses is not None and found is report.calibrations[0]:
-        blocks.append(Paragraph(f"{_losses(report.losses)}.", "note"))
+        blocks.append(Paragraph(f"{losses_text(report.losses)}.", "note"))
     sections = [Section(f"figures-{name}", f"Against correctness, {kind}", tuple(blocks))]
     if group.n:
         sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
         sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
     if found.strata:
-        sections.append(Section(f"strata-{name}", f"Strata, {kind}", (_strata(found),)))
+        sections.append(Section(f"strata-{name}", f"Strata, {kind}", _strata(found)))
     return sections
 
 
 def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
-    group, routed, fit = found.group, found.routed, found.fit
+    group, routed, evidence = found.group, found.routed, found.group.evidence
     at = f"answer_correctness@{routed.threshold:g}"
     reached = "no answer reaches it"
     if routed.n:
@@ -171,30 +165,44 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
             f"{found.rule}: {format_count(group.right)} of {format_count(group.n)}, {format_value(group.share)}",
         ),
         ("mean score", format_value(group.mean_score)),
-        ("net bias", _bias_text(group)),
-        (f"ECE, {EQUAL_WIDTH_BINS} bins of equal width", _test_text(group.ece)),
-        (f"ECE, {len(found.bins_mass)} bins of equal mass", _test_text(group.ece_mass)),
+        ("net bias", _bias_text(evidence)),
+        (f"ECE, {EQUAL_WIDTH_BINS} bins of equal width", _test_text(None if evidence is None else evidence.ece)),
+        (
+            f"ECE, {len(found.bins_mass)} bins of equal mass",
+            _test_text(None if evidence is None else evidence.ece_mass),
+        ),
         ("Brier score", f"{format_value(found.brier)}, skill {format_value(found.brier_skill)}"),
         (
             "log loss",
             "infinite: a score of 0 or 1 was wrong" if found.log_loss is None else format_value(found.log_loss),
         ),
-        *_fit_rows(fit),
-        ("AUROC", format_value(found.auroc)),
+        *_slope_rows(found.fit, evidence),
+        ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p = {format_p(evidence.rank_p)})")),
         ("AURC", f"{format_value(found.aurc)}; {_wrong_share(group)} for a score without information"),
         (at, reached),
         ("threshold advice", _advice_text(found.advice)),
-        ("diagnosis", group.diagnosis.value),
+        ("diagnosis", findings_text(group)),
     )
 
 
-def _fit_rows(fit: LogisticFit | None) -> tuple[tuple[str, str], ...]:
-    if fit is None:
-        return (("slope and intercept", "no finite estimate"),)
-    slope = f"{format_delta(fit.slope)} (95 % CI {format_delta_interval(fit.slope_interval)})"
-    intercept = f"{format_delta(fit.intercept)} (95 % CI {format_delta_interval(fit.intercept_interval)})"
-    clipped = f"; {n_of(fit.n_clipped, 'scores')} near 0 or 1 clipped" if fit.n_clipped else ""
-    return (("calibration slope", slope + clipped), ("calibration intercept", intercept))
+def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tuple[str, str], ...]:
+    p = "" if evidence is None else f"p = {format_p(evidence.slope.p)}"
+    slope, intercept = f"no finite estimate{p and f' ({p})'}", "no finite estimate"
+    if fit is not None:
+        slope = f"{format_delta(fit.slope)} (95 % CI {format_delta_interval(fit.slope_interval)}{p and f', {p}'})"
+        intercept = f"{format_delta(fit.intercept)} (95 % CI {format_delta_interval(fit.intercept_interval)})"
+        if fit.n_clipped:
+            intercept += f"; {n_of(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
+    within = z = TOO_FEW
+    if evidence is not None:
+        within = f"{'shown' if evidence.is_slope_shown else 'not shown'} (p = {format_p(evidence.slope_shown_p)})"
+        z = f"{format_delta(evidence.spiegelhalter.value)} (p = {format_p(evidence.spiegelhalter.p)})"
+    return (
+        ("calibration slope", slope),
+        (WITHIN, within),
+        ("calibration intercept", intercept),
+        ("Spiegelhalter's z", z),
+    )
 
 
 def _wrong_share(group: Group) -> str:
@@ -208,16 +216,16 @@ def _advice_text(advice: Advice | None) -> str:
     return f"{advice.threshold:.1f}: {counted}, lower bound {format_value(advice.lower)}"
 
 
-def _bias_text(group: Group) -> str:
-    if group.bias is None:
-        return f"fewer than {FEWEST} answers"
-    interval = format_delta_interval(group.bias_interval)
-    return f"{format_delta(group.bias.value)} (95 % CI {interval}, p = {format_p(group.bias.p)})"
+def _bias_text(evidence: Evidence | None) -> str:
+    if evidence is None:
+        return TOO_FEW
+    interval = format_delta_interval(evidence.bias_interval)
+    return f"{format_delta(evidence.bias.value)} (95 % CI {interval}, p = {format_p(evidence.bias.p)})"
 
 
 def _test_text(test: NullTest | None) -> str:
     if test is None:
-        return f"fewer than {FEWEST} answers"
+        return TOO_FEW
     return f"{format_value(test.value)} (a calibrated score: {format_value(test.null_mean)}, p = {format_p(test.p)})"
 
 
@@ -270,22 +278,25 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
     return figure, table
 
 
-def _strata(found: Calibration) -> Table:
+def _strata(found: Calibration) -> tuple[Block, ...]:
     columns = (
         *(Column("stratum"), Column("n", "count"), Column("share correct", "value"), Column("95 % CI", "interval")),
-        *(Column("mean score", "value"), Column("net bias", "delta"), Column("p", "p"), Column("ECE", "value")),
-        Column("diagnosis"),
+        *(Column("mean score", "value"), Column("net bias", "delta"), Column("p", "p"), Column("slope: p", "p")),
+        Column("ECE", "value"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *(f"{key}: {value}", group.n, group.share, group.interval, group.mean_score),
-            *((group.bias.value, group.bias.p) if group.bias else (None, None)),
-            group.ece.value if group.ece else None,
-            "n too small" if group.bias is None else group.diagnosis.value,
-        )
-        for key, value, group in found.strata
-    ]
-    return Table(columns, rows, f"Each stratum by itself; n is too small under {FEWEST}", shown=None)
+    figures: list[tuple[Cell, ...]] = []
+    diagnoses: list[tuple[Cell, ...]] = []
+    for key, value, group in found.strata:
+        name, evidence = f"{key}: {value}", group.evidence
+        tests: tuple[Cell, ...] = (None, None, None, None)
+        if evidence is not None:
+            tests = (evidence.bias.value, evidence.bias.p, evidence.slope.p, evidence.ece.value)
+        figures.append((name, group.n, group.share, group.interval, group.mean_score, *tests))
+        diagnoses.append((name, "n too small" if evidence is None else findings_text(group)))
+    return (
+        Table(columns, figures, f"Each stratum by itself; n is too small under {FEWEST}", shown=None),
+        Table((Column("stratum"), Column("diagnosis")), diagnoses, "Diagnosis of each stratum", shown=None),
+    )
 
 
 def _tidy(report: CalibrationReport) -> list[tuple[Cell, ...]]:
@@ -305,7 +316,12 @@ FIELDS: Fields = {
     Calibration: (
         "correctness=kind rule group excluded bins bins_mass brier brier_skill log_loss fit auroc risk aurc routed advice"
     ),
-    Group: "n right share interval mean_score bias bias_interval ece ece_mass diagnosis",
+    Group: (
+        "n right share interval mean_score bias=evidence.bias bias_interval=evidence.bias_interval ece=evidence.ece "
+        "ece_mass=evidence.ece_mass slope=evidence.slope spiegelhalter=evidence.spiegelhalter slopes=evidence.slopes rank_p=evidence.rank_p "
+        "slope_shown_p=evidence.slope_shown_p bias_shown=evidence.bias_shown attainable_skill=evidence.attainable_skill "
+        "n_contradicted=evidence.n_contradicted n_needed=evidence.n_needed diagnosis findings"
+    ),
     Routed: "threshold n right share interval",
     Bin: "low high n right share interval mean_score",
 }
