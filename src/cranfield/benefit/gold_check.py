@@ -100,7 +100,7 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
         faults.append(TaskFault(task.id, ScoringFault.NO_REFERENCE))
     else:
         gold = await scorer.score(gold_answer(tasks, task))
-        if gold.why is ScoreReason.CHECK_MISSING:
+        if gold.why in {ScoreReason.CHECK_MISSING, ScoreReason.SYMBOLS_UNKNOWN}:
             return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold), gold.notes)]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))

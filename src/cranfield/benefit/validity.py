@@ -16,7 +16,7 @@
 | `infrastructure_differs` | yes: one arm lost over 5 % of its cells more than the other |
 | `model_differs`, `agent_differs` | between the arms: yes; over time: no |
 | `undecided` | over 10 % of the cells of an arm |
-| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run` | no |
+| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run`, `symbols_unknown` | no |
 """
 
 from __future__ import annotations
@@ -280,7 +280,20 @@ def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
 
 
+def _symbols_unknown(evidence: Evidence) -> Iterator[Validity]:
+    found = []
+    for role, cells in evidence.by_arm.items():
+        scores = [evidence.scores[cell.key] for cell in cells if cell.key in evidence.scores]
+        counts = [score.unknown_symbols for score in scores if score.unknown_symbols]
+        if counts:
+            n = n_of(sum(counts), "symbols")
+            found.append(f"{n} in {len(counts)} of {n_of(len(scores), 'answers')} of {evidence.name(role)}")
+    if found:
+        message = f"it is not known whether symbols of the code exist: {and_list(found)}; only tests that ran the code decide there"
+        yield Validity(kind=ValidityKind.SYMBOLS_UNKNOWN, is_void=False, message=message)
+
+
 RULES: Iterable[Rule] = (
     *(_native_tools, _preflights, _commits, _delivery, _complete, _models, _agents, _undecided, _leaks),
-    *(_same_answers, _unmeasured, _judge, _code_not_run),
+    *(_same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown),
 )

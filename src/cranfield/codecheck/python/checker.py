@@ -32,6 +32,7 @@ from cranfield.codecheck.python.ty import (
     require_type_checker,
 )
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.words import first_of
 
 At = tuple[str, int, int]
 _RUNNING = this_version()
@@ -161,12 +162,16 @@ class _Work:
         )
 
     def _unknown_notes(self) -> Iterator[str]:
+        """How much is unknown, with the first symbols of each reason."""
+        by_reason: dict[str, list[str]] = {}
         unknown = [each for each in self._unknown if each.check is Check.SYMBOLS]
+        for each in unknown:
+            by_reason.setdefault(each.message, []).append(f"{each.file}:{each.line} {each.symbol}".strip())
         if unknown:
-            named = [f"{each.file}:{each.line} {each.symbol} ({each.message})" for each in unknown[:_MOST_NOTED]]
-            more = [f"{len(unknown) - len(named)} more"] if len(unknown) > len(named) else []
             of = f" of {self._n_symbols}" if self._n_symbols >= len(unknown) else ""
-            yield f"{len(unknown)}{of} symbols are unknown: {', '.join([*named, *more])}"
+            reasons = (f"{first_of(names, _MOST_NOTED)}: {reason}" for reason, names in by_reason.items())
+            yield f"{len(unknown)}{of} symbols are unknown: {'; '.join(reasons)}"
+        yield from dict.fromkeys(each.message for each in self._unknown if each.check is Check.NOT_DEPRECATED)
 
     def _state(self, check: Check) -> CheckState:
         if any(finding.check is check for finding in self._findings):

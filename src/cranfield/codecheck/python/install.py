@@ -17,7 +17,7 @@ import tempfile
 from asyncio import timeout
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from cranfield.codecheck.python.environment import Environment, this_version
@@ -127,7 +127,7 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
 
 def _installer(version: str) -> list[str]:
     """The program that installs, with the options of the Python that it installs for."""
-    if find_spec("pip") is not None:
+    if _has_pip():
         pip = [sys.executable, "-m", "pip"]
         is_this, python = version == this_version(), python_of(version)
         of_python = ["--python", python] if python and not is_this else []
@@ -138,6 +138,13 @@ def _installer(version: str) -> list[str]:
     raise CheckerError(
         "packages cannot be installed: neither pip nor uv is here; declare an `environment` that has them"
     )
+
+
+def _has_pip() -> bool:
+    try:
+        return distribution("pip") is not None
+    except PackageNotFoundError:
+        return False
 
 
 def _reason(output: str, status: int) -> str:

@@ -63,6 +63,8 @@ class Reading:
         row = self.row(member)
         if row is not None and row.rule == OF_UNION and " on `None` in union" not in row.message:
             return f"the object may be of a type that has no such attribute: {row.message}"
+        if self.types_of(member) == ["Never"]:
+            return ""  # it is not run
         displayed, own = self.types[member.object], self.types.get(member.whole, "")
         of_any = self.any_name.get(displayed)
         if of_any is None or (components(own) and own != of_any):

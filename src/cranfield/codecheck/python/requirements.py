@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,12 @@ def requirement_fault(line: str) -> str:
     if re.match(r"[./~]|[A-Za-z]:\\", first) or re.search(r"\b(git|hg|svn|bzr)\+|^file:", line):
         return "only packages of an index and wheels are installed: declare an `environment` that has this one"
     return "" if re.match(r"[A-Za-z0-9]", first) else "it is no requirement, such as numpy==2.3.5"
+
+
+def required_packages(requirements: Iterable[str]) -> list[str]:
+    """The packages of requirements as a reader names them: `numpy 2.3.5`, `pandas>=2`."""
+    named = (line.partition(" --")[0].partition(";")[0].strip() for line in requirements if not line.startswith("-"))
+    return [name.replace("==", " ") for name in named]
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
