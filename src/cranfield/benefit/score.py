@@ -169,14 +169,18 @@ class Scorer:
         failed = [check for check in required if states[check] is CheckState.FAILED]
         is_run = Check.TESTS in required and states[Check.TESTS] is CheckState.PASSED
         open_states = {CheckState.MISSING} if is_run else {CheckState.MISSING, CheckState.UNKNOWN}
-        undecided = [states[check] for check in required if states[check] in open_states]
-        is_missing = CheckState.MISSING in undecided
-        is_open = ScoreReason.CHECK_MISSING if is_missing else ScoreReason.SYMBOLS_UNKNOWN if undecided else None
-        why = ScoreReason(failed[0].value) if failed else is_open
-        success = False if failed else None if is_open else True
+        undecided = {states[check] for check in required if states[check] in open_states}
+        if failed:
+            why: ScoreReason | None = ScoreReason(failed[0].value)
+        elif undecided:
+            is_missing = CheckState.MISSING in undecided
+            why = ScoreReason.CHECK_MISSING if is_missing else ScoreReason.SYMBOLS_UNKNOWN
+        else:
+            why = None
+        success = False if failed else None if undecided else True
         findings = tuple({key: str(value) if isinstance(value, Check) else value for key, value in asdict(each).items()}
                          for each in report.findings)  # fmt: skip
-        notes = report.notes if is_missing or report.n_unknown else ()
+        notes = report.notes if success is None or report.n_unknown else ()
         return SealedScore(
             success, why, checks=states, findings=findings, notes=notes, unknown_symbols=report.n_unknown
         )
