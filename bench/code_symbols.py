@@ -3,7 +3,7 @@
 `code_symbols.yaml` has sixty snippets of ten packages, half of them with one symbol that was invented, misspelled or removed;
 the others are right, and their reasons say why they look doubtful. The packages are installed in the pinned versions, into the cache.
 
-A snippet is called wrong where `symbols` or `available` fails. Precision is the share of these that are labelled wrong, and that
+A snippet is called wrong where `symbols` or `available` fails, and a right one where any check does. Precision is the share of these that are labelled wrong, and that
 name the symbol of the label; recall the share of the wrong ones that are called wrong so. "unknown" counts snippets whose
 wrong symbol, or some symbol of a right one, could not be looked up: these are no hits, and no false alarms. The last
 columns count symbols: all that were looked at, and those that are unknown.
@@ -49,7 +49,15 @@ class Counts:
 
 def names(finding: Finding, symbol: str) -> bool:
     """Whether a finding is about a symbol."""
-    return symbol in f"{finding.symbol} {finding.message}".replace("(", " ").replace(")", " ").replace(".", " ").replace("`", " ").replace("=", " ").split()
+    return (
+        symbol
+        in f"{finding.symbol} {finding.message}".replace("(", " ")
+        .replace(")", " ")
+        .replace(".", " ")
+        .replace("`", " ")
+        .replace("=", " ")
+        .split()
+    )
 
 
 def judge(snippet: dict[str, Any], report: CheckReport) -> Counts:
@@ -64,6 +72,7 @@ def judge(snippet: dict[str, Any], report: CheckReport) -> Counts:
         counts.passed = int(not hits and not counts.wrong_unknown)
         counts.alarms = int(any(finding not in hits for finding in failed))
     else:
+        failed = list(report.findings)
         counts.right, counts.alarms = 1, int(bool(failed))
         counts.right_unknown = int(bool(unknown) and not failed)
     return counts
@@ -85,7 +94,9 @@ def main() -> None:
         if counts.alarms or counts.passed or counts.wrong_unknown or counts.right_unknown:
             what = f"wrong: {snippet['wrong']}" if "wrong" in snippet else f"right: {snippet['right']}"
             said = [f"{each.line} {each.symbol}: {each.message}" for each in (*report.findings, *report.unknown)]
-            details.append(f"- {snippet['package']}, {what} ({snippet['reason']}): {'; '.join(said) or 'everything passed'}")
+            details.append(
+                f"- {snippet['package']}, {what} ({snippet['reason']}): {'; '.join(said) or 'everything passed'}"
+            )
     print_table({**found, "all": sum(found.values(), Counts())}, packages)
     print("\nSnippets with something unknown, missed or called wrong:\n")
     print("\n".join(details))
@@ -93,7 +104,9 @@ def main() -> None:
 
 def print_table(found: dict[str, Counts], packages: dict[str, str]) -> None:
     """One row a package."""
-    print("| package | precision | recall | wrong: found, unknown, passed | right: passed, unknown, called wrong | unknown of symbols |")
+    print(
+        "| package | precision | recall | wrong: found, unknown, passed | right: passed, unknown, called wrong | unknown of symbols |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     for name, each in found.items():
         called = each.found + each.alarms

@@ -93,7 +93,10 @@ def test_code_reaches_no_network_no_files_no_variables_and_few_processes():
     assert (report.states[Check.TESTS] is CheckState.FAILED) is HAS_SANDBOX
     message = "".join(row.message for row in report.findings if row.check is Check.TESTS)
     assert not HAS_SANDBOX or "['OSError', 'OSError', 'FileNotFoundError', 'MemoryError', [" in message
-    assert not HAS_SANDBOX or "['HOME', 'LANG', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PATH', 'PWD'], 'OSError'" in message
+    assert (
+        not HAS_SANDBOX
+        or "['HOME', 'LANG', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PATH', 'PWD'], 'OSError'" in message
+    )
     report = check(HOSTILE, "import main, time\nmain.fork()\ntime.sleep(5)\n")
     message = "".join(row.message for row in report.findings if row.check is Check.TESTS)
     ended = (

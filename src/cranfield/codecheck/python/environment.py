@@ -59,6 +59,20 @@ class Environment:
         """Whether a module is of a package."""
         return module.partition(".")[0] in self.modules
 
+    def may_define(self, name: str) -> bool:
+        """Whether a package without types has a class of a name, by its text."""
+        pattern = re.compile(rf"^\s*class\s+{re.escape(name)}\b", re.MULTILINE)
+        return any(pattern.search(text) for text in self._untyped_texts)
+
+    @cached_property
+    def _untyped_texts(self) -> tuple[str, ...]:
+        untyped = self.modules.keys() - self.typed
+        places = [folder / name for folder in self.folders for name in sorted(untyped)]
+        files = [
+            path for place in places for path in (place.with_suffix(".py"), *place.rglob("*.py")) if path.is_file()
+        ]
+        return tuple(path.read_text("utf-8", errors="replace") for path in files)
+
     def require(self, packages: Mapping[str, str]) -> None:
         """Compare with the packages that a target names.
 

@@ -30,6 +30,9 @@ from typing import Any
 NO_SUCH_NAME = "cranfield_no_such_name"
 """What has an attribute of this name has one of every name."""
 _DIRECTIVE = re.compile(r"^\.\. deprecated::(?P<text>[^\n]*(?:\n[ \t]+[^\n]*)*)", re.MULTILINE)
+_SUMMARY = re.compile(r"(?:[^.\n][^\n]*\n)*\s*\Z")
+"""Of what stands before a directive that is about the whole symbol: one paragraph at most."""
+_SETS_ATTRIBUTES = {"__dict__", "setattr"}
 _CHARS = 200
 _CATEGORIES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
@@ -37,8 +40,11 @@ Answer = dict[str, Any]
 
 
 def there(value: Any, warned: Iterable[str] = ()) -> Answer:
-    """A symbol that exists, and why it is deprecated if it is."""
-    return {"state": "there", "deprecated": next(iter(warned), "") or deprecation_of(value)}
+    """A symbol that exists, and why it is deprecated, or why it may be."""
+    told = next(iter(warned), "") or deprecation_of(value)
+    directive = directive_of(value)
+    key = "deprecated" if told or directive["is_of_whole"] else "perhaps_deprecated"
+    return {"state": "there", key: told or directive["text"]}
 
 
 def missing(why: str = "") -> Answer:
@@ -52,21 +58,31 @@ def unknown(why: str) -> Answer:
 
 
 def deprecation_of(value: Any) -> str:
-    """What `warnings.deprecated` or a directive in the docstring says of an object itself; empty: it is not deprecated."""
+    """What `warnings.deprecated` says of an object itself; empty: it is not marked so."""
+    marked = _own(value).get("__deprecated__")
+    return (marked[:_CHARS] or "deprecated") if isinstance(marked, str) else ""
+
+
+def directive_of(value: Any) -> Answer:
+    """The directive of deprecation in a docstring: after the summary it is about the symbol, elsewhere perhaps about an argument."""
+    document = _own(value).get("__doc__")
+    text = inspect.cleandoc(document) if isinstance(document, str) else ""
+    found = _DIRECTIVE.search(text)
+    if found is None:
+        return {"text": "", "is_of_whole": False}
+    of_whole = _SUMMARY.match(text[: found.start()]) is not None
+    return {"text": f"deprecated: {' '.join(found['text'].split())}"[:_CHARS], "is_of_whole": of_whole}
+
+
+def _own(value: Any) -> dict[str, Any]:
     if isinstance(value, property):
         value = value.fget
     value = getattr(value, "__func__", value)
-    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
-        return ""
-    own = vars(value) if isinstance(value, type) else {name: getattr(value, name, None) for name in _OWN}
-    if isinstance(marked := own.get("__deprecated__"), str):
-        return marked[:_CHARS] or "deprecated"
-    text = own.get("__doc__")
-    found = _DIRECTIVE.search(inspect.cleandoc(text)) if isinstance(text, str) else None
-    return f"deprecated: {' '.join(found['text'].split())}"[:_CHARS] if found else ""
-
-
-_OWN = ("__deprecated__", "__doc__")
+    if isinstance(value, type):
+        return dict(vars(value))
+    if isinstance(value, types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
+        return {name: getattr(value, name, None) for name in ("__deprecated__", "__doc__")}
+    return {}
 
 
 def read(owner: Any, name: str) -> tuple[Any, list[str]]:
@@ -116,14 +132,20 @@ def member_of(module: str, path: str) -> Answer:
     for name in path.split("."):
         try:
             value, warned = read(owner, name)
-        except AttributeError:
-            return _absent(owner, name)
         except BaseException as error:  # noqa: BLE001 - whatever the code of a package does
-            return unknown(f"reading {name} fails: {type(error).__name__}: {error}")
+            return _not_read(owner, name, error)
         if _takes_any_name(owner) and not _is_defined(owner, name):
             return unknown(f"{_described(owner)} answers to every name")
         answer, owner = there(value, warned), value
     return answer
+
+
+def _not_read(owner: Any, name: str, error: BaseException) -> Answer:
+    if isinstance(error, AttributeError):
+        return _absent(owner, name)
+    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+        return missing(str(error).partition("\n")[0][:_CHARS])
+    return unknown(f"reading {name} fails: {type(error).__name__}: {error}")
 
 
 def _absent(owner: Any, name: str) -> Answer:
@@ -193,12 +215,22 @@ def attribute_of(classes: Sequence[type], name: str, kind: str) -> Answer:
             for base in inspect.getmro(owner):
                 if name in vars(base).get("__annotations__", {}) or name in vars(base).get("__slots__", ()):
                     return {"state": "there", "modules": [each.__module__]}
-                names = {"__getattr__", "__getattribute__"} & vars(base).keys()
-                if names and base not in {object, type}:
-                    takes_any = takes_any or base.__name__
+                if base not in {object, type}:
+                    takes_any = takes_any or _own_attributes(base)
     if takes_any:
-        return unknown(f"{takes_any} defines attributes when they are read") | modules
+        return unknown(takes_any) | modules
     return missing() | modules if modules["modules"] else {"state": "absent"}
+
+
+def _own_attributes(base: type) -> str:
+    """How a class gives its objects attributes that it does not define; empty: it does not."""
+    if {"__getattr__", "__getattribute__"} & vars(base).keys():
+        return f"{base.__name__} defines attributes when they are read"
+    for name in ("__init__", "__new__"):
+        code = getattr(vars(base).get(name), "__code__", None)
+        if code is not None and _SETS_ATTRIBUTES & set(code.co_names):
+            return f"{base.__name__} sets attributes by name when an object is made"
+    return ""
 
 
 def classes_of(packages: set[str]) -> dict[str, list[type]]:

@@ -41,6 +41,8 @@ class Answer:
     why: str = ""
     deprecated: str = ""
     """Why the symbol is deprecated; empty: it is not, as far as it says."""
+    perhaps_deprecated: str = ""
+    """A sentence on deprecation that may be about a part of the symbol, such as an argument."""
     modules: tuple[str, ...] = ()
     """Of a class: where those of its name are defined."""
 
@@ -93,9 +95,8 @@ class _Lookups:
             imported = [row["imported"] for row in rows if "imported" in row]
             answers = [row for row in rows if "state" in row]
             for lookup, row in zip(self._left, answers, strict=False):
-                self._found[lookup] = Answer(
-                    Presence(row["state"]), row.get("why", ""), row.get("deprecated", ""), tuple(row.get("modules", ()))
-                )
+                modules = tuple(row.pop("modules", ()))
+                self._found[lookup] = Answer(**row | {"state": Presence(row["state"]), "modules": modules})
             self._left = self._left[len(answers) :]
             if self._left:
                 self._give_up(imported, answers, output)

@@ -7,15 +7,15 @@ unknown, with the reason.
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from cranfield.codecheck.python.environment import Environment
 from cranfield.codecheck.python.facts import FileFacts, Place
 from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
-from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_fixed, is_of_import, read_members
+from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_fixed, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
 from cranfield.codecheck.python.ty import (
     ATTRIBUTE,
@@ -93,9 +93,16 @@ async def check_packages(
         CheckerError: the type checker could not run.
     """
     reading = await read_members(place, sources, rows, version, platform)
+    names = {
+        (item.module, item.name)
+        for file in sources.texts
+        for item in sources.facts[file].imports
+        if not item.level and item.name not in {"", "*"} and _is_package(item.module, sources, environment)
+    }
+    doubtful = await names_of_any_kind(place, names, version, platform)
     symbols = [
-        *_imports(sources, environment, rows),
-        *_members(sources, environment, reading),
+        *_imports(sources, environment, rows, doubtful),
+        *sorted(_members(sources, environment, reading), key=lambda symbol: (symbol.file, symbol.line, symbol.column)),
         *_arguments(sources, environment, rows),
     ]
     answers = await _answers(place, sources, environment, symbols, sandbox)
@@ -133,7 +140,9 @@ def _modules(facts: FileFacts) -> list[str]:
     return [item.module for item in facts.imports if item.level == 0 and not facts.is_for_typing(item.line)]
 
 
-def _imports(sources: Sources, environment: Environment, rows: tuple[Diagnostic, ...]) -> Iterator[Symbol]:
+def _imports(
+    sources: Sources, environment: Environment, rows: tuple[Diagnostic, ...], doubtful: AbstractSet[tuple[str, ...]]
+) -> Iterator[Symbol]:
     for file in sources.texts:
         facts = sources.facts[file]
         for item in facts.imports:
@@ -143,7 +152,8 @@ def _imports(sources: Sources, environment: Environment, rows: tuple[Diagnostic,
             is_name = bool(item.name) and item.name != "*"
             lookup = ("name", item.module, item.name) if is_name else ("module", item.module)
             lookups = () if facts.is_for_typing(item.line) else (lookup,)
-            yield Symbol(file, item.line, item.column, ".".join(lookup[1:]), lookups, row)
+            doubt = "its module has every name" if lookup[1:] in doubtful else ""
+            yield Symbol(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
 
 
 def _members(sources: Sources, environment: Environment, reading: Reading) -> Iterator[Symbol]:
@@ -159,10 +169,9 @@ def _members(sources: Sources, environment: Environment, reading: Reading) -> It
         lookups: tuple[Lookup, ...] = ()
         if modules:
             lookups = tuple(("member", name, each.name) for name in modules if _is_package(name, sources, environment))
-        elif types:
-            lookups = tuple(_class_lookups(types, each.name)) if environment.modules else ()
-        elif is_of_package:
-            lookups = tuple(_path_lookup(path, facts))
+        elif types or is_of_package:
+            of_class = _class_lookups(types, each.name) if environment.modules else ()
+            lookups = (*of_class, *(_path_lookup(path, facts) if is_of_package else ()))
         elif is_fixed(each, sources) and (path or at in facts.fixed):
             continue  # of the standard library, or a class of the code's own: the type checker has read it
         row = reading.row(each)
@@ -256,6 +265,9 @@ class _Decision:
         if answer.deprecated and not self._is_provided_for(symbol):
             message = self._with_package(answer.deprecated, symbol, answer)
             self.found.findings.append(_finding(symbol, Check.NOT_DEPRECATED, message, answer.deprecated))
+        elif answer.perhaps_deprecated and not self._is_provided_for(symbol):
+            message = f"its documentation says, perhaps of a part of it: {answer.perhaps_deprecated}"
+            self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
 
     def _add_missing(self, symbol: Symbol, answer: Answer) -> None:
         self._take(symbol.row)
@@ -296,13 +308,13 @@ class _Decision:
             self.found.unknown.append(_finding(symbol, Check.SYMBOLS, why))
 
     def _is_typed(self, symbol: Symbol, answer: Answer) -> bool:
-        """Whether what the type checker says is of types that a package comes with, or of no package."""
+        """Whether what the type checker says is of types that a package comes with, or of no package: then it stands."""
         modules = _modules_of(symbol, answer)
+        if symbol.kind == "class" and modules:
+            return False  # the class was looked at
         if modules:
             return {module.partition(".")[0] for module in modules} <= self._environment.typed
-        name, facts = symbol.lookups[0][1], self._sources.facts[symbol.file]
-        imported = {each.partition(".")[0] for each in _modules(facts) if self._environment.has(each)}
-        return hasattr(builtins, name) or name in facts.bound or imported <= self._environment.typed
+        return not self._environment.may_define(symbol.lookups[0][1])
 
     def _is_of_reported(self, symbol: Symbol) -> bool:
         """Whether an attribute is read of what is itself missing or unknown."""

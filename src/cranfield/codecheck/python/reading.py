@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cranfield.codecheck.python.facts import Import, Place
-from cranfield.codecheck.python.revealed import Expression, components, reveal_types, types_of_any_name
+from cranfield.codecheck.python.probes import PROBE_MODULE
+from cranfield.codecheck.python.revealed import (
+    NO_SUCH_NAME,
+    Expression,
+    components,
+    reveal_types,
+    shown_type,
+    types_of_any_name,
+)
 from cranfield.codecheck.python.symbols import ARGUMENT_RULES, Sources
-from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, NO_NAME, OF_UNION, Diagnostic, Workplace
+from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, NO_NAME, OF_UNION, REVEALED, Diagnostic, Workplace
 
 NO_TYPE = "the type of the object is not known"
 
@@ -92,6 +100,39 @@ async def read_members(
     any_name = await types_of_any_name(place, sources.texts, examples, version, platform)
     wrong = {(row.file, row.end): row for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
     return Reading(members, types, any_name, wrong)
+
+
+async def names_of_any_kind(
+    place: Workplace, names: Iterable[tuple[str, str]], version: str, platform: str
+) -> set[tuple[str, ...]]:
+    """Names of modules, given with them, that the type checker takes only because such a module has every name.
+
+    Raises:
+        CheckerError: the type checker could not run.
+    """
+    wanted = sorted(names)
+    if not wanted:
+        return set()
+    lines = [
+        f"from {module} import {imported} as name_{number}; reveal_type(name_{number})"
+        for number, (module, name) in enumerate(wanted)
+        for imported in (name, NO_SUCH_NAME)
+    ]
+    probe = place.code / f"{PROBE_MODULE}.py"
+    probe.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    rows = await place.run_types(version, platform, [probe.name])
+    probe.unlink()
+    refused = {row.line for row in rows if row.rule in {NO_NAME, NO_MODULE}}
+    types = {row.line: row.message for row in rows if row.rule == REVEALED}
+    return {
+        wanted[index]
+        for index in range(len(wanted))
+        if 2 * index + 2 not in refused
+        and (
+            types.get(2 * index + 1) == types.get(2 * index + 2)
+            or not components(shown_type(types.get(2 * index + 1, "")))
+        )
+    }
 
 
 def is_fixed(member: Member, sources: Sources) -> bool:

@@ -21,9 +21,15 @@ Read = tuple[Expression, Place, str]
 """An object, and the place and name of the attribute that is read of it."""
 _FUNCTION = "reveal_type("
 _TYPE = re.compile(r"`(?P<type>.*)`", re.DOTALL)
-_NO_SUCH_NAME = "cranfield_no_such_name"
+NO_SUCH_NAME = "cranfield_no_such_name"
 _UNKNOWN = re.compile(r"Unknown|Any|Divergent|@Todo.*|Todo.*")
 _OPEN, _CLOSED = "[(<{", "])>}"
+
+
+def shown_type(message: str) -> str:
+    """The type in a message of the type checker."""
+    match = _TYPE.search(message)
+    return match["type"] if match else ""
 
 
 def components(displayed: str) -> list[str]:
@@ -58,8 +64,8 @@ async def reveal_types(
     rows = await _check_copies(place, texts, {file: text for file, (text, _) in copies.items()}, version, platform)
     for row in rows:
         span = copies[row.file][1].get((row.line, row.column))
-        if row.rule == REVEALED and span is not None and (match := _TYPE.search(row.message)):
-            found.setdefault((row.file, *span), match["type"])
+        if row.rule == REVEALED and span is not None:
+            found.setdefault((row.file, *span), shown_type(row.message))
     broken = {row.file for row in rows if row.rule == SYNTAX}
     return {key: value for key, value in found.items() if key[0] not in broken}
 
@@ -98,8 +104,8 @@ async def types_of_any_name(
         refused = {at.get(row.place) for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
         for row in rows:
             displayed = at.get(row.place, "")
-            if row.rule == REVEALED and displayed and displayed not in refused and (match := _TYPE.search(row.message)):
-                found[displayed] = match["type"]
+            if row.rule == REVEALED and displayed and displayed not in refused:
+                found[displayed] = shown_type(row.message)
     return found
 
 
@@ -107,7 +113,7 @@ def _edits(read: Read) -> list[Edit]:
     (_, first, _), (line, column), name = read
     return [
         Edit(first, first, _FUNCTION),
-        Edit((line, column), (line, column + len(name)), f"{_NO_SUCH_NAME})"),
+        Edit((line, column), (line, column + len(name)), f"{NO_SUCH_NAME})"),
     ]
 
 
