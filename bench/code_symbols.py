@@ -1,4 +1,4 @@
-"""Symbols of packages that do not exist: how many are found, and how much that is right is called wrong. `code_symbols.py` prints a table.
+"""Symbols of packages that do not exist: how many are found, and how much that is right is called wrong. `code_symbols.py [CORPUS]` prints a table.
 
 `code_symbols.yaml` has sixty snippets of ten packages, half of them with one symbol that was invented, misspelled or removed;
 the others are right, and their reasons say why they look doubtful. The packages are installed in the pinned versions, into the cache.
@@ -80,10 +80,9 @@ def judge(snippet: dict[str, Any], report: CheckReport) -> Counts:
 
 def main() -> None:
     """Check all snippets, and print the table and what is not as labelled."""
-    corpus = yaml.safe_load(CORPUS.read_text(encoding="utf-8"))
+    corpus = yaml.safe_load(Path(sys.argv[1] if sys.argv[1:] else CORPUS).read_text(encoding="utf-8"))
     packages = {name: str(version) for name, version in corpus["packages"].items()}
-    requirements = tuple(f"{name}=={version}" for name, version in packages.items())
-    target = Target("python", "linux", corpus["python"], packages, requirements)
+    target = Target("python", "linux", corpus["python"], packages)
     checker, found, details = PythonChecker(), defaultdict[str, Counts](Counts), list[str]()
     for snippet in corpus["snippets"]:
         report = event_loop().run(checker.check({"main.py": snippet["code"]}, target))

@@ -387,19 +387,28 @@ def test_types_of_a_union_are_taken_apart(displayed: str, known: list[str]):
 NEVER = """\
 import asyncio, itertools
 from tomllib import laod
+from enum import StrEnum
 async def f():
     async with asyncio.TaskGroup() as group:
         group.spawn(f())
     asyncio.timeout(1).extend(2)
     asyncio.Runner(debgu=True)
 itertools.batched([1], 2).widen()
+class Kind(StrEnum):
+    A = "a"
+Kind.B
+class Pool(asyncio.Runner):
+    pass
+Pool(size=3)
 """
 
 
 def test_what_no_python_has_does_not_exist_in_one_that_lacks_its_owner():
     target = Target("python", "linux", "3.12")
     report = event_loop().run(PythonChecker().check({"main.py": NEVER}, target))
-    assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, line) for line in (2, 5, 6, 7, 8)]
+    assert [(row.check, row.line) for row in report.findings] == [
+        (Check.SYMBOLS, line) for line in (2, 6, 7, 8, 9, 12, 15)
+    ]
     assert "It exists" not in " ".join(row.message for row in report.findings)
 
 

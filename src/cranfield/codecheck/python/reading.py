@@ -92,11 +92,7 @@ async def read_members(
     free = [each for each in members if not is_fixed(each, sources)]
     expressions = [expression for each in free for expression in (each.object, each.whole)]
     types = await reveal_types(place, sources.texts, expressions, version, platform)
-    examples = {
-        types[each.object]: (each.object, (each.line, each.column), each.name)
-        for each in reversed(free)
-        if components(types.get(each.object, ""))
-    }
+    examples = {types[each.object]: each.object for each in reversed(free) if components(types.get(each.object, ""))}
     any_name = await types_of_any_name(place, sources.texts, examples, version, platform)
     wrong = {(row.file, row.end): row for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
     return Reading(members, types, any_name, wrong)
@@ -174,11 +170,10 @@ async def rows_that_exist(
     """
     owners = {row: owner for row in rows if (owner := _owner(row, sources)) is not None}
     types = await reveal_types(place, sources.texts, owners.values(), version, platform)
-    return [
-        row
-        for row in rows
-        if (components(types.get(owners[row], "")) if row in owners else not _lacks_module(row, sources, there))
-    ]
+    examples = {displayed: owner for owner, displayed in types.items()}
+    any_name = await types_of_any_name(place, sources.texts, examples, version, platform)
+    known = {owner for owner in owners.values() if components(types.get(owner, "")) and types[owner] not in any_name}
+    return [row for row in rows if (owners[row] in known if row in owners else not _lacks_module(row, sources, there))]
 
 
 def _owner(row: Diagnostic, sources: Sources) -> Expression | None:

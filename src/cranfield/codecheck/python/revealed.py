@@ -17,8 +17,6 @@ from cranfield.codecheck.python.ty import ATTRIBUTE, OF_UNION, REVEALED, SYNTAX,
 Span = tuple[Place, Place]
 Expression = tuple[str, Place, Place]
 """File, first and last place."""
-Read = tuple[Expression, Place, str]
-"""An object, and the place and name of the attribute that is read of it."""
 _FUNCTION = "reveal_type("
 _TYPE = re.compile(r"`(?P<type>.*)`", re.DOTALL)
 NO_SUCH_NAME = "cranfield_no_such_name"
@@ -71,14 +69,14 @@ async def reveal_types(
 
 
 async def types_of_any_name(
-    place: Workplace, texts: Mapping[str, str], reads: Mapping[str, Read], version: str, platform: str
+    place: Workplace, texts: Mapping[str, str], examples: Mapping[str, Expression], version: str, platform: str
 ) -> dict[str, str]:
     """Types that have an attribute of every name, and the type of such an attribute.
 
     Args:
         place: of the files.
         texts: of the files.
-        reads: displayed type to an object of it and an attribute that is read of the object.
+        examples: displayed type to an expression of it.
         version: of Python.
         platform: of the target.
 
@@ -86,21 +84,19 @@ async def types_of_any_name(
         CheckerError: the type checker could not run.
     """
     found: dict[str, str] = {}
-    left = dict(reads)
+    left = dict(examples)
     while left:
-        now: dict[str, Read] = {}
-        for displayed, read in left.items():
-            if not any(_overlap(read, other) for other in now.values()):
-                now[displayed] = read
-        left = {displayed: read for displayed, read in left.items() if displayed not in now}
-        copies: dict[str, Copy] = {}
-        for file in {expression[0] for expression, _, _ in now.values()}:
-            edits = [edit for read in now.values() if read[0][0] == file for edit in _edits(read)]
-            copies[file] = Copy(texts[file], edits)
+        now: dict[str, Expression] = {}
+        for displayed, one in left.items():  # expressions that lie in one another take turns
+            if all(one[0] != other[0] or one[2] <= other[1] or other[2] <= one[1] for other in now.values()):
+                now[displayed] = one
+        left = {displayed: one for displayed, one in left.items() if displayed not in now}
+        copies = {
+            file: Copy(texts[file], [edit for one in now.values() if one[0] == file for edit in _edits(one)])
+            for file in {one[0] for one in now.values()}
+        }
         rows = await _check_copies(place, texts, {file: copy.text for file, copy in copies.items()}, version, platform)
-        at = {
-            (file, *copies[file].moved(first)): displayed for displayed, ((file, first, _), _, _) in now.items()
-        }  # fmt: skip
+        at = {(file, *copies[file].moved(first)): displayed for displayed, (file, first, _) in now.items()}
         refused = {at.get(row.place) for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
         for row in rows:
             displayed = at.get(row.place, "")
@@ -109,18 +105,10 @@ async def types_of_any_name(
     return found
 
 
-def _edits(read: Read) -> list[Edit]:
-    (_, first, _), (line, column), name = read
-    return [
-        Edit(first, first, _FUNCTION),
-        Edit((line, column), (line, column + len(name)), f"{NO_SUCH_NAME})"),
-    ]
-
-
-def _overlap(one: Read, other: Read) -> bool:
-    (file, first, _), end, _ = one
-    (other_file, other_first, _), other_end, _ = other
-    return file == other_file and first <= other_end and other_first <= end
+def _edits(expression: Expression) -> list[Edit]:
+    """In the place of an expression, its attribute that nobody defines is looked at."""
+    _, first, last = expression
+    return [Edit(first, first, f"({_FUNCTION}"), Edit(last, last, f".{NO_SUCH_NAME}), 0)[1]")]
 
 
 async def _check_copies(
