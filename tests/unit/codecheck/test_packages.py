@@ -53,6 +53,14 @@ PACKAGES = {
         def connect(url, retries=3): return Client(url)
         """,
     "untyped/tools.py": "def sharpen(): ...\n",
+    "frames/__init__.pyi": """
+        class Column:
+            def top(self) -> int: ...
+        class Frame:
+            def head(self) -> Frame: ...
+            def __getattr__(self, name: str) -> Column: ...
+        """,
+    "frames/__init__.py": "class Frame:\n    def head(self): return self\n    def __getattr__(self, name): raise AttributeError(name)\nclass Column:\n    def top(self): return 1\n",
     "anything.py": "def __getattr__(name): return name\nreal = 1\n",
     "lazy/__init__.py": """
         _parts = {"heavy"}
@@ -164,7 +172,7 @@ def marked(code: str) -> tuple[str, dict[int, str]]:
         ),
         pytest.param(
             """\
-            import anything, lazy, untyped
+            import anything, frames, lazy, untyped
             from anything import whatever  #! unknown
             from lazy import gone  #! missing
             anything.real, lazy.heavy.lift()
@@ -177,6 +185,10 @@ def marked(code: str) -> tuple[str, dict[int, str]]:
                 rows.strip().lower()  #! unknown
                 names.append("x")
                 untyped.nope  #! unknown
+            frame = frames.Frame()
+            frame.head().head()
+            frame.price.top()  #! unknown
+            frame.price.topp()  #! missing
             def kept(tools: untyped.Client, other: untyped.Klient) -> None:  #! missing
                 tools.url
             """,

@@ -92,7 +92,7 @@ async def types_of_any_name(
                 now[displayed] = one
         left = {displayed: one for displayed, one in left.items() if displayed not in now}
         copies = {
-            file: Copy(texts[file], [edit for one in now.values() if one[0] == file for edit in _edits(one)])
+            file: Copy(texts[file], [edit for one in now.values() if one[0] == file for edit in _edits(one, texts)])
             for file in {one[0] for one in now.values()}
         }
         rows = await _check_copies(place, texts, {file: copy.text for file, copy in copies.items()}, version, platform)
@@ -105,10 +105,11 @@ async def types_of_any_name(
     return found
 
 
-def _edits(expression: Expression) -> list[Edit]:
-    """In the place of an expression, its attribute that nobody defines is looked at."""
-    _, first, last = expression
-    return [Edit(first, first, f"({_FUNCTION}"), Edit(last, last, f".{NO_SUCH_NAME}), 0)[1]")]
+def _edits(expression: Expression, texts: Mapping[str, str]) -> list[Edit]:
+    """An attribute that nobody defines is looked at before an expression, whose value remains: other types follow from it."""
+    file, first, last = expression
+    again = Copy(texts[file], ()).between(first, last)
+    return [Edit(first, first, f"({_FUNCTION}"), Edit(last, last, f".{NO_SUCH_NAME}), {again})[1]")]
 
 
 async def _check_copies(
