@@ -10,7 +10,7 @@ from tests.unit.codecheck.environments import THIS, wheel
 
 from cranfield.codecheck.python import install
 from cranfield.codecheck.python.checker import PythonChecker
-from cranfield.codecheck.python.install import FOLDER_VARIABLE, requirement_lines
+from cranfield.codecheck.python.install import PACKAGES_VARIABLE, requirement_lines
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setenv(PACKAGES_VARIABLE, str(tmp_path / "kept"))
     return tmp_path
 
 

@@ -294,6 +294,10 @@ def test_without_a_sandbox_nothing_is_imported_and_what_only_that_would_tell_is_
         untyped.Client("x").fetch()  #! unknown
         "a".fetch()  #! missing
         from ext._core import Fast  #! unknown
+        import anything
+        def f(a: typed.Thing, b: untyped.Client, c: typed.Thin) -> anything.X: ...  #! missing
+        def g(a: typed.Thing, b: untyped.Client) -> anything.X: ...  #! unknown
+        def h(a: typed.Thing, b: untyped.Client) -> None: ...
         """)
     report = check(packages, code, sandbox=str(tmp_path / "none"))
     assert by_line(report) == expected

@@ -25,7 +25,7 @@ from cranfield.codecheck.python.sandbox import find_python
 from cranfield.codecheck.python.ty import CheckerError
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 
-FOLDER_VARIABLE = "CRANFIELD_PACKAGES_DIR"
+PACKAGES_VARIABLE = "CRANFIELD_PACKAGES_DIR"
 """Where packages are kept, in the place of the folder of caches."""
 _SECONDS = 900
 _PLAIN = re.compile(r"\d+(\.\d+)*")
@@ -72,13 +72,13 @@ def python_of(version: str) -> str:
 
 
 def _packages_folder() -> Path:
-    if named := os.environ.get(FOLDER_VARIABLE):
+    if named := os.environ.get(PACKAGES_VARIABLE):
         return Path(named).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "cranfield" / "packages"
     except RuntimeError:
-        raise CheckerError(f"there is no home directory for packages: set {FOLDER_VARIABLE}") from None
+        raise CheckerError(f"there is no home directory for packages: set {PACKAGES_VARIABLE}") from None
 
 
 async def _install(requirements: Sequence[str], version: str, folder: Path) -> Path:

@@ -93,16 +93,14 @@ async def check_packages(
         CheckerError: the type checker could not run.
     """
     reading = await read_members(place, sources, rows, version, platform)
-    names = {
-        (item.module, item.name)
-        for file in sources.texts
-        for item in sources.facts[file].imports
-        if not item.level and item.name not in {"", "*"} and _is_package(item.module, sources, environment)
-    }
+    names = {(module, name) for _, module, name in _plain_names(sources, environment)}
     doubtful = await names_of_any_kind(place, names, version, platform)
     symbols = [
         *_imports(sources, environment, rows, doubtful),
-        *sorted(_members(sources, environment, reading), key=lambda symbol: (symbol.file, symbol.line, symbol.column)),
+        *sorted(
+            _members(sources, environment, reading, doubtful),
+            key=lambda symbol: (symbol.file, symbol.line, symbol.column),
+        ),
         *_arguments(sources, environment, rows),
     ]
     answers = await _answers(place, sources, environment, symbols, sandbox)
@@ -156,7 +154,21 @@ def _imports(
             yield Symbol(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
 
 
-def _members(sources: Sources, environment: Environment, reading: Reading) -> Iterator[Symbol]:
+def _plain_names(sources: Sources, environment: Environment) -> Iterator[Lookup]:
+    """Names that are imported, or read of a module where no type can be revealed, as in annotations."""
+    for file in sources.texts:
+        facts = sources.facts[file]
+        for item in facts.imports:
+            if not item.level and item.name not in {"", "*"} and _is_package(item.module, sources, environment):
+                yield "name", item.module, item.name
+        for line, column, path in facts.resolved_uses():
+            if (line, column) in facts.fixed | facts.unplaced and _is_package(path, sources, environment):
+                yield from (each for each in _path_lookup(path, facts) if each[2].isidentifier())
+
+
+def _members(
+    sources: Sources, environment: Environment, reading: Reading, doubtful: AbstractSet[tuple[str, ...]]
+) -> Iterator[Symbol]:
     for each in reading.members:
         facts = sources.facts[each.file]
         at = (each.line, each.column)
@@ -177,7 +189,10 @@ def _members(sources: Sources, environment: Environment, reading: Reading) -> It
         row = reading.row(each)
         name = f"{modules[0]}.{each.name}" if modules else path or _name_of(types, each.name, facts, at)
         refused = row if row is not None and row.rule == ATTRIBUTE else None
-        yield Symbol(each.file, *at, name[:_NAME_CHARS], lookups, refused, reading.doubt(each), each.first)
+        doubt = reading.doubt(each)
+        if is_fixed(each, sources) and any(lookup[2].isidentifier() for lookup in lookups):
+            doubt = "its module has every name" if any(lookup[1:] in doubtful for lookup in lookups) else ""
+        yield Symbol(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
 
 
 def _name_of(types: list[str], name: str, facts: FileFacts, at: Place) -> str:
