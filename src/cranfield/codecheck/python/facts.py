@@ -106,7 +106,7 @@ class FileFacts:
         return _within(line, self.versions)
 
     def is_for_typing(self, line: int) -> bool:
-        """Whether nobody runs a line."""
+        """Whether a line is read by type checkers alone."""
         return _within(line, self.typing_only)
 
     def is_guarded(self, line: int, *, is_import: bool) -> bool:

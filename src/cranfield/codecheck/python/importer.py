@@ -41,10 +41,10 @@ Answer = dict[str, Any]
 
 def there(value: Any, warned: Iterable[str] = ()) -> Answer:
     """A symbol that exists, and why it is deprecated, or why it may be."""
-    told = next(iter(warned), "") or deprecation_of(value)
+    text = next(iter(warned), "") or deprecation_of(value)
     directive = directive_of(value)
-    key = "deprecated" if told or directive["is_of_whole"] else "perhaps_deprecated"
-    return {"state": "there", key: told or directive["text"]}
+    key = "deprecated" if text or directive["is_of_whole"] else "perhaps_deprecated"
+    return {"state": "there", key: text or directive["text"]}
 
 
 def missing(why: str = "") -> Answer:
@@ -53,7 +53,7 @@ def missing(why: str = "") -> Answer:
 
 
 def unknown(why: str) -> Answer:
-    """A symbol of which nothing can be said."""
+    """A symbol of which nothing is known."""
     return {"state": "unknown", "why": why[:_CHARS]}
 
 
@@ -105,8 +105,8 @@ def import_module(name: str) -> Answer:
     except BaseException as error:  # noqa: BLE001 - whatever the code of a package does
         return unknown(f"{name} cannot be imported: {type(error).__name__}: {error}")
     about = f"{name} " if name.count(".") else name
-    told = [str(row.message) for row in warned if issubclass(row.category, _CATEGORIES) and about in str(row.message)]
-    return there(module, told)
+    texts = [str(row.message) for row in warned if issubclass(row.category, _CATEGORIES) and about in str(row.message)]
+    return there(module, texts)
 
 
 def name_of(module: str, name: str) -> Answer:
@@ -248,14 +248,14 @@ def classes_of(packages: set[str]) -> dict[str, list[type]]:
 def main() -> None:
     """Answer the lookups one after another, so that a lookup at which this process ends is known."""
     request, *packages = sys.argv[1:]
-    asked = json.loads(Path(request).read_text(encoding="utf-8"))
+    given = json.loads(Path(request).read_text(encoding="utf-8"))
     sys.argv = [""]
     sys.path += packages
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    for name in asked["imports"]:
+    for name in given["imports"]:
         import_module(name)
         answers.write(json.dumps({"imported": name}) + "\n")
         answers.flush()
@@ -266,10 +266,10 @@ def main() -> None:
         "parameter": parameter_of,
     }
     classes: dict[str, list[type]] | None = None
-    for kind, *arguments in asked["lookups"]:
+    for kind, *arguments in given["lookups"]:
         if kind == "class":
             if classes is None:
-                classes = classes_of(set(asked["packages"]))
+                classes = classes_of(set(given["packages"]))
             name, attribute, of = arguments
             answer = attribute_of(classes.get(name, []), attribute, of)
         else:

@@ -44,7 +44,7 @@ class Names(ast.NodeVisitor):
         self.unplaced: set[Place] = set()
         """Line and column of members whose place is not known, as in f-strings of some versions of Python."""
         self.typing_only: list[Place] = []
-        """First and last lines of what type checkers read and nobody runs."""
+        """First and last lines of what only type checkers read."""
         self.versions: list[Place] = []
         """First and last lines of what depends on the version of Python."""
         self.hidden: list[int] = []

@@ -62,7 +62,7 @@ class PackageFindings:
     """What is known of symbols of packages, and of attributes of objects."""
 
     decided: set[Diagnostic] = field(default_factory=set)
-    """Diagnostics that the packages confirm or disprove: nobody else reports them."""
+    """Diagnostics that the packages confirm or disprove: they are not reported again."""
     findings: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
     n_symbols: int = 0

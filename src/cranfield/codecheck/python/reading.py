@@ -69,7 +69,7 @@ class Reading:
         if not self.types_of(member):
             return NO_TYPE
         row = self.row(member)
-        if row is not None and row.rule == OF_UNION and " on `None` in union" not in row.message:
+        if row is not None and row.rule == OF_UNION and row.lacking != "None":
             return f"the object may be of a type that has no such attribute: {row.message}"
         if self.types_of(member) == ["Never"]:
             return ""  # it is not run

@@ -1,7 +1,7 @@
 """Types of expressions, as the type checker displays them: read from a copy of a file in which each is passed to `reveal_type`.
 
 A type that has an attribute of every name, by a `__getattr__` or because nothing is known of it, is found by reading one
-that nobody defines.
+that is not defined.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _UNKNOWN = re.compile(r"Unknown|Any|Divergent|@Todo.*|Todo.*")
 _OPEN, _CLOSED = "[(<{", "])>}"
 
 
-def shown_type(message: str) -> str:
+def shown_type(text: str) -> str:
     """The type in a message of the type checker."""
-    match = _TYPE.search(message)
+    match = _TYPE.search(text)
     return match["type"] if match else ""
 
 
@@ -87,13 +87,19 @@ async def types_of_any_name(
     left = dict(examples)
     while left:
         now: dict[str, Expression] = {}
-        for displayed, one in left.items():  # expressions that lie in one another take turns
-            if all(one[0] != other[0] or one[2] <= other[1] or other[2] <= one[1] for other in now.values()):
-                now[displayed] = one
-        left = {displayed: one for displayed, one in left.items() if displayed not in now}
+        for displayed, expression in left.items():  # expressions that lie in expression another take turns
+            if all(
+                expression[0] != other[0] or expression[2] <= other[1] or other[2] <= expression[1]
+                for other in now.values()
+            ):
+                now[displayed] = expression
+        left = {displayed: expression for displayed, expression in left.items() if displayed not in now}
         copies = {
-            file: Copy(texts[file], [edit for one in now.values() if one[0] == file for edit in _edits(one, texts)])
-            for file in {one[0] for one in now.values()}
+            file: Copy(
+                texts[file],
+                [edit for expression in now.values() if expression[0] == file for edit in _edits(expression, texts)],
+            )
+            for file in {expression[0] for expression in now.values()}
         }
         rows = await _check_copies(place, texts, {file: copy.text for file, copy in copies.items()}, version, platform)
         at = {(file, *copies[file].moved(first)): displayed for displayed, (file, first, _) in now.items()}
@@ -106,7 +112,7 @@ async def types_of_any_name(
 
 
 def _edits(expression: Expression, texts: Mapping[str, str]) -> list[Edit]:
-    """An attribute that nobody defines is looked at before an expression, whose value remains: other types follow from it."""
+    """An attribute that is not defined is looked at before an expression, whose value remains: other types follow from it."""
     file, first, last = expression
     again = Copy(texts[file], ()).between(first, last)
     return [Edit(first, first, f"({_FUNCTION}"), Edit(last, last, f".{NO_SUCH_NAME}), {again})[1]")]
@@ -125,7 +131,7 @@ async def _check_copies(
 
 
 def _revealing(text: str, spans: Iterable[Span]) -> tuple[str, dict[Place, Span]]:
-    """A copy, and the expression whose type is told at each place of it."""
+    """A copy, and the expression whose type is revealed at each place of it."""
     starts, ends = defaultdict[Place, list[Span]](list), defaultdict[Place, int](int)
     for span in spans:
         starts[span[0]].append(span)

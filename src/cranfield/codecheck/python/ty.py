@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import sysconfig
@@ -37,6 +38,7 @@ SYMBOL_RULES = {
 """Rules of symbols that do not exist, and of calls with arguments that a function does not have. Types are not checked."""
 
 _SETTINGS = '[rules]\ndeprecated = "warn"\n\n[analysis]\nrespect-type-ignore-comments = false\n'
+_LACKING = re.compile(r"not defined on `(?P<type>[^`]*)` in union")
 _SECONDS, _BYTES = 60, 8 << 30
 _MAX_OUTPUT = 32 << 20
 
@@ -59,6 +61,8 @@ class Diagnostic:
     column: int
     end: tuple[int, int]
     message: str
+    lacking: str = ""
+    """Of an attribute of a union: the type that does not have it."""
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -97,6 +101,7 @@ class Workplace:
 
 def _diagnostic(row: Any) -> Diagnostic:
     rule, places = row["check_name"], row["location"]["positions"]
+    lacking = _LACKING.search(row["description"]) if rule == OF_UNION else None
     return Diagnostic(
         rule=rule,
         file=row["location"]["path"].removeprefix("./"),
@@ -104,6 +109,7 @@ def _diagnostic(row: Any) -> Diagnostic:
         column=places["begin"]["column"],
         end=(places["end"]["line"], places["end"]["column"]),
         message=row["description"].removeprefix(f"{rule}: "),
+        lacking=lacking["type"] if lacking else "",
     )
 
 
