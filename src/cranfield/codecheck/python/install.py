@@ -29,11 +29,17 @@ PACKAGES_VARIABLE = "CRANFIELD_PACKAGES_DIR"
 """Where packages are kept, in the place of the folder of caches."""
 _SECONDS = 900
 _PLAIN = re.compile(r"\d+(\.\d+)*")
+_SIGNS = re.compile(r"^(error:|[\s×╰─▶])*", re.IGNORECASE)
+"""Before a line of an installer's report."""
 _REASON_CHARS = 600
 _MOST_ALONE = 20
 """Requirements that are tried one by one after a failure, to find all that cannot be installed."""
 
-_installing: dict[str, asyncio.Task[Path]] = {}
+_RETRY_S = 60.0
+"""From a failure until it is tried again."""
+
+_installing: dict[str, tuple[asyncio.Task[Path], float]] = {}
+"""Installations by event loop and folder, with the time of their beginning."""
 
 
 def requirement_lines(packages: Mapping[str, str]) -> tuple[str, ...]:
@@ -57,12 +63,14 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
     given = json.dumps([*requirements, version, sys.platform, platform.machine()])
     folder = _packages_folder() / sha256(given.encode()).hexdigest()[:32]
     if not folder.is_dir():
-        key = f"{id(asyncio.get_running_loop())} {folder}"
-        if key not in _installing or _installing[key].cancelled():
-            _installing[key] = asyncio.create_task(_install(requirements, version, folder))
-        await asyncio.shield(_installing[key])
-    python = python_of(version)
-    return Environment((folder,), version, python)
+        loop = asyncio.get_running_loop()
+        key = f"{id(loop)} {folder}"
+        task, began = _installing.get(key, (None, 0.0))
+        if task is None or (task.done() and loop.time() > began + _RETRY_S):
+            task = asyncio.create_task(_install(requirements, version, folder))
+            _installing[key] = task, loop.time()
+        await asyncio.shield(task)
+    return Environment((folder,), version, python_of(version))
 
 
 def python_of(version: str) -> str:
@@ -149,6 +157,6 @@ def _has_pip() -> bool:
 
 def _reason(output: str, status: int) -> str:
     """What the installer says of its failure."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith(("ERROR:", "error:"))] or lines[-3:]
-    return " ".join(errors)[:_REASON_CHARS] or exit_reason(status)
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith(("WARNING", "hint:"))]
+    first = next((number for number, line in enumerate(lines) if line[:6].lower() == "error:"), max(0, len(lines) - 3))
+    return " ".join(_SIGNS.sub("", line) for line in lines[first:])[:_REASON_CHARS] or exit_reason(status)
