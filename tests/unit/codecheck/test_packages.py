@@ -234,6 +234,14 @@ def marked(code: str) -> tuple[str, dict[int, str]]:
                 untyped.rare
             except AttributeError:
                 pass
+            try:
+                from typed import make as build
+            except ImportError:
+                from typed import old_make as build
+            try:
+                from typed import new_make as build
+            except ImportError:
+                from typed import older_make as build  #! missing
             match object():
                 case untyped.Client():
                     pass
@@ -346,6 +354,12 @@ def test_code_of_the_answer_is_not_imported_and_takes_the_place_of_a_package(pac
 def test_tests_run_with_the_packages(packages: str):
     report = check(packages, "import typed\nx = typed.make().made\n", tests="from main import x\nassert x == 1\n")
     assert set(report.states.values()) == {PASSED}
+
+
+def test_packages_of_another_system_are_noted(packages: str):
+    other = Target("python", "windows", THIS, environment=packages)
+    report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, other))
+    assert "and the code is for windows" in report.notes[0]
 
 
 def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str, tmp_path: Path):

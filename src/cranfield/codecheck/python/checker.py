@@ -124,6 +124,8 @@ class _Work:
         self._texts: dict[str, str] = {}
         self._sources: Sources | None = None
         self._n_symbols = 0
+        if environment.folders and self._platform not in {"all", sys.platform}:
+            self._notes.append(f"the packages are those of {sys.platform}, and the code is for {target.platform}")
         for name, text in sorted(files.items()):
             self._take(name, text)
 

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from cranfield.codecheck.python.environment import Environment
-from cranfield.codecheck.python.facts import FileFacts, Place
+from cranfield.codecheck.python.facts import FileFacts, Import, Place
 from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
 from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_fixed, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
@@ -242,8 +242,8 @@ class _Decision:
         self._sources, self._environment, self._answers = sources, environment, answers
         self._reported: set[tuple[str, int, int]] = {row.place for row in rows if row.rule in SYMBOL_RULES}
         """Places of what is missing or unknown: what is read of it is not reported again."""
-        self._not_imported = {
-            (file, item.bound)
+        self._not_imported: set[tuple[str, Import]] = {
+            (file, item)
             for file in sources.texts
             for item in sources.facts[file].imports
             if any(
@@ -277,6 +277,7 @@ class _Decision:
 
     def _add_there(self, symbol: Symbol, answer: Answer) -> None:
         self._take(symbol.row)
+        self._not_imported -= {(symbol.file, item) for item in self._imports_of(symbol)}
         if answer.deprecated and not self._is_provided_for(symbol):
             message = self._with_package(answer.deprecated, symbol, answer)
             self.found.findings.append(_finding(symbol, Check.NOT_DEPRECATED, message, answer.deprecated))
@@ -286,15 +287,10 @@ class _Decision:
 
     def _add_missing(self, symbol: Symbol, answer: Answer) -> None:
         self._take(symbol.row)
+        self._not_imported |= {(symbol.file, item) for item in self._imports_of(symbol)}
         if self._is_provided_for(symbol):
             return
         self._reported.add((symbol.file, symbol.line, symbol.column))
-        if symbol.kind in {"name", "module"}:
-            self._not_imported |= {
-                (symbol.file, item.bound)
-                for item in self._sources.facts[symbol.file].imports
-                if (item.line, item.column) == (symbol.line, symbol.column)
-            }
         if symbol.name.rpartition(".")[2] in self._sources.stored:
             self._leave(symbol, "the code itself sets an attribute of this name")
         else:
@@ -312,6 +308,12 @@ class _Decision:
         elif not self._is_provided_for(symbol):
             message = f"whether it is deprecated could not be looked up: {answer.why}"
             self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
+
+    def _imports_of(self, symbol: Symbol) -> Iterator[Import]:
+        """The statement that imports a symbol, if one does."""
+        for item in self._sources.facts[symbol.file].imports if symbol.kind in {"name", "module"} else ():
+            if (item.line, item.column) == (symbol.line, symbol.column):
+                yield item
 
     def _take(self, row: Diagnostic | None) -> None:
         if row is not None:
@@ -341,12 +343,14 @@ class _Decision:
             for file, line, column in self._reported
         )
         name = next((use for line, column, use in facts.uses if (line, column) == (symbol.line, symbol.column)), "")
-        return inner or (symbol.file, name.partition(".")[0]) in self._not_imported
+        bound = {item.bound for file, item in self._not_imported if file == symbol.file}
+        return inner or name.partition(".")[0] in bound
 
     def _is_provided_for(self, symbol: Symbol) -> bool:
         facts = self._sources.facts[symbol.file]
         is_guarded = any(facts.is_guarded(symbol.line, is_import=each) for each in (True, False))
-        return is_guarded or facts.depends_on_version(symbol.line)
+        failed = [item.line for file, item in self._not_imported if file == symbol.file]
+        return is_guarded or facts.depends_on_version(symbol.line) or facts.is_fallback(symbol.line, failed)
 
     def _with_package(self, message: str, symbol: Symbol, answer: Answer) -> str:
         packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}
