@@ -77,7 +77,8 @@ PACKAGES = {
             raise AttributeError(f"module lazy has no attribute {name}")
         """,
     "lazy/heavy.py": "def lift(): ...\n",
-    "lib_stubs/__init__.py": "",
+    "imp_old.py": "import warnings\nwarnings.warn('The imp_old module is deprecated', DeprecationWarning)\n",
+    "imp_new.py": "import warnings\nwarnings.warn('the argument imp_new of f is deprecated', DeprecationWarning)\n",
     "ext/__init__.py": "import sys, types\nsys.modules['ext._core'] = core = types.ModuleType('ext._core')\ncore.Fast = type('Fast', (), {'run': lambda self: 1})\n",
     "stubbed-stubs/__init__.pyi": "class Thing:\n    def real(self) -> int: ...\ndef promised() -> Thing: ...\n",
     "stubbed/__init__.py": "class Thing:\n    def real(self): return 1\n    def extra(self): return 2\ndef more(): ...\n",
@@ -208,7 +209,8 @@ def marked(code: str) -> tuple[str, dict[int, str]]:
         ),
         pytest.param(
             """\
-            import old, lazy
+            import imp_new, old, lazy
+            import imp_old  #! deprecated
             from old import call  #! deprecated
             old.noted()  #! deprecated
             old.new_call()

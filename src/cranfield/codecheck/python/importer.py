@@ -24,6 +24,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,9 @@ def read(owner: Any, name: str) -> tuple[Any, list[str]]:
     return value, [str(each.message)[:_CHARS] for each in warned if issubclass(each.category, _CATEGORIES)]
 
 
+@cache
 def import_module(name: str) -> Answer:
-    """Import a module and those above it."""
+    """Import a module and those above it; what it warns of, it warns of the first time."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -104,8 +106,11 @@ def import_module(name: str) -> Answer:
         return missing() if is_it else unknown(f"{name} cannot be imported: {error}")
     except BaseException as error:  # noqa: BLE001 - whatever the code of a package does
         return unknown(f"{name} cannot be imported: {type(error).__name__}: {error}")
-    about = f"{name} " if name.count(".") else name
-    texts = [str(row.message) for row in warned if issubclass(row.category, _CATEGORIES) and about in str(row.message)]
+    subject = re.compile(
+        rf"\W*(the )?((module|package) )?\W?{re.escape(name)}\W?( (module|package))? (is|was|has|will)\b", re.IGNORECASE
+    )
+    texts = [str(row.message)[:_CHARS] for row in warned if issubclass(row.category, _CATEGORIES)]
+    texts = [text for text in texts if subject.match(text)]
     return there(module, texts)
 
 
