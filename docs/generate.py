@@ -27,6 +27,7 @@ import cranfield
 from cranfield import errors
 from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
 from cranfield.client import errors as client_errors
+from cranfield.codecheck.python.install import PACKAGES_VARIABLE
 from cranfield.concurrency.orphans import MARK_NAME
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.formats.features import FEATURES
@@ -331,6 +332,8 @@ VARIABLES = {
     f"`{JOBS_VARIABLE}`": "Threads of the kernel, from 1 to 256. Unset: as many as there are processors, at most 8.",
     f"`{FOLDER_VARIABLE}`": "Folder of the cached scans of large run files, or `off`. Unset: `cranfield/scans` in the cache folder of "
     "the user (`XDG_CACHE_HOME`, else `~/.cache`).",
+    f"`{PACKAGES_VARIABLE}`": "Folder of the packages that checks of Python code install. Unset: `cranfield/packages` in the cache folder "
+    "of the user (`XDG_CACHE_HOME`, else `~/.cache`).",
     f"`{TOKEN_VARIABLE}`": "Token that callers of `cranfield mcp --http` send, 32 characters or more. Unset: it is made, and printed.",
     f"`{KEY_VARIABLE}`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file that is made once in "
     "`cranfield/` in the data folder of the user (`XDG_DATA_HOME`, else `~/.local/share`).",

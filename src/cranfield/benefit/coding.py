@@ -16,9 +16,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from cranfield.agents.settings import Filled, Strict
+from cranfield.codecheck.python.requirements import read_requirements, required_packages, requirement_fault
 from cranfield.codecheck.report import Check, Target
 from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.formats.io.located import Located, load_located
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import Text, validate
 
 SHIPPED = "package:"
@@ -46,7 +48,11 @@ class TargetSettings(Strict):
     version: Text = ""
     """Of the platform or the language: `3.11`, `14.0`."""
     packages: Mapping[Filled, Text] = {}
-    """Third-party packages that are there, with versions."""
+    """Third-party packages that are there, with versions: `2.3` is any 2.3.x. They are installed where nothing else is named."""
+    requirements: Filled | tuple[Filled, ...] = ()
+    """Python packages that are installed: a file of requirements or a lock file (`pylock.toml`), or their lines."""
+    environment: str = ""
+    """Folder of an environment of Python that has the packages, or its Python: nothing is installed."""
 
 
 class Trap(Strict):
@@ -90,14 +96,17 @@ class CodingTask(Strict):
     @property
     def runs_on(self) -> Target:
         """The target as a checker takes it."""
-        return Target(self.target.language, self.target.platform, self.target.version, self.target.packages)
+        target = self.target
+        lines = (target.requirements,) if isinstance(target.requirements, str) else target.requirements
+        return Target(target.language, target.platform, target.version, target.packages, lines, target.environment)
 
     @property
     def full_prompt(self) -> str:
         """The prompt with the target and the files to write: what the agent of both arms is given."""
         target = self.target
         where = f"{target.platform} {target.version}" if target.platform else f"{target.language} {target.version}"
-        packages = ", ".join(f"{name} {version}".strip() for name, version in target.packages.items())
+        named = [f"{name} {version}".strip() for name, version in target.packages.items()]
+        packages = ", ".join(named or required_packages(self.runs_on.requirements))
         lines = [
             f"{self.prompt.rstrip()}\n",
             f"Language: {target.language}. It must run on {where.strip()}, without deprecated calls.",
@@ -155,10 +164,43 @@ def _read(path: Path) -> CodingFile:
     read = validate(located, CodingFile, problems)
     if read is not None:
         problems.problems += _problems(read, located)
+        read = _with_packages(read, located, problems)
     problems.raise_if_any()
     if read is None:
         raise ConfigError("not a file of coding tasks", path=str(path))
     return read.model_copy(update={"tasks": tuple(_with_target(task, read.target) for task in read.tasks)})
+
+
+def _with_packages(read: CodingFile, located: Located, problems: ProblemList) -> CodingFile:
+    """The file with the lines of its files of requirements, and whole paths of environments."""
+    target = _resolved(read.target, located, ("target",), problems)
+    tasks = [
+        task.model_copy(update={"target": _resolved(task.target, located, ("tasks", position, "target"), problems)})
+        for position, task in enumerate(read.tasks)
+    ]
+    return read.model_copy(update={"target": target, "tasks": tuple(tasks)})
+
+
+def _resolved(target: TargetSettings, located: Located, here: Loc, problems: ProblemList) -> TargetSettings:
+    folder, found = located.path.parent, dict[str, object]()
+    if target.environment:
+        found["environment"] = str(folder.resolve() / target.environment)
+        if not target.packages:
+            expected = "those that the prompt names, such as {numpy: '2.3'}"
+            problem = located.problem("`environment` without `packages`", (*here, "environment"), expected=expected)
+            problems.problems.append(problem)
+        if target.requirements:
+            problems.problems.append(located.problem("`environment` beside `requirements`: give one of them", here))
+    if isinstance(target.requirements, str):
+        try:
+            found["requirements"] = read_requirements(folder / target.requirements)
+        except ConfigError as error:
+            problems.problems += error.problems
+    else:
+        for index, line in enumerate(target.requirements):
+            if fault := requirement_fault(line):
+                problems.problems.append(located.problem(fault, (*here, "requirements", index), got=line))
+    return target.model_copy(update=found)
 
 
 def _with_target(task: CodingTask, target: TargetSettings) -> CodingTask:

@@ -29,6 +29,8 @@ class ScoringFault(StrEnum):
     NO_REFERENCE = "no_reference"
     NOT_CHECKED = "not_checked"
     """A check that the plan needs cannot run here."""
+    SYMBOLS_UNKNOWN = "symbols_unknown"
+    """No test runs the gold answer, and symbols of it could not be looked up."""
 
 
 _SENTENCES: Mapping[ScoringFault, str] = {
@@ -37,9 +39,15 @@ _SENTENCES: Mapping[ScoringFault, str] = {
     ScoringFault.TRAP_PASSES: "a wrong answer of the task is a success",
     ScoringFault.NO_REFERENCE: "it has no reference solution, so that its checks are not known to be right",
     ScoringFault.NOT_CHECKED: "a check that the plan needs cannot run here",
+    ScoringFault.SYMBOLS_UNKNOWN: "no test runs its reference, and symbols of it could not be looked up (add `tests`, or annotate)",
 }
 
 
+_OPEN: Mapping[ScoreReason | None, ScoringFault] = {
+    ScoreReason.CHECK_MISSING: ScoringFault.NOT_CHECKED,
+    ScoreReason.SYMBOLS_UNKNOWN: ScoringFault.SYMBOLS_UNKNOWN,
+}
+"""Of a gold answer that is not decided."""
 _IDLE = "pass\n"
 """Code that does nothing: tests must fail it."""
 
@@ -100,8 +108,8 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
         faults.append(TaskFault(task.id, ScoringFault.NO_REFERENCE))
     else:
         gold = await scorer.score(gold_answer(tasks, task))
-        if gold.why is ScoreReason.CHECK_MISSING:
-            return [TaskFault(task.id, ScoringFault.NOT_CHECKED, gold.why, _states(gold), gold.notes)]
+        if gold.why in _OPEN:
+            return [TaskFault(task.id, _OPEN[gold.why], gold.why, _states(gold), gold.notes)]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
     idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and Check.TESTS in required else {}

@@ -237,13 +237,13 @@ class DeliveryBounds(Strict):
     """Of the cells that called the tool, those without any result that has content; above it the comparison is void."""
     flawed: _Share = 0.2
     """Of the results: those that are empty, that read as an error, that were cut, or that are one result for different tasks.
-    Each kind by itself; above it, it is the first thing that is said."""
+    Each kind by itself; above it, it stands first."""
     foreign: _Share = 0.5
     """Of the results, where the plan has a repository: those with content that show no line and name no file of it. Above it,
-    that is the first thing that is said. 1: of a tool that is about something else, such as documentation."""
+    that stands first. 1: of a tool that is about something else, such as documentation."""
     unread: _Share = 0.2
-    """Of the successes of an arm: those in which no gold line was read, in the repository or in a result. Above it, that is
-    the first thing that is said. 1: of a tool that gives answers and no lines."""
+    """Of the successes of an arm: those in which no gold line was read, in the repository or in a result. Above it, that
+    stands first. 1: of a tool that gives answers and no lines."""
 
 
 class BenefitBudget(BudgetSettings):

@@ -249,7 +249,8 @@ class ScoreReason(StrEnum):
     NO_MAJORITY = "no_majority"
     JUDGE_FAILED = "judge_failed"
     CHECK_MISSING = "check_missing"
-    """These leave a cell undecided."""
+    SYMBOLS_UNKNOWN = "symbols_unknown"
+    """These leave a cell undecided. The last: no check failed, no test ran the code, and symbols could not be looked up."""
 
 
 class ScoreRecord(Strict):
@@ -268,7 +269,9 @@ class ScoreRecord(Strict):
     structure_correct: bool | None = None
     structure_score: float | None = None
     checks: Mapping[str, str] = {}
-    """Check of code to `passed`, `failed` or `missing`."""
+    """Check of code to `passed`, `failed`, `unknown` or `missing`."""
+    unknown_symbols: int = 0
+    """Symbols of the code of which no check knows whether they exist."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """Of the checks: file, line, symbol, message."""
     notes: tuple[str, ...] = ()

@@ -222,6 +222,7 @@ class ValidityKind(StrEnum):
     UNMEASURED_TOKENS = "unmeasured_tokens"
     JUDGE_IS_AGENT = "judge_is_agent"
     CODE_NOT_RUN = "code_not_run"
+    SYMBOLS_UNKNOWN = "symbols_unknown"
 
 
 class Validity(Strict):

@@ -35,7 +35,9 @@ ENDS: Mapping[CellEnd, ScoreReason] = {
     CellEnd.NO_ANSWER: ScoreReason.NO_ANSWER,
 }
 """Ends that are failures, whatever the answer."""
-TO_SCORE_AGAIN = frozenset({ScoreReason.NO_JUDGE, ScoreReason.JUDGE_FAILED, ScoreReason.CHECK_MISSING})
+TO_SCORE_AGAIN = frozenset(
+    {ScoreReason.NO_JUDGE, ScoreReason.JUDGE_FAILED, ScoreReason.CHECK_MISSING, ScoreReason.SYMBOLS_UNKNOWN}
+)
 """Another time these may be decided."""
 
 
@@ -71,7 +73,9 @@ class SealedScore:
     checks: Mapping[Check, CheckState] = field(default_factory=dict)
     findings: tuple[Mapping[str, object], ...] = ()
     notes: tuple[str, ...] = ()
-    """Of a checker that could not decide: why."""
+    """Of a checker that could not decide everything: why."""
+    unknown_symbols: int = 0
+    """Symbols of which no check knows whether they exist."""
 
 
 def seal(cells: Iterable[CellRecord], seed: int) -> Sealed:
@@ -163,13 +167,23 @@ class Scorer:
         report = await self._report(answer.files, task)
         states = {check: report.states.get(check, CheckState.MISSING) for check in task.checks}
         failed = [check for check in required if states[check] is CheckState.FAILED]
-        is_open = any(states[check] is CheckState.MISSING for check in required)
-        why = ScoreReason(failed[0].value) if failed else ScoreReason.CHECK_MISSING if is_open else None
-        success = False if failed else None if is_open else True
+        is_run = Check.TESTS in required and states[Check.TESTS] is CheckState.PASSED
+        open_states = {CheckState.MISSING} if is_run else {CheckState.MISSING, CheckState.UNKNOWN}
+        undecided = {states[check] for check in required if states[check] in open_states}
+        if failed:
+            why: ScoreReason | None = ScoreReason(failed[0].value)
+        elif undecided:
+            is_missing = CheckState.MISSING in undecided
+            why = ScoreReason.CHECK_MISSING if is_missing else ScoreReason.SYMBOLS_UNKNOWN
+        else:
+            why = None
+        success = False if failed else None if undecided else True
         findings = tuple({key: str(value) if isinstance(value, Check) else value for key, value in asdict(each).items()}
                          for each in report.findings)  # fmt: skip
-        notes = report.notes if why is ScoreReason.CHECK_MISSING else ()
-        return SealedScore(success, why, checks=states, findings=findings, notes=notes)
+        notes = report.notes if success is None or report.n_unknown else ()
+        return SealedScore(
+            success, why, checks=states, findings=findings, notes=notes, unknown_symbols=report.n_unknown
+        )
 
     async def _report(self, files: Mapping[str, str], task: CodingTask) -> CheckReport:
         """What the checker finds; of the same code for the same task, once."""

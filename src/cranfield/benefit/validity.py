@@ -21,7 +21,7 @@
 | `uncommitted_changes`, `folder_has_more` | no: they were allowed, or no commit would end them |
 | `tree_changed` | while cells were run, files that git does not ignore, without `--allow-dirty`: yes; otherwise no |
 | `undecided` | over 10 % of the cells of an arm |
-| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run` | no |
+| `model_unknown`, `leak`, `same_answers`, `unmeasured_tokens`, `judge_is_agent`, `code_not_run`, `symbols_unknown` | no |
 """
 
 from __future__ import annotations
@@ -385,6 +385,19 @@ def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
 
 
+def _symbols_unknown(evidence: Evidence) -> Iterator[Validity]:
+    found = []
+    for role, cells in evidence.by_arm.items():
+        scores = [evidence.scores[cell.key] for cell in cells if cell.key in evidence.scores]
+        counts = [score.unknown_symbols for score in scores if score.unknown_symbols]
+        if counts:
+            n = n_of(sum(counts), "symbols")
+            found.append(f"{n} in {len(counts)} of {n_of(len(scores), 'answers')} of {evidence.name(role)}")
+    if found:
+        message = f"it is not known whether symbols of the code exist: {and_list(found)}; only tests that ran the code decide there"
+        yield Validity(kind=ValidityKind.SYMBOLS_UNKNOWN, is_void=False, message=message)
+
+
 RULES: Iterable[Rule] = (
     *(
         _uncommitted,
@@ -401,5 +414,5 @@ RULES: Iterable[Rule] = (
         _undecided,
         _leaks,
     ),
-    *(_same_answers, _unmeasured, _judge, _code_not_run, _folder_has_more),
+    *(_same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown, _folder_has_more),
 )

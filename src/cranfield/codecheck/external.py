@@ -12,7 +12,7 @@ import re
 import tempfile
 from asyncio import timeout
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -168,7 +168,7 @@ def judge(
             continue
         finding = _finding(diagnostic, rule, found)
         if rule is not None and rule.check == "unknown":
-            unknown.append(finding)
+            unknown.append(replace(finding, check=Check.SYMBOLS))
             continue
         has_error, is_unread = has_error or is_error, is_unread or rule is None
         if finding.check is Check.NOT_DEPRECATED:
@@ -183,7 +183,9 @@ def judge(
         findings.append(Finding(Check.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
     ruled = {rule.check for rule in settings.rules}
     failed = {finding.check for finding in findings}
-    states = {check: CheckState.FAILED if check in failed else CheckState.PASSED for check in _BY_COMPILER}
+    silent = CheckState.UNKNOWN if unknown else CheckState.PASSED
+    states = {check: CheckState.FAILED if check in failed else silent for check in _BY_COMPILER}
+    states[Check.COMPILES] = CheckState.FAILED if Check.COMPILES in failed else CheckState.PASSED
     for check in _BY_COMPILER[1:]:
         if check not in ruled:
             notes.append(f"{check}: the checker has no rule for it")

@@ -26,6 +26,8 @@ class CheckState(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
+    UNKNOWN = "unknown"
+    """Nothing that could be looked up failed, and some symbols could not be looked up: they are counted, each with its reason."""
     MISSING = "missing"
     """Not run, or not decided; the report says why."""
 
@@ -58,7 +60,11 @@ class Target:
     version: str = ""
     """Of the platform or the language: `3.11`, `14.0`."""
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Third-party packages that are there, with versions."""
+    """Third-party packages that are there, with versions: `2.3` is any 2.3.x; empty: any."""
+    requirements: tuple[str, ...] = ()
+    """Lines of a requirements file: what is installed in the place of `packages`."""
+    environment: str = ""
+    """Folder of an environment that exists, or its Python: nothing is installed, and its packages are those that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +75,18 @@ class CheckReport:
     findings: tuple[Finding, ...] = ()
     """Of failed checks."""
     unknown: tuple[Finding, ...] = ()
-    """What could not be decided, such as members of an untyped package: no check fails by it."""
+    """Symbols that could not be looked up, such as members of an object of unknown type: no check fails or passes by them."""
     notes: tuple[str, ...] = ()
     """Why a check is missing, and which deprecated symbols have no entry in the map."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of what checked."""
+    """Of what checked, and of the packages that symbols were looked up in."""
+    n_symbols: int = 0
+    """That were looked at; 0: they are not counted."""
+
+    @property
+    def n_unknown(self) -> int:
+        """Symbols of which it is not known whether they exist."""
+        return sum(each.check is Check.SYMBOLS for each in self.unknown)
 
 
 class Checker(Protocol):

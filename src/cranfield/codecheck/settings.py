@@ -27,7 +27,7 @@ class DiagnosticRule(Strict):
     """Which check a diagnostic belongs to: the first rule that matches it decides."""
 
     check: Check | Literal["unknown"]
-    """`unknown`: it is reported, and no check fails by it."""
+    """`unknown`: a symbol of which nothing is known: no check of symbols fails or passes by it."""
     code: _Regex = ""
     """Of the whole code of the diagnostic; empty: any."""
     text: _Regex = ""

@@ -154,3 +154,43 @@ def test_a_reference_passes_every_check_and_a_trap_fails_the_one_that_it_names(t
         found = check(task, trap.files, task.tests if trap.fails is Check.TESTS else "").findings
         is_found = any(each.check is trap.fails and trap.symbol in each.symbol for each in found)
         assert is_found or (trap.fails is Check.TESTS and not shutil.which("bwrap")), found
+
+
+LOCK = "numpy==2.3.5 --hash=sha256:aa\npandas==2.3.0\n"
+
+
+def test_requirements_of_a_file_or_of_lines_are_read_with_the_tasks(tmp_path: Path):
+    (tmp_path / "requirements.txt").write_text(LOCK, encoding="utf-8")
+    text = TASKS.replace("packages: {numpy: 2.1}", "requirements: requirements.txt")
+    text = text.replace("target: {platform: linux,", "target: {requirements: [attrs>=25], platform: linux,")
+    first, second = read(tmp_path, text).tasks
+    assert first.runs_on.requirements == ("numpy==2.3.5 --hash=sha256:aa", "pandas==2.3.0")
+    assert second.runs_on.requirements == ("attrs>=25",)
+    assert "Packages besides the standard library: numpy 2.3.5, pandas 2.3.0." in first.full_prompt
+    assert "Packages besides the standard library: attrs>=25." in second.full_prompt
+    digest = read(tmp_path, text).digest
+    (tmp_path / "requirements.txt").write_text(LOCK.replace("2.3.5", "2.3.4"), encoding="utf-8")
+    assert read(tmp_path, text).digest != digest
+
+
+def test_an_environment_is_one_beside_the_tasks_and_its_packages_are_named(tmp_path: Path):
+    text = TASKS.replace("packages: {", "environment: ../venv/bin/python, packages: {")
+    (tmp_path / "tasks").mkdir()
+    first, _ = read(tmp_path / "tasks", text).tasks
+    assert Path(first.runs_on.environment) == tmp_path.resolve() / "tasks" / ".." / "venv" / "bin" / "python"
+    assert "numpy 2.1" in first.full_prompt
+
+
+def test_packages_that_cannot_be_read_are_problems_at_their_lines(tmp_path: Path):
+    (tmp_path / "requirements.txt").write_text("-e .\n", encoding="utf-8")
+    text = TASKS.replace("packages: {numpy: 2.1}", "environment: venv, requirements: [-r other.txt, numpy]")
+    text = text.replace("target: {platform: linux,", "target: {requirements: requirements.txt, platform: linux,")
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, text)
+    found = [(Path(problem.path or "").name, problem.line, problem.message[:22]) for problem in raised.value.problems]
+    assert found == [
+        ("requirements.txt", 1, "this option cannot be "),
+        ("tasks.yaml", 4, "`environment` without "),
+        ("tasks.yaml", 4, "`environment` beside `"),
+        ("tasks.yaml", 4, "it names another file:"),
+    ]

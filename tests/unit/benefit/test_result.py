@@ -420,6 +420,7 @@ def test_a_control_with_another_index_is_not_called_one_that_cannot_look(tmp_pat
 def test_every_kind_of_validity_is_tested() -> None:
     elsewhere = {
         ValidityKind.CODE_NOT_RUN,
+        ValidityKind.SYMBOLS_UNKNOWN,
         ValidityKind.LEAK,
         ValidityKind.CONTROL_INCOMPETENT,
         ValidityKind.COMPETENCE_UNKNOWN,

@@ -109,7 +109,7 @@ def test_a_line_that_stands_everywhere_is_found_beside_another() -> None:
     [
         "see src/kitchen/store.py:12",
         '{"file": "src/kitchen/store.py"}',
-        "/home/me/repo/src/kitchen/store.py",
+        "/srv/repo/src/kitchen/store.py",
         r"src\\kitchen\\store.py",
         "It is in src/kitchen/store.py.",
         "notes.txt",

@@ -11,6 +11,7 @@ from contextlib import suppress
 from textwrap import dedent
 
 import pytest
+from tests.unit.codecheck.environments import THIS, environment
 
 from cranfield.codecheck.deprecations import is_older, packaged_deprecations, read_deprecations
 from cranfield.codecheck.python.checker import PythonChecker
@@ -24,8 +25,8 @@ RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
 CHECKER = PythonChecker()
 
 
-def check(code: str, version: str, **packages: str) -> CheckReport:
-    return event_loop().run(CHECKER.check({"a.py": dedent(code)}, Target("python", "linux", version, packages)))
+def check(code: str, version: str) -> CheckReport:
+    return event_loop().run(CHECKER.check({"a.py": dedent(code)}, Target("python", "linux", version)))
 
 
 CODE = """\
@@ -71,8 +72,8 @@ def test_deprecated_and_removed_symbols_are_found_by_import_and_by_type():
         ("not_deprecated", 22, "datetime.datetime.utcnow"),
     ]
     assert report.findings[2].current == "datetime.datetime.now(datetime.UTC)"
-    assert {(row.line, row.check) for row in report.unknown} == {(16, Check.NOT_DEPRECATED)}
-    assert report.notes == ()
+    assert {(row.line, row.check) for row in report.unknown} == {(16, Check.NOT_DEPRECATED), (16, Check.SYMBOLS)}
+    assert [note for note in report.notes if "the map" in note] == []
 
 
 def test_a_version_before_that_of_the_entry_is_not_concerned():
@@ -81,12 +82,12 @@ def test_a_version_before_that_of_the_entry_is_not_concerned():
     assert [row.symbol for row in check(code, "3.11").findings] == ["cgi"]
 
 
-def test_an_entry_of_a_package_goes_by_the_version_of_the_package():
-    assert [row.symbol for row in check("import pkg_resources\n", "3.11", setuptools="70.0").findings] == [
-        "pkg_resources"
-    ]
-    old = check("import pkg_resources\n", "3.11", setuptools="60.0")
-    assert old.findings == ()
+def test_an_entry_of_a_package_goes_by_the_version_that_is_installed(tmp_path):
+    for version, symbols in (("70.0", ["pkg_resources"]), ("60.0", [])):
+        where = environment(tmp_path / version, {"pkg_resources/__init__.py": ""}, {"setuptools": version})
+        target = Target("python", "linux", THIS, environment=where)
+        report = event_loop().run(PythonChecker().check({"a.py": "import pkg_resources\n"}, target))
+        assert [row.symbol for row in report.findings] == symbols
 
 
 def test_a_deprecated_symbol_without_an_entry_is_a_note():

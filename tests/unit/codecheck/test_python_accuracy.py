@@ -7,6 +7,7 @@ import doctest
 import importlib
 import io
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,13 +143,8 @@ def test_nothing_in_correct_code_is_missing(capsys):
         snippets = dict(examples())
     names = {f"example_{number}.py": name for number, name in enumerate(snippets)}
     files = {file: snippets[name] for file, name in names.items()} | own_modules()
-    packages = dict.fromkeys(
-        ("cranfield", "narwhals", "numpy", "pyarrow", "polars", "pandas", "pydantic", "pydantic_core"), "1"
-    )
-    packages |= dict.fromkeys(
-        ("pyyaml", "jmespath", "scipy", "duckdb", "ir_datasets", "zstandard", "tree_sitter", "tenacity"), "1"
-    )
-    report = event_loop().run(PythonChecker().check(files, Target("python", "linux", "3.11", packages)))
+    target = Target("python", "linux", environment=sys.prefix)
+    report = event_loop().run(PythonChecker().check(files, target))
     with capsys.disabled():
         print(
             f"\ncorrect code: {len(files)} snippets, {len(snippets)} of them examples; findings: {len(report.findings)}"

@@ -12,9 +12,9 @@ FAILED, PASSED, MISSING = CheckState.FAILED, CheckState.PASSED, CheckState.MISSI
 CHECKER = PythonChecker()
 
 
-def check(files: str | dict[str, str], version: str = "3.11", platform: str = "linux", **packages: str) -> CheckReport:
+def check(files: str | dict[str, str], version: str = "3.11", platform: str = "linux") -> CheckReport:
     files = {"a.py": dedent(files)} if isinstance(files, str) else files
-    return event_loop().run(CHECKER.check(files, Target("python", platform, version, packages)))
+    return event_loop().run(CHECKER.check(files, Target("python", platform, version)))
 
 
 def findings(report: CheckReport) -> list[tuple[str, int, str]]:
@@ -165,10 +165,3 @@ def test_without_the_type_checker_nothing_passes(tmp_path):
         report = event_loop().run(PythonChecker(program=path).check({"a.py": "x = 1\n"}, Target("python")))
         assert report.states[Check.SYMBOLS] is MISSING
         assert "ty" in report.notes[0]
-
-
-def test_packages_of_which_nothing_is_known_are_unknown():
-    code = "import requests, no_such_package\nfrom requests.adapters import X\nrequests.nope()\nimport yaml\n"
-    report = check(code, requests="2.32", PyYAML="6.0")
-    assert findings(report) == [("symbols", 1, "no_such_package")]
-    assert [finding.line for finding in report.unknown] == [1, 2, 4]

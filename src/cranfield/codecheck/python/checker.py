@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from cranfield.codecheck.deprecations import DeprecationMap, is_older, packaged_deprecations
 from cranfield.codecheck.python.deprecated import Use, find_uses
+from cranfield.codecheck.python.environment import Environment, existing_environment, this_version
 from cranfield.codecheck.python.facts import FileFacts, inspect_files
+from cranfield.codecheck.python.install import installed_environment, requirement_lines
+from cranfield.codecheck.python.packages import check_packages
+from cranfield.codecheck.python.reading import rows_that_exist
 from cranfield.codecheck.python.sandbox import find_python, run_tests
-from cranfield.codecheck.python.symbols import Sources, is_among, missing_symbols, modules_of, split_unknown
+from cranfield.codecheck.python.symbols import Sources, is_among, missing_symbols, split_unknown
 from cranfield.codecheck.python.ty import (
     DEPRECATED,
     PLATFORMS,
@@ -27,17 +32,20 @@ from cranfield.codecheck.python.ty import (
     require_type_checker,
 )
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.words import first_of
 
 At = tuple[str, int, int]
-_RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+_RUNNING = this_version()
 _IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")
 """Comments by which code tells a type checker not to look."""
 CODE_CHECKS = tuple(check for check in Check if check is not Check.TESTS)
 _TYPED = (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+_MOST_NOTED = 5
+"""Unknown symbols that a note names."""
 
 
 class PythonChecker:
-    """Checks Python files without executing them."""
+    """Checks Python files without executing them. The packages of the target are imported, in a sandbox alone."""
 
     def __init__(self, *, program: str = "", sandbox: str = "", deprecations: DeprecationMap | None = None) -> None:
         self._sandbox = sandbox
@@ -47,28 +55,65 @@ class PythonChecker:
 
     async def check(self, files: Mapping[str, str], target: Target, tests: str = "") -> CheckReport:
         """Check files by path; see `Checker`."""
+        try:
+            environment, no_packages = await environment_of(target), ""
+        except CheckerError as error:
+            environment, no_packages = Environment(), str(error)
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
-            place = open_workplace(Path(folder), self._program)
-            work = _Work(place, files, target, self._deprecations)
+            place = open_workplace(Path(folder), self._program, next(iter(environment.folders), None))
+            work = _Work(place, files, target, self._deprecations, environment)
+            if no_packages:
+                work.leave(no_packages, *_TYPED, *([Check.TESTS] if tests else []))
             try:
                 self._program_version = self._program_version or await require_type_checker(place)
-                await work.check_files(self._program_version)
+                await work.check_files(self._program_version, self._sandbox, has_packages=not no_packages)
             except CheckerError as error:
                 work.leave(str(error), *CODE_CHECKS)
-            if tests:
+            if tests and not no_packages:
                 await work.run_tests(tests, self._sandbox)
             return work.report(tests)
+
+
+async def environment_of(target: Target) -> Environment:
+    """The packages of a target: those of its environment, or its requirements, which are installed.
+
+    Raises:
+        CheckerError: they are not there, or cannot be installed; the message says which, and why.
+    """
+    version = _short(target.version)
+    if target.environment:
+        found = existing_environment(target.environment)
+        if version and found.version != version:
+            raise CheckerError(
+                f"environment {target.environment}: it is of Python {found.version}; expected Python {version}"
+            )
+    elif requirements := target.requirements or requirement_lines(target.packages):
+        found = await installed_environment(requirements, version or _RUNNING)
+    else:
+        return Environment()
+    found.require(target.packages)
+    return found
+
+
+def _short(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 class _Work:
     """One check, and what it has found so far."""
 
     def __init__(
-        self, place: Workplace, files: Mapping[str, str], target: Target, deprecations: DeprecationMap
+        self,
+        place: Workplace,
+        files: Mapping[str, str],
+        target: Target,
+        deprecations: DeprecationMap,
+        environment: Environment,
     ) -> None:
         self._place = place
-        self._version = ".".join((target.version or _RUNNING).split(".")[:2])
-        self._target = replace(target, version=self._version)
+        self._environment = environment
+        self._version = _short(target.version) or environment.version or _RUNNING
+        self._target = replace(target, version=self._version, packages=environment.versions)
         self._deprecations = deprecations
         self._platform = PLATFORMS.get(target.platform, "all")
         self._findings: list[Finding] = []
@@ -78,7 +123,9 @@ class _Work:
         self._versions = {"python": _RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
         self._sources: Sources | None = None
-        self._packages = frozenset(module for name in target.packages for module in modules_of(name))
+        self._n_symbols = 0
+        if environment.folders and self._platform not in {"all", sys.platform}:
+            self._notes.append(f"the packages are those of {sys.platform}, and the code is for {target.platform}")
         for name, text in sorted(files.items()):
             self._take(name, text)
 
@@ -111,17 +158,38 @@ class _Work:
             states={check: self._state(check) for check in (*CODE_CHECKS, *((Check.TESTS,) if tests else ()))},
             findings=tuple(sorted(self._findings, key=lambda finding: (finding.file, finding.line))),
             unknown=tuple(self._unknown),
-            notes=tuple(self._notes),
-            versions=self._versions,
+            notes=(*self._notes, *self._unknown_notes()),
+            versions={**self._versions, **self._environment.versions},
+            n_symbols=self._n_symbols,
         )
+
+    def _unknown_notes(self) -> Iterator[str]:
+        """How much is unknown, with the first symbols of each reason."""
+        by_reason: dict[str, list[str]] = {}
+        unknown = [each for each in self._unknown if each.check is Check.SYMBOLS]
+        for each in unknown:
+            by_reason.setdefault(each.message, []).append(f"{each.file}:{each.line} {each.symbol}".strip())
+        if unknown:
+            of = f" of {self._n_symbols}" if self._n_symbols >= len(unknown) else ""
+            reasons = (f"{first_of(names, _MOST_NOTED)}: {reason}" for reason, names in by_reason.items())
+            yield f"{len(unknown)}{of} symbols are unknown: {'; '.join(reasons)}"
+        yield from dict.fromkeys(each.message for each in self._unknown if each.check is Check.NOT_DEPRECATED)
 
     def _state(self, check: Check) -> CheckState:
         if any(finding.check is check for finding in self._findings):
             return CheckState.FAILED
-        return CheckState.MISSING if check in self._undecided else CheckState.PASSED
+        if check in self._undecided:
+            return CheckState.MISSING
+        leaves_open = {check, Check.SYMBOLS} if check in _TYPED else {check}
+        return CheckState.UNKNOWN if any(each.check in leaves_open for each in self._unknown) else CheckState.PASSED
 
-    async def check_files(self, ty: str) -> None:
+    async def check_files(self, ty: str, sandbox: str, *, has_packages: bool) -> None:
         """Everything but the tests.
+
+        Args:
+            ty: version of the type checker.
+            sandbox: path of bubblewrap; empty: the one on the path.
+            has_packages: those of the target are there; without them symbols are not looked at.
 
         Raises:
             CheckerError: a program that checks could not run.
@@ -136,20 +204,21 @@ class _Work:
             return
         facts = await inspect_files(self._place.code, list(self._texts))
         rows, typed = await self._check_syntax(facts)
-        if not typed:
+        if not typed or not has_packages:
             return
         for name in self._texts.keys() - typed:
             (self._place.code / name).unlink()
-        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, self._packages)
+        untyped = frozenset(self._environment.modules.keys() - self._environment.typed)
+        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, untyped)
         self._note_hidden(sources)
         if len(typed) < len(self._texts):
             rows = await self._place.run_types(self._version, self._platform, typed)
         uses = await find_uses(self._place, sources, self._deprecations.by_name, self._version, self._platform)
         removed = [use for use in uses if self._check_use(use) is Check.AVAILABLE]
-        await self._check_symbols(sources, rows, removed)
-        for row in rows:
-            if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses):
-                self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
+        await self._check_symbols(sources, rows, removed, sandbox)
+        await self._check_deprecated(
+            [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
+        )
 
     def _check_use(self, use: Use) -> Check | None:
         """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
@@ -169,21 +238,44 @@ class _Work:
         )
         return None
 
+    async def _check_deprecated(self, rows: Sequence[Diagnostic]) -> None:
+        """Of what the type checker marks: packages tell an alternative in their own words, the standard library has the map."""
+        if not rows:
+            return
+        names = sorted({row.file for row in rows})
+        with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
+            bare = open_workplace(Path(folder), self._place.program)
+            shutil.copytree(self._place.code, bare.code, dirs_exist_ok=True)
+            of_library = {row.place for row in await bare.run_types(self._version, self._platform, names)
+                          if row.rule == DEPRECATED}  # fmt: skip
+        found = {(each.file, each.line) for each in self._findings if each.check is Check.NOT_DEPRECATED}
+        for row in rows:
+            facts = self._sources.facts[row.file] if self._sources else FileFacts()
+            if row.place in of_library or not self._environment.folders:
+                self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
+            elif (row.file, row.line) not in found and not facts.depends_on_version(row.line) and self._sources:
+                symbol = self._sources.symbol(row)
+                self._findings.append(
+                    Finding(Check.NOT_DEPRECATED, row.file, row.line, symbol, row.message, row.rule, row.message)
+                )
+
     async def run_tests(self, tests: str, sandbox: str) -> None:
         """Run tests beside the files, where that is possible."""
         if any(finding.check is Check.COMPILES for finding in self._findings) or not self._texts:
             self.leave("tests are not run, because the code does not compile", Check.TESTS)
-        elif self._target.packages:
-            self.leave("tests are not run, because they have the standard library alone", Check.TESTS)
+        elif self._environment.folders and not self._environment.python:
+            self.leave(
+                f"tests are not run, because there is no Python {self._version} here that has the packages", Check.TESTS
+            )
         elif shadowing := self._shadowing():
             self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", Check.TESTS)
         else:
             for name, text in self._texts.items():
                 (self._place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
-            python = find_python(self._version)
+            python = self._environment.python or find_python(self._version)
             is_this = python == find_python(_RUNNING)
             try:
-                reason = await run_tests(self._place.code, tests, python, program=sandbox)
+                reason = await run_tests(self._place.code, tests, python, self._environment.folders, program=sandbox)
                 if is_this and self._version != _RUNNING:
                     self._notes.append(f"tests ran on Python {_RUNNING}")
                 if reason and is_this and await self._needs_newer():
@@ -191,7 +283,7 @@ class _Work:
                 elif reason:
                     self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
             except CheckerError as error:
-                self.leave(str(error), Check.TESTS)
+                self.leave(f"tests are not run: {error}", Check.TESTS)
 
     async def _needs_newer(self) -> bool:
         """Whether the code may need what this Python lacks and that of the target has."""
@@ -226,7 +318,9 @@ class _Work:
                     Finding(Check.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
                 )
             elif known.error:
-                self.leave(f"{name}: its syntax is newer than Python {_RUNNING}, which reads it", Check.NOT_DEPRECATED)
+                reason = f"its syntax is newer than Python {_RUNNING}, which reads it"
+                self._unknown.append(Finding(Check.SYMBOLS, name, 0, "", reason))
+                self.leave(f"{name}: {reason}", Check.NOT_DEPRECATED)
         failed = {finding.file for finding in self._findings}
         if failed:
             self._undecided.update(_TYPED)
@@ -249,10 +343,18 @@ class _Work:
             if known.encoding not in {"utf-8", "utf-8-sig"}:
                 self.leave(f"{name}: its encoding is {known.encoding}; expected utf-8")
 
-    async def _check_symbols(self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use]) -> None:
+    async def _check_symbols(
+        self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use], sandbox: str
+    ) -> None:
+        packages = await check_packages(
+            self._place, sources, self._environment, rows, self._version, self._platform, sandbox
+        )
+        self._n_symbols = packages.n_symbols
+        self._findings += packages.findings
+        self._unknown += packages.unknown
         found = await missing_symbols(self._place, sources, self._version, self._platform, rows)
         found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
-        missing, unknown = split_unknown(found, sources)
+        missing, unknown = split_unknown(found, sources, packages.decided)
         self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
         elsewhere = await self._find_elsewhere(sources, missing)
         for row in missing:
@@ -267,10 +369,8 @@ class _Work:
         left = missing
         for version in (VERSIONS[-1], VERSIONS[0], *VERSIONS[1:-1]):
             if left and version != self._version:
-                rows = await missing_symbols(self._place, sources, version, self._platform)
-                for row in left:
-                    if not is_among(row, rows):
-                        there[row.place].append(version)
+                for row in await self._existing(sources, left, version, self._platform):
+                    there[row.place].append(version)
             if version == VERSIONS[0]:
                 left = tuple(row for row in missing if there[row.place])  # what neither end of the range has, none has
         names = {
@@ -278,6 +378,15 @@ class _Work:
         }
         left = tuple(row for row in missing if row.place not in names)
         if self._platform != "all" and left:
-            rows = await missing_symbols(self._place, sources, self._version, "all")
-            names |= {row.place: "on another platform" for row in left if not is_among(row, rows)}
+            found = await self._existing(sources, left, self._version, "all")
+            names |= {row.place: "on another platform" for row in found}
         return names
+
+    async def _existing(
+        self, sources: Sources, rows: tuple[Diagnostic, ...], version: str, platform: str
+    ) -> list[Diagnostic]:
+        """The diagnostics that another version or platform does not have, although it has what the symbol belongs to."""
+        there = await self._place.run_types(version, platform, list(sources.texts))
+        wrong = await missing_symbols(self._place, sources, version, platform, there)
+        absent = tuple(row for row in rows if not is_among(row, wrong))
+        return await rows_that_exist(self._place, sources, absent, wrong, version, platform)

@@ -1,4 +1,4 @@
-"""Run tests beside the code that they test: `driver.py FOLDER TESTS` writes the token of its stdin when the tests have passed.
+"""Run tests beside the code that they test: `driver.py FOLDER TESTS PACKAGES...` writes the token of its stdin when the tests have passed.
 
 Started as a script in a sandbox. A program that ends early, or whose code under test ends it, writes no token. The token is in no
 argument or file that this code could read.
@@ -28,11 +28,11 @@ def limit_processes() -> None:
 
 def main() -> None:
     """Run the tests."""
-    folder, tests = sys.argv[1:]
+    folder, tests, *packages = sys.argv[1:]
     tell_end = functools.partial(os.write, 1, b"\n" + os.read(0, 100).strip() + b"\n")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = [tests]
-    sys.path.insert(0, folder)
+    sys.path[:] = [folder, *sys.path, *packages]
     limit_processes()
     try:
         runpy.run_path(tests, run_name="__main__")

@@ -70,6 +70,14 @@ class FileFacts:
     """Attributes that are read: line, column, name, and the place of the object."""
     calls: Mapping[Place, tuple[tuple[Place, Place], ...]] = field(default_factory=dict)
     """Places of the values of the arguments of each call."""
+    callees: tuple[tuple[Place, Place, Place, Place], ...] = ()
+    """First and last places of each call, and of what is called."""
+    fixed: frozenset[Place] = frozenset()
+    """Places of members in annotations and patterns, where no other expression may stand."""
+    unplaced: frozenset[Place] = frozenset()
+    """Places of members that are not where they seem to be."""
+    typing_only: tuple[Place, ...] = ()
+    """First and last lines of what only type checkers read."""
     versions: tuple[Place, ...] = ()
     """First and last lines of what depends on the version of Python."""
     hidden: tuple[int, ...] = ()
@@ -96,6 +104,10 @@ class FileFacts:
     def depends_on_version(self, line: int) -> bool:
         """Whether the code asks for the version of Python before this line runs."""
         return _within(line, self.versions)
+
+    def is_for_typing(self, line: int) -> bool:
+        """Whether a line is read by type checkers alone."""
+        return _within(line, self.typing_only)
 
     def is_guarded(self, line: int, *, is_import: bool) -> bool:
         """Whether the code itself handles a missing symbol at this line; a handler of every exception does not do so."""
@@ -166,6 +178,10 @@ def _facts(row: Any) -> FileFacts:
             (line, column, name, tuple(first), tuple(last)) for line, column, name, first, last in row["members"]
         ),
         calls={tuple(place): tuple((tuple(a), tuple(b)) for a, b in spans) for place, spans in row["calls"]},
+        callees=tuple((tuple(a), tuple(b), tuple(c), tuple(d)) for a, b, c, d in row["callees"]),
+        fixed=frozenset(map(tuple, row["fixed"])),
+        unplaced=frozenset(map(tuple, row["unplaced"])),
+        typing_only=tuple(map(tuple, row["typing_only"])),
         versions=tuple(map(tuple, row["versions"])),
         hidden=tuple(row["hidden"]),
     )

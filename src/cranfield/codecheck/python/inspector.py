@@ -37,6 +37,14 @@ class Names(ast.NodeVisitor):
         """Attributes that are read: line, column, name; first and last place of the object."""
         self.calls: list[tuple[Place, list[tuple[Place, Place]]]] = []
         """Place of a call, and spans of the values of its arguments."""
+        self.callees: list[tuple[Place, Place, Place, Place]] = []
+        """First and last places of each call, and of what is called."""
+        self.fixed: set[Place] = set()
+        """Line and column of members in annotations and patterns, where no other expression may stand."""
+        self.unplaced: set[Place] = set()
+        """Line and column of members whose place is not known, as in f-strings of some versions of Python."""
+        self.typing_only: list[Place] = []
+        """First and last lines of what only type checkers read."""
         self.versions: list[Place] = []
         """First and last lines of what depends on the version of Python."""
         self.hidden: list[int] = []
@@ -101,6 +109,7 @@ class Names(ast.NodeVisitor):
 
     def _add_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.bound.add(node.name)
+        self._fix(node.returns)
         if any(dotted(part).rpartition(".")[2] == "no_type_check" for part in node.decorator_list):
             self.hidden.append(node.lineno)
         self.generic_visit(node)
@@ -113,13 +122,48 @@ class Names(ast.NodeVisitor):
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, negated = test.operand, not negated
         if dotted(test).rpartition(".")[2] == "TYPE_CHECKING":
+            self.typing_only += lines(node.orelse if negated else node.body)
             self.hidden += [part.lineno for part in (node.body if negated else node.orelse)[:1]]
         self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> None:
         """A parameter."""
         self.bound.add(node.arg)
+        self._fix(node.annotation)
         self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """`x: T = value`."""
+        self._fix(node.annotation)
+        self.generic_visit(node)
+
+    def visit_match_case(self, node: ast.match_case) -> None:
+        """`case T(x):`."""
+        self._fix(node.pattern)
+        self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """An f-string."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and not self._is_at_its_place(part):
+                self.unplaced.add(self._member_place(part))
+        self.generic_visit(node)
+
+    def _fix(self, node: ast.AST | None) -> None:
+        for part in ast.walk(node) if node is not None else ():
+            if isinstance(part, ast.Attribute):
+                self.fixed.add(self._member_place(part))
+
+    def _member_place(self, node: ast.Attribute) -> Place:
+        line, column = self.end(node)
+        return line, column - len(node.attr)
+
+    def _is_at_its_place(self, node: ast.Attribute) -> bool:
+        text = ast.get_source_segment("\n".join(line.decode() for line in self._lines), node)
+        try:
+            return text is not None and ast.dump(ast.parse(text, mode="eval").body) == ast.dump(node)
+        except (SyntaxError, ValueError):
+            return False
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         """`except E as name`."""
@@ -136,8 +180,7 @@ class Names(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """An attribute that is read or set."""
-        line, column = self.end(node)
-        column -= len(node.attr)
+        line, column = self._member_place(node)
         if not isinstance(node.ctx, ast.Load):
             self.stored.add(node.attr)
         else:
@@ -151,6 +194,7 @@ class Names(ast.NodeVisitor):
         values = [part.value if isinstance(part, ast.Starred) else part for part in node.args]
         values += [part.value for part in node.keywords]
         self.calls.append((self.start(node), [(self.start(value), self.end(value)) for value in values]))
+        self.callees.append((self.start(node), self.end(node), self.start(node.func), self.end(node.func)))
         if name := dotted(node.func):
             self.uses += [(*self.start(part.value), f"{name}({part.arg})") for part in node.keywords if part.arg]
             if name == "setattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):

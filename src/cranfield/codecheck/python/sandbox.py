@@ -1,4 +1,4 @@
-"""Run tests of code that nothing is known of: in bubblewrap, without network, on a read-only file system, within limits.
+"""Run code that nothing is known of: in bubblewrap, without network, on a read-only file system, within limits.
 
 Without bubblewrap, or where the system allows no namespaces, nothing is run.
 """
@@ -9,6 +9,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,27 +21,31 @@ _FILE_BYTES = 256 << 20
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
 _CODE, _TESTS, _DEVICES = "/code", "/tests", "/dev"
 _SCRATCH = "/" + "tmp"
+_VARIABLES = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": _SCRATCH,
+    "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",  # each thread takes address space
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
-async def run_tests(code: Path, tests: str, python: str, *, seconds: int = _SECONDS, program: str = "") -> str:
-    """Why the tests of the files in `code` fail, run with a Python; empty: they pass.
+async def run_tests(
+    code: Path, tests: str, python: str, packages: Sequence[Path] = (), *, seconds: int = _SECONDS, program: str = ""
+) -> str:
+    """Why the tests of the files in `code` fail, run with a Python and folders of packages; empty: they pass.
 
     Raises:
         CheckerError: there is no bubblewrap that works here.
     """
-    program = program or shutil.which("bwrap") or ""
-    if not program:
-        raise CheckerError("tests are not run, because bubblewrap (bwrap) is not installed")
     folder = code.parent / "tests"
     folder.mkdir()
     (folder / "tests.py").write_bytes(tests.encode("utf-8", "surrogatepass"))
     shutil.copy(Path(__file__).with_name("driver.py"), folder)
-    start = [*_sandbox(program, code, folder, python), python, "-I", "-S", "-B"]
-    empty = await run_limited([*start, "-c", ""], cwd=folder, seconds=_SECONDS, n_bytes=_BYTES)
-    if empty.status != 0:
-        raise CheckerError(f"tests are not run, because bubblewrap does not work here: {empty.describe()}")
+    inside = inside_of(packages)
+    start = await sandboxed_python(python, {_CODE: code, _TESTS: folder, **inside}, folder, program)
     token = secrets.token_hex(16)
-    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py"]
+    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py", *inside]
     try:
         output = await run_limited(
             argv, cwd=folder, seconds=seconds, n_bytes=_BYTES, n_processes=_PROCESSES, line=token
@@ -48,6 +53,33 @@ async def run_tests(code: Path, tests: str, python: str, *, seconds: int = _SECO
     except OutputError:
         return "the program wrote too much"
     return "" if _passed(output, token) else _reason(output)
+
+
+def inside_of(packages: Sequence[Path]) -> dict[str, Path]:
+    """Folders of packages by their paths in the sandbox."""
+    return {f"/packages/{number}": folder for number, folder in enumerate(packages)}
+
+
+async def sandboxed_python(python: str, folders: Mapping[str, Path], cwd: Path, program: str = "") -> list[str]:
+    """The command that runs a script with a Python in bubblewrap.
+
+    Args:
+        python: that runs it.
+        folders: that it can read, by their paths in the sandbox.
+        cwd: in which bubblewrap is started.
+        program: path of bubblewrap; default: the one on the path.
+
+    Raises:
+        CheckerError: there is none that works here.
+    """
+    program = program or shutil.which("bwrap") or ""
+    if not program:
+        raise CheckerError("bubblewrap (bwrap) is not installed")
+    start = [*_sandbox(program, folders, python), python, "-I", "-S", "-B"]
+    empty = await run_limited([*start, "-c", ""], cwd=cwd, seconds=_SECONDS, n_bytes=_BYTES)
+    if empty.status != 0:
+        raise CheckerError(f"bubblewrap does not work here: {empty.describe()}")
+    return start
 
 
 def _passed(output: Output, token: str) -> bool:
@@ -74,16 +106,16 @@ def find_python(version: str) -> str:
     return str(Path(lines[1]).resolve()) if lines[:1] == [version] else own
 
 
-def _sandbox(program: str, code: Path, tests: Path, python: str) -> list[str]:
+def _sandbox(program: str, folders: Mapping[str, Path], python: str) -> list[str]:
     options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
     prefix = str(Path(python).parents[1])
     read = {place: place for place in (*_SYSTEM, *([] if prefix == "/" else [prefix]))}
-    for inside, outside in (read | {_CODE: str(code), _TESTS: str(tests)}).items():
+    for inside, outside in (read | {inside: str(path) for inside, path in folders.items()}).items():
         options += ["--ro-bind-try", outside, inside]
     options += ["--proc", "/proc", "--dev", _DEVICES]
     for place in (_SCRATCH, f"{_DEVICES}/shm"):
         options += ["--size", str(_FILE_BYTES), "--tmpfs", place]
     options += ["--remount-ro", _DEVICES, "--remount-ro", "/", "--chdir", _SCRATCH]
-    for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", _SCRATCH), ("LANG", "C.UTF-8")):
+    for name, value in _VARIABLES.items():
         options += ["--setenv", name, value]
     return options

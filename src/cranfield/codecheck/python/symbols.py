@@ -4,41 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from cranfield.codecheck.python.facts import FileFacts
 from cranfield.codecheck.python.probes import with_unknown_arguments
-from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, OVERLOAD, SYMBOL_RULES, Diagnostic, Workplace
+from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, NO_NAME, OVERLOAD, SYMBOL_RULES, Diagnostic, Workplace
 from cranfield.codecheck.report import Check, Finding
 
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
 """A file that uses one of these may bind names at run time."""
-_ARGUMENT_RULES = {
+ARGUMENT_RULES = {
     *(OVERLOAD, "unknown-argument", "missing-argument", "too-many-positional-arguments"),
     "positional-only-parameter-as-kwarg",
 }
-_MODULES = {
-    "attrs": ("attr", "attrs"),
-    "beautifulsoup4": ("bs4",),
-    "opencv_python": ("cv2",),
-    "pillow": ("PIL",),
-    "protobuf": ("google",),
-    "pyjwt": ("jwt",),
-    "python_dateutil": ("dateutil",),
-    "python_dotenv": ("dotenv",),
-    "pyyaml": ("yaml",),
-    "scikit_image": ("skimage",),
-    "scikit_learn": ("sklearn",),
-    "setuptools": ("setuptools", "pkg_resources"),
-}
-"""Modules of packages that are not named like them."""
-
-
-def modules_of(package: str) -> tuple[str, ...]:
-    """The modules that a package is imported by."""
-    name = re.sub(r"[-_.]+", "_", package)
-    return _MODULES.get(name.lower(), (name, name.lower()))
+"""Rules of arguments that a function does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +29,22 @@ class Sources:
 
     texts: Mapping[str, str]
     facts: Mapping[str, FileFacts]
-    packages: frozenset[str] = frozenset()
-    """Names that are imported from packages of which the type checker knows nothing."""
+    untyped: frozenset[str] = frozenset()
+    """Modules of packages that come without types."""
 
     @property
     def stored(self) -> frozenset[str]:
         """Attributes that some file sets."""
         return frozenset().union(*(facts.stored for facts in self.facts.values()))
+
+    @property
+    def own_modules(self) -> frozenset[str]:
+        """Modules of the first level that the files are."""
+        return frozenset(PurePosixPath(name).parts[0].removesuffix(".py") for name in self.texts)
+
+    def text_of(self, found: Diagnostic) -> str:
+        """What a diagnostic within a line marks."""
+        return self.texts[found.file].split("\n")[found.line - 1][found.column - 1 : found.end[1] - 1]
 
     def symbol(self, found: Diagnostic) -> str:
         """The text that a diagnostic is about, with the module where an import tells it; of `a(b).c` the attribute `c`."""
@@ -83,7 +74,7 @@ def is_among(found: Diagnostic, rows: Iterable[Diagnostic]) -> bool:
     """
     return any(
         row.place == found.place
-        or ({row.rule, found.rule} <= _ARGUMENT_RULES and row.file == found.file and _overlap(row, found))
+        or ({row.rule, found.rule} <= ARGUMENT_RULES and row.file == found.file and _overlap(row, found))
         for row in rows
     )
 
@@ -118,13 +109,15 @@ async def missing_symbols(
 
 
 def split_unknown(
-    found: Iterable[Diagnostic], sources: Sources
+    found: Iterable[Diagnostic], sources: Sources, decided: AbstractSet[Diagnostic] = frozenset()
 ) -> tuple[tuple[Diagnostic, ...], tuple[tuple[Diagnostic, str], ...]]:
-    """Diagnostics that stand, and those that nothing can be concluded from, with the reason."""
+    """Diagnostics that stand, and those that nothing can be concluded from, with the reason; without those that are decided."""
     found = tuple(found)
     standing: list[Diagnostic] = []
     unknown: list[tuple[Diagnostic, str]] = []
     for row in found:
+        if row in decided:
+            continue
         facts = sources.facts[row.file]
         failed = [other.line for other in found if other.file == row.file and _is_import(other)]
         if facts.is_guarded(row.line, is_import=_is_import(row)) or facts.is_fallback(row.line, failed):
@@ -138,16 +131,13 @@ def split_unknown(
 
 
 def _is_import(row: Diagnostic) -> bool:
-    return row.rule in {NO_MODULE, "missing-module-member"}
+    return row.rule in {NO_MODULE, NO_NAME}
 
 
 def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | None:
     """None: the diagnostic stands; empty: it is about nothing that is read."""
-    if row.rule == NO_MODULE:
-        module = sources.symbol(row).partition(".")[0]
-        return "no types of this package are known" if module in sources.packages else None
     if row.rule == "unresolved-reference":
-        stars = any(item.name == "*" and item.module.partition(".")[0] in sources.packages for item in facts.imports)
+        stars = any(item.name == "*" and item.module.partition(".")[0] in sources.untyped for item in facts.imports)
         is_open = stars or any(name in _ANY_NAME for _, _, name in facts.uses)
         return "the file binds names that are not known beforehand" if is_open else None
     if row.rule != ATTRIBUTE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import sysconfig
@@ -27,13 +28,17 @@ DEPRECATED = "deprecated"
 OVERLOAD = "no-matching-overload"
 NO_MODULE = "import-not-found"
 ATTRIBUTE = "missing-attribute"
+OF_UNION = "missing-union-attribute"
+NO_NAME = "missing-module-member"
+REVEALED = "revealed-type"
 SYMBOL_RULES = {
-    *(NO_MODULE, "missing-module-member", ATTRIBUTE, "unresolved-reference", "unknown-argument"),
+    *(NO_MODULE, NO_NAME, ATTRIBUTE, "unresolved-reference", "unknown-argument"),
     *("missing-argument", "too-many-positional-arguments", "positional-only-parameter-as-kwarg", OVERLOAD),
 }
 """Rules of symbols that do not exist, and of calls with arguments that a function does not have. Types are not checked."""
 
 _SETTINGS = '[rules]\ndeprecated = "warn"\n\n[analysis]\nrespect-type-ignore-comments = false\n'
+_LACKING = re.compile(r"not defined on `(?P<type>[^`]*)` in union")
 _SECONDS, _BYTES = 60, 8 << 30
 _MAX_OUTPUT = 32 << 20
 
@@ -56,6 +61,8 @@ class Diagnostic:
     column: int
     end: tuple[int, int]
     message: str
+    lacking: str = ""
+    """Of an attribute of a union: the type that does not have it."""
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -74,13 +81,6 @@ class Workplace:
     def code(self) -> Path:
         """Of the files."""
         return self.folder / "code"
-
-    @property
-    def packages(self) -> Path:
-        """Packages that the code may import and that have types."""
-        return (
-            self.folder / "environment" / "lib" / f"python{'.'.join(map(str, sys.version_info[:2]))}" / "site-packages"
-        )
 
     async def run_types(self, version: str, platform: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
         """What the type checker finds.
@@ -101,6 +101,7 @@ class Workplace:
 
 def _diagnostic(row: Any) -> Diagnostic:
     rule, places = row["check_name"], row["location"]["positions"]
+    lacking = _LACKING.search(row["description"]) if rule == OF_UNION else None
     return Diagnostic(
         rule=rule,
         file=row["location"]["path"].removeprefix("./"),
@@ -108,14 +109,26 @@ def _diagnostic(row: Any) -> Diagnostic:
         column=places["begin"]["column"],
         end=(places["end"]["line"], places["end"]["column"]),
         message=row["description"].removeprefix(f"{rule}: "),
+        lacking=lacking["type"] if lacking else "",
     )
 
 
-def open_workplace(folder: Path, program: str) -> Workplace:
-    """Write the settings into an empty folder."""
+def open_workplace(folder: Path, program: str, packages: Path | None = None) -> Workplace:
+    """Write the settings into an empty folder.
+
+    Args:
+        folder: that is empty.
+        program: the type checker.
+        packages: folder of the packages that the code may import; None: there are none.
+    """
     place = Workplace(folder, program)
     place.code.mkdir()
-    place.packages.mkdir(parents=True)
+    library = folder / "environment" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    library.mkdir(parents=True)
+    if packages is None:
+        (library / "site-packages").mkdir()
+    else:
+        (library / "site-packages").symlink_to(packages, target_is_directory=True)
     (folder / "ty.toml").write_text(_SETTINGS, encoding="utf-8")
     (folder / "environment" / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}\n", encoding="utf-8")
     return place

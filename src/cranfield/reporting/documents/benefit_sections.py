@@ -269,10 +269,12 @@ def _place_text(finding: Mapping[str, Any]) -> str:
 
 
 def _passed_text(states: Sequence[str]) -> str:
-    """`22 of 30, 1 not decided`."""
-    text = f"{format_count(states.count('passed'))} of {format_count(len(states))}"
-    missing = states.count("missing")
-    return f"{text}, {format_count(missing)} not decided" if missing else text
+    """`22 of 30, 1 with unknown symbols, 1 not decided`."""
+    parts = [f"{format_count(states.count('passed'))} of {format_count(len(states))}"]
+    for state, name in (("unknown", "with unknown symbols"), ("missing", "not decided")):
+        if n := states.count(state):
+            parts.append(f"{format_count(n)} {name}")
+    return ", ".join(parts)
 
 
 def _reading(result: BenefitResult) -> Section:

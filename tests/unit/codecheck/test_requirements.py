@@ -1,0 +1,87 @@
+"""Files of requirements and lock files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cranfield.codecheck.python.requirements import read_requirements, required_packages
+from cranfield.errors import ConfigError
+
+LINES = """\
+# made by a tool
+--index-url https://index.example/simple
+numpy==2.3.5 \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb   # two files
+    # via pandas
+pandas>=2 ; python_version > "3.10"
+
+Jinja2 [i18n]
+"""
+LOCK = """\
+lock-version = "1.0"
+[[packages]]
+name = "numpy"
+version = "2.3.5"
+marker = "python_version > '3.10'"
+wheels = [{name = "a.whl", url = "https://x", hashes = {sha256 = "aa"}}, {name = "b.whl", hashes = {sha256 = "bb"}}]
+[[packages]]
+name = "tiny"
+version = "1.0"
+"""
+
+
+def test_lines_keep_their_pins_hashes_and_markers(tmp_path: Path):
+    path = tmp_path / "requirements.txt"
+    path.write_text(LINES, encoding="utf-8")
+    read = read_requirements(path)
+    assert read == (
+        "--index-url https://index.example/simple",
+        "numpy==2.3.5 --hash=sha256:aa --hash=sha256:bb",
+        'pandas>=2 ; python_version > "3.10"',
+        "Jinja2 [i18n]",
+    )
+    assert required_packages(read) == ["numpy 2.3.5", "pandas>=2", "Jinja2 [i18n]"]
+
+
+def test_a_lock_file_gives_pins_with_hashes(tmp_path: Path):
+    path = tmp_path / "pylock.toml"
+    path.write_text(LOCK, encoding="utf-8")
+    assert read_requirements(path) == (
+        "numpy==2.3.5; python_version > '3.10' --hash=sha256:aa --hash=sha256:bb",
+        "tiny==1.0",
+    )
+
+
+def test_everything_that_cannot_be_used_is_named_with_its_line(tmp_path: Path):
+    path = tmp_path / "requirements.txt"
+    lines = ["numpy", "-e .", "-r other.txt", "./local", "tiny @ git+https://x/y", "--no-binary :all:", "==2"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_requirements(path)
+    assert [(each.line, each.got) for each in caught.value.problems] == list(enumerate(lines, 1))[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("uv.lock", "", "uv export"),
+        ("poetry.lock", "", "poetry export"),
+        ("pyproject.toml", "", "uv pip compile"),
+        ("pylock.toml", "a = ", "not TOML"),
+        ("pylock.toml", "a = 1", "pylock.toml"),
+        ("pylock.toml", "packages = [1]", "pylock.toml"),
+        ("empty.txt", "# none\n", "no requirement"),
+        ("none.txt", None, "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_list_of_requirements_says_what_to_do(
+    tmp_path: Path, name: str, text: str | None, message: str
+):
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_requirements(tmp_path / name)
+    assert message in str(caught.value)
