@@ -115,7 +115,7 @@ async def _judge(
     if settings is None:
         return None
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
-    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend)))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_failures=False)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(
@@ -126,6 +126,7 @@ async def _judge(
         settings.output_mode,
         settings.concurrency,
         timeout_s=settings.timeout_s,
+        attempts=settings.attempts,
         **more,
     )
     return Judge(kept, judge_settings)
