@@ -16,7 +16,7 @@ from cranfield.answers.facts import FactsScore, score_facts
 from cranfield.answers.judge import Judge
 from cranfield.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
 from cranfield.answers.places import Answered, Expected, expected_places
-from cranfield.answers.rows import AnswerCost, AnswerRow
+from cranfield.answers.rows import AnswerCost, AnswerRow, fact_rows, vote_rows
 from cranfield.answers.structure import StructureScore, score_structure
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
@@ -149,6 +149,10 @@ class ScoredAnswers:
                 facts_correct=score.facts_correct,
                 facts_score=score.facts_score,
                 narrative=score.rating,
+                facts=fact_rows(score.facts),
+                narrative_votes=vote_rows(score.narrative.ballot)
+                if isinstance(score.narrative, NarrativeScore)
+                else (),
                 **self.costs.get(score.query_id, unknown).model_dump(),
             )
             for score in self.scores
