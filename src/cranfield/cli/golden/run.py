@@ -14,7 +14,7 @@ from cranfield.cli.golden.plan import show_plan
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
-from cranfield.words import n_of
+from cranfield.words import n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -98,6 +98,7 @@ def run_command(
     _print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
+    _print_unreadable(outcome, path)
     if outcome.result.waiting:
         _print_waiting(outcome, path)
         raise typer.Exit(EXIT_SYSTEM)
@@ -139,10 +140,24 @@ def _print_usage(outcome: RunOutcome) -> None:
     )
 
 
+def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
+    found = [each for each in outcome.result.statuses if each.is_unreadable]
+    if not found:
+        return
+    first = found[0]
+    typer.echo(f"no reply could be read in {n_of(len(found), 'records')}", err=True)
+    typer.echo(printable(f"first: {first.query_id}, {first.reasons[0].message}"), err=True)
+    typer.echo(
+        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room. If the same comes "
+        "again, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
+        err=True,
+    )
+
+
 def _print_waiting(outcome: RunOutcome, path: Path) -> None:
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
     typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
-    typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
+    typer.echo(printable(f"first: {first.query_id}, {first.role.value}: {first.message}"), err=True)
     typer.echo(f"Hint: `cranfield golden run --resume {path}` goes on with them.", err=True)

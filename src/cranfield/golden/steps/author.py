@@ -15,7 +15,7 @@ from cranfield.golden.plan import Cell
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, Role, author_task
 from cranfield.golden.screen import Screener, ScreenReason
-from cranfield.golden.states import State
+from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError
 
 NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
@@ -85,6 +85,33 @@ async def _draft(context: StepContext, cell: Cell, number: int, others: Sequence
         return candidate
     context.reject(job.query_id, State.NOT_AUTHORED, reasons, task_type=cell.task_type, difficulty=cell.difficulty)
     return None
+
+
+def reopen(context: StepContext) -> None:
+    """Let records go on again that ended because no reply could be read, where their cells have room.
+
+    A draft without a candidate is written again by `author_all`. Nothing is opened again under a review by people.
+    """
+    index, folder = context.index, context.index.folder
+    if (folder.path / Step.REVIEW_SAMPLES).is_file():
+        return
+    statuses = {each.query_id: each for each in index.statuses()}
+    unreadable = [name for name, each in statuses.items() if each.is_unreadable]
+    if folder.manifest.source != PLANNED:
+        for name in unreadable:
+            index.reopen(name)
+        return
+    filling = [each for each in in_order(context) if STATES[statuses[each.query_id].state].fills_cell]
+    screener = Screener(context.plan, context.source)
+    for candidate in in_order(context):
+        if candidate.query_id in unreadable and not screener.judge(candidate, filling):
+            index.reopen(candidate.query_id)
+            filling.append(candidate)
+    for cell in context.plan.cells:
+        missing = cell.n - sum((each.task_type, each.difficulty) == cell.key for each in filling)
+        drafts = [query_id_of(context, cell, number) for number in range(1, context.plan.emitted(cell) + 1)]
+        for name in [name for name in drafts if name in unreadable and name not in index.candidates][: max(0, missing)]:
+            index.reopen(name)
 
 
 def in_order(context: StepContext) -> list[QueryCandidate]:
