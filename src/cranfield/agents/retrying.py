@@ -10,9 +10,8 @@ import time
 from dataclasses import replace
 
 from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Request
-from cranfield.concurrency.retry import retry_policy
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS, retry_policy
 
-DEFAULT_ATTEMPTS = 5
 DEFAULT_BACKOFF_S = 1.0
 
 

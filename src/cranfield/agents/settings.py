@@ -10,7 +10,7 @@ from cranfield.agents.budget import PriceList
 from cranfield.agents.connect import Connection
 from cranfield.agents.loop import Limits
 from cranfield.agents.protocol import OutputMode, Sampling
-from cranfield.agents.retrying import DEFAULT_ATTEMPTS
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 
 Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Count = Annotated[int, Field(ge=1)]

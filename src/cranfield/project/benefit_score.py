@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan
-from cranfield.benefit.records import ScoreReason
+from cranfield.benefit.records import ScoreReason, ScoreRecord, deciding_facts
 from cranfield.benefit.redaction import LeakFinder, redaction_of
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import read_result, write_result
@@ -52,6 +53,12 @@ class ScoringOutcome:
     """Why no more requests were sent to the judge."""
     judge: Spent
     """What the judge used, by all calls."""
+    unread: Spent
+    """Of it, by this call, for replies that were no votes."""
+    first_missing: str
+    """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
+    attempts: int
+    """Replies to each vote that a call asks for, at most."""
 
 
 def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Backend | None = None) -> ScoringOutcome:
@@ -104,7 +111,17 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
         budget.spent,
+        Spent() if judge is None else judge.unread_spent(plan.budget.prices),
+        next(_missing(scores), ""),
+        0 if judge is None else judge.settings.attempts,
     )
+
+
+def _missing(scores: Iterable[ScoreRecord]) -> Iterator[str]:
+    for score in scores:
+        if score.why is ScoreReason.JUDGE_FAILED:
+            for fact in deciding_facts(score.why, score.facts):
+                yield from (f"{score.key}, {fact.id}: {vote.problem}" for vote in fact.votes if vote.problem)
 
 
 async def _judge(

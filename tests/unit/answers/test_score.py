@@ -133,7 +133,7 @@ def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     by, source = judged(lambda _: Answer(failure=failure, usage=Usage(input=0, output=0)))
     scored = score_file(LABELS, answers, by, source=source)
     assert len(source.requests) <= by.settings.concurrency
-    assert scored.n_failed == 12  # 3 facts and 1 narrative, 3 votes each
+    assert len(scored.missing_votes) == 12  # 3 facts and 1 narrative, 3 votes each
     assert scored.judge is not None
     assert scored.judge.stopped == failure
     report = render(answers_document(LABELS, scored), "text")
