@@ -81,7 +81,9 @@ class Kept:
             message = f"{self.path} does not have this request (digest {digest})"
             failure = Failure(FailureKind.NOT_RECORDED, message)
             return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
-        answer = await self.backend.ask(request)
+        # A replay keeps the answers of salts apart as well.
+        backend = self.backend.salted(salt) if salt and isinstance(self.backend, Kept) else self.backend
+        answer = await backend.ask(request)
         usage = answer.usage
         if is_lasting(answer) or usage.unmeasured or usage.total:
             line: dict[str, Any] = {

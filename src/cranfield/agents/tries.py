@@ -1,7 +1,6 @@
 """Tries of an agent whose answers are kept: one whose last reply could not be read is made again by the next call.
 
-Each try is a conversation of its own, and its answers are kept under its number. A later call, or a replay, passes over the tries
-of the file that failed, and goes on with the first that it does not have.
+Each try is a conversation of its own, and its answers are kept under its number.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from itertools import count
 
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, Toolset, Transcript, run_agent
-from cranfield.agents.protocol import FailureKind
+from cranfield.agents.protocol import Backend, FailureKind
 
 
 def is_unreadable(transcript: Transcript) -> bool:
@@ -18,22 +17,20 @@ def is_unreadable(transcript: Transcript) -> bool:
     return transcript.failure is not None and transcript.failure.kind is FailureKind.BAD_OUTPUT
 
 
-async def run_kept(kept: Kept, task: AgentTask, toolset: Toolset, first: int = 0) -> list[Transcript]:
+def answers_of_try(kept: Kept, number: int) -> Backend:
+    """The kept answers of a try, and what is asked for it: 0, 1, ..."""
+    return kept if number == 0 else kept.salted(f"try {number}")
+
+
+async def run_kept(kept: Kept, task: AgentTask, toolset: Toolset) -> list[Transcript]:
     """Run an agent, over kept answers until there is a try that can be read or that is new.
 
-    Args:
-        kept: answers; what is new is kept.
-        task: of the agent.
-        toolset: that it may call.
-        first: number of tries that are known to have failed.
-
     Returns:
-        The tries of this call: all but the last were kept and could not be read.
+        The tries: all but the last were kept and could not be read.
     """
     found: list[Transcript] = []
-    for number in count(first):
-        backend = kept if number == 0 else kept.salted(f"try {number}")
-        transcript = await run_agent(backend, task, toolset)
+    for number in count():
+        transcript = await run_agent(answers_of_try(kept, number), task, toolset)
         lacks = transcript.failure is not None and transcript.failure.kind is FailureKind.NOT_RECORDED
         if found and lacks and transcript.turns == 1:  # a replay has no further try
             break

@@ -72,7 +72,9 @@ def test_every_second_reply_that_is_no_vote_costs_a_correction_and_no_vote(bad: 
 
 
 @pytest.mark.parametrize("bad", [*BAD, "refused"])
-def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no_other(bad: str, tmp_path: Path) -> None:
+def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no_other(
+    bad: str, tmp_path: Path
+) -> None:
     path, reply = tmp_path / "calls.jsonl", BAD.get(bad, failed(FailureKind.FILTERED))
 
     def script(request: Request) -> str | Answer:

@@ -9,13 +9,13 @@ from typing import Any
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.kept import Kept
-from cranfield.agents.loop import AgentTask, End, Read, Transcript
+from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
 from cranfield.agents.protocol import Answer, Failure, Usage
 from cranfield.agents.record_folder import now
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
-from cranfield.agents.tries import is_unreadable, run_kept
+from cranfield.agents.tries import answers_of_try, is_unreadable
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
@@ -134,15 +134,13 @@ class StepContext:
         toolset = toolset_of(job.role, task_type, self.tools)
         tries = self._tries.setdefault(job.key, [])
         async with self._turns[job.role]:
-            *earlier, transcript = await run_kept(self.kept, task, toolset, len(tries))
-        for each in earlier:
-            self._write(job, each)
-            tries.append(each.usage)
+            transcript = await run_agent(answers_of_try(self.kept, len(tries)), task, toolset)
         failure = transcript.failure
         if failure is not None and not is_lasting(Answer(failure=failure)):
             raise WaitingError(Waiting(job.query_id, job.role, failure.kind, failure.detail))
         if job.key not in self._reads:
-            self._write(job, transcript)
+            line = {"query_id": job.query_id, "role": job.role, "attempt": job.attempt, "vote": job.vote, "at": now()}
+            self.index.folder.append(Step.TRANSCRIPTS, TranscriptLine.model_validate({**line, **transcript.record()}))
         if failure is not None and is_unreadable(transcript):
             tries.append(transcript.usage)
             raise NoOutputError(self._unreadable(job, transcript, failure))
@@ -150,10 +148,6 @@ class StepContext:
         if transcript.output is None:
             raise NoOutputError(_no_output(transcript))
         return transcript
-
-    def _write(self, job: Job, transcript: Transcript) -> None:
-        line = {"query_id": job.query_id, "role": job.role, "attempt": job.attempt, "vote": job.vote, "at": now()}
-        self.index.folder.append(Step.TRANSCRIPTS, TranscriptLine.model_validate({**line, **transcript.record()}))
 
     def _unreadable(self, job: Job, transcript: Transcript, failure: Failure) -> Finding:
         """How often a role was asked, what that took, and what came last."""
