@@ -8,7 +8,7 @@ from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswer
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
-from cranfield.reporting.documents.facts import facts_table
+from cranfield.reporting.documents.facts import fact_blocks
 from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.words import first_of, n_of
 
@@ -46,10 +46,9 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
         Section("scores", "Scores", (table(caption, columns, rows),)),
         Section("queries", "Queries", (_queries(scored),)),
     ]
-    stated = [((row.query_id,), fact) for row in scored.rows() for fact in row.facts]
-    if stated:
-        caption = "Statements of the labels, and the votes on them"
-        sections.append(Section("facts", "Facts", (facts_table((Column("query"),), stated, caption),)))
+    if stated := [(row.query_id, (), fact) for row in scored.rows() for fact in row.facts]:
+        blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
+        sections.append(Section("facts", "Facts", tuple(blocks)))
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     names = [name for name in AnswerRow.model_fields if name not in _NESTED]
