@@ -137,8 +137,8 @@ def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     assert scored.judge is not None
     assert scored.judge.stopped == failure
     report = render(answers_document(LABELS, scored), "text")
-    assert "3 facts without a verdict: calls of the judge failed" in report
-    assert "1 narrative without a rating: calls of the judge failed" in report
+    assert "3 facts without a verdict: votes of the judge are missing" in report
+    assert "1 narrative without a rating: votes of the judge are missing" in report
     assert "no majority" not in report
 
 

@@ -17,13 +17,13 @@ FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
 NO_VERDICT = {
     DecidedBy.NO_JUDGE: "no judge was called: `--judge-model`",
     DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
-    DecidedBy.FAILED: "calls of the judge failed",
+    DecidedBy.FAILED: "votes of the judge are missing",
 }
 """Why a fact has no verdict."""
 NO_RATING = {
     NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
     NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
-    NoNarrative.FAILED: "without a rating: calls of the judge failed",
+    NoNarrative.FAILED: "without a rating: votes of the judge are missing",
 }
 """Why a narrative has none."""
 _NESTED = {"facts", "narrative_votes"}
