@@ -296,7 +296,7 @@ def _unknown_tool(call: ToolCall, tools: Sequence[Tool]) -> ToolResult:
 
 
 def correction(failure: Failure) -> str:
-    """What a model is told of a reply that cannot be used."""
+    """The message to a model about a reply that cannot be used."""
     return f"That cannot be used: {failure.message}. Give the whole answer again, corrected."
 
 

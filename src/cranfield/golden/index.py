@@ -98,7 +98,7 @@ class RunIndex:
         self.agreements = Attempts(folder.read(Step.AGREEMENTS, AgreementRecord))
         self.gate_failures = Attempts(folder.read(Step.GATE_FAILURES, GateFailure))
         self.queue = Attempts(folder.read(Step.REVIEW_QUEUE, QueueEntry))
-        rejections = [each for each in folder.read(Step.REJECTED, Rejection) if not self._was_asked_again(each)]
+        rejections = [each for each in folder.read(Step.REJECTED, Rejection) if not self._is_superseded(each)]
         self.rejections = Attempts([each for each in rejections if each.state is not State.DROPPED])
         self.dropped = {(each.query_id, each.attempt): each for each in rejections if each.state is State.DROPPED}
         self.reviews: dict[str, list[HumanReview]] = {}
@@ -187,7 +187,7 @@ class RunIndex:
             return State.PASSED, ()
         return (State.ANSWERED if has_answer else State.AUTHORED), ()
 
-    def _was_asked_again(self, rejection: Rejection) -> bool:
+    def _is_superseded(self, rejection: Rejection) -> bool:
         """Whether what could not be read came in a later call."""
         if not rejection.is_unreadable:
             return False

@@ -53,13 +53,13 @@ def fact_blocks(columns: Sequence[Column], rows: Sequence[Placed], caption: str)
         )
         for place, before, fact in rows
     ]
-    said: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for place, _, fact in rows:
-        if text := " / ".join(filter(None, map(_said, fact.votes))):
-            said.setdefault((fact.id, text), []).append(place)
+        if text := " / ".join(filter(None, map(_vote_text, fact.votes))):
+            reasons.setdefault((fact.id, text), []).append(place)
     blocks: list[Block] = [Table(heads, cells, caption, wrap=True)]
-    if said:
-        items = [f"{first_of(places)}, {name}: {text}" for (name, text), places in said.items()]
+    if reasons:
+        items = [f"{first_of(places)}, {name}: {text}" for (name, text), places in reasons.items()]
         blocks.append(Paragraph("What the judge quotes, and its reasons:", "note"))
         blocks.append(Bullets(tuple(items[:MOST_REASONS])))
         if len(items) > MOST_REASONS:
@@ -97,7 +97,7 @@ def _by(fact: FactRow) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in counted.items()) or BY[fact.by]
 
 
-def _said(vote: VoteRow) -> str:
+def _vote_text(vote: VoteRow) -> str:
     """`supported: "takes a lock" (it says so)`; empty: the vote says no more than its verdict."""
     if vote.problem:
         replies = f" after {n_of(vote.replies, 'replies')}" if vote.replies > 1 else ""
