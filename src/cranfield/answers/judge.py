@@ -33,7 +33,7 @@ from cranfield.agents.protocol import (
     Sampling,
     Usage,
 )
-from cranfield.agents.retrying import DEFAULT_ATTEMPTS
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.validation import load_model
 
