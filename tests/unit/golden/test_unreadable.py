@@ -17,6 +17,7 @@ from cranfield.agents.scripted import Scripted
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import TranscriptLine
+from cranfield.golden.pipeline import Until
 from cranfield.golden.run import RunOptions, RunOutcome, execute
 from cranfield.golden.states import State
 from cranfield.project.golden_rows import CheckOptions, check_set
@@ -176,3 +177,18 @@ def test_votes_on_rows_are_asked_again_by_the_next_call(tmp_path: Path) -> None:
     assert len(backend.requests) == 3
     assert all("written" in request.messages[0].text for request in backend.requests)
     assert check(lambda _: pytest.fail("a request was sent"))[0].diff == again.diff
+
+
+def test_a_run_that_was_interrupted_goes_on_before_anything_is_opened_again(
+    models: Any, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    text = models.CELLS["review", "easy"][0].text
+    path, script = (
+        begin(models, snapshot, tmp_path, **SMALL),
+        garbling(models, "oracle", lambda request: text in request.messages[0].text),
+    )
+    for until in ("oracle", "adversary"):
+        outcome = go_on(path, snapshot, script, until=Until(until))
+    assert outcome.result.counts[State.NO_ANSWER] == 1
+    lines = [line for line in RunFolder.open(path).read(Step.TRANSCRIPTS, TranscriptLine) if line.is_unreadable]
+    assert len(lines) == 1  # the second call made no other try: records were under way

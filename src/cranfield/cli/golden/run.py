@@ -148,7 +148,7 @@ def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
     typer.echo(f"no reply could be read in {n_of(len(found), 'records')}", err=True)
     typer.echo(printable(f"first: {first.query_id}, {first.reasons[0].message}"), err=True)
     typer.echo(
-        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room. If the same comes "
+        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room, once every record has an end. If the same comes "
         "again, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
         err=True,
     )

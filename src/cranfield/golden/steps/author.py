@@ -88,16 +88,20 @@ async def _draft(context: StepContext, cell: Cell, number: int, others: Sequence
 
 
 def reopen(context: StepContext) -> None:
-    """Let records go on again that ended because no reply could be read, where their cells have room.
+    """Once every record has an end, let those go on again of which no reply could be read, where their cells have room.
 
-    A draft without a candidate is written again by `author_all`. Nothing is opened again under a review by people.
+    A draft without a candidate is written again by `author_all`. A run that was interrupted goes on first, as if it had not been;
+    nothing is opened again under a review by people.
     """
     index, folder = context.index, context.index.folder
-    if (folder.path / Step.REVIEW_SAMPLES).is_file():
-        return
     statuses = {each.query_id: each for each in index.statuses()}
+    is_planned = folder.manifest.source == PLANNED
+    lacks_drafts = is_planned and len(statuses) < sum(map(context.plan.emitted, context.plan.cells))
+    has_ended = not lacks_drafts and all(STATES[each.state].is_end for each in statuses.values())
+    if not has_ended or (folder.path / Step.REVIEW_SAMPLES).is_file():
+        return
     unreadable = [name for name, each in statuses.items() if each.is_unreadable]
-    if folder.manifest.source != PLANNED:
+    if not is_planned:
         for name in unreadable:
             index.reopen(name)
         return
