@@ -74,7 +74,7 @@ TABLE: dict[str, set[str]] = {
     "demo": {"model", "formats"},
     "forge": {"concurrency"},
     "agents": {"model", "numbers", "concurrency", "formats", "repo", "systems.calls.redact"},
-    "answers": {"model", "numbers", "stats", "formats", "matching", "agents"},
+    "answers": {"model", "numbers", "concurrency", "stats", "formats", "matching", "agents"},
     "golden": {
         *("model", "numbers", "concurrency", "stats", "formats", "matching", "repo", "testsets", "config", "agents"),
         "answers",

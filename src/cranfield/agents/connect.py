@@ -12,7 +12,8 @@ from cranfield.agents.budget import Budget, Budgeted
 from cranfield.agents.protocol import Backend
 from cranfield.agents.pydantic_ai_backend import Provider, PydanticAiBackend, split_model
 from cranfield.agents.recording import Recording, Replaying
-from cranfield.agents.retrying import DEFAULT_ATTEMPTS, DEFAULT_BACKOFF_S, Paced, Retrying
+from cranfield.agents.retrying import DEFAULT_BACKOFF_S, Paced, Retrying
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.errors import UsageError
 
 

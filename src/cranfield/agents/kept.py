@@ -1,15 +1,28 @@
-"""Answers kept in a file as they come, so that a run that was killed goes on without asking for them again."""
+"""Answers kept in a file as they come, so that a run that was killed goes on without asking for them again.
+
+What a failed request took stands in the file too: it counts in the budget of every later call, and is no answer there.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS, Budget, Spent
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
+from cranfield.agents.budget import Budget, Spent, estimate
+from cranfield.agents.protocol import (
+    Answer,
+    Backend,
+    Failure,
+    FailureKind,
+    Request,
+    Usage,
+    read_answer,
+    read_failure,
+)
 from cranfield.agents.recording import is_lasting, open_whole_lines
 from cranfield.errors import InputError, ProblemList, shorten
 
@@ -23,12 +36,14 @@ class Kept:
     stands in its transcript. The same request sent twice has two answers.
     """
 
-    def __init__(self, path: Path, backend: Backend | None = None) -> None:
+    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_failures: bool = True) -> None:
         """Open the file.
 
         Args:
             path: of the answers; made where it is missing and there is a backend.
             backend: None: no request is sent, and nothing is written.
+            keeps_failures: whether a failure that the same request would get again is an answer, as a conversation needs
+                it that went on after the failure; False: such requests are sent again.
 
         Raises:
             InputError: lines of the file are not of this kind.
@@ -38,12 +53,19 @@ class Kept:
         self.n_kept = 0
         """Answers that came from the file."""
         self._file = None if backend is None else open_whole_lines(path)
-        self._answers = _read(path)
+        self._keeps_failures = keeps_failures
+        self._answers: dict[str, list[Mapping[str, Any]]] = {}
+        self._failed: list[Mapping[str, Any]] = []
+        for line in _read(path):
+            if self._is_answer(line["answer"]["failure"]):
+                self._answers.setdefault(line["digest"], []).append(line)
+            else:
+                self._failed.append(line)
 
     def usages(self) -> list[tuple[str, Usage]]:
-        """Model and usage of every answer of the file that was not taken yet."""
-        found = (line for lines in self._answers.values() for line in lines)
-        return [(str(line["model"]), Usage(**line["answer"]["usage"])) for line in found]
+        """Model and usage of every line of the file that was not taken yet; what was not reported is what was reserved for it."""
+        found = (line for lines in (*self._answers.values(), self._failed) for line in lines)
+        return [(str(line["model"]), _counted(line)) for line in found]
 
     def salted(self, salt: str) -> Backend:
         """A backend over the same file whose answers no other salt gets, also where the requests are the same."""
@@ -54,19 +76,24 @@ class Kept:
         digest = request.digest if not salt else "sha256:" + sha256(f"{salt}\0{request.digest}".encode()).hexdigest()
         if lines := self._answers.get(digest):
             self.n_kept += 1
-            return self._answer(lines.pop(0), request)
+            return replace(self._answer(lines.pop(0), request), is_kept=True)
         if self.backend is None or self._file is None:
             message = f"{self.path} does not have this request (digest {digest})"
             failure = Failure(FailureKind.NOT_RECORDED, message)
             return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
-        answer = await self.backend.ask(request)
-        if is_lasting(answer):
-            line = {
+        # A replay keeps the answers of salts apart as well.
+        backend = self.backend.salted(salt) if salt and isinstance(self.backend, Kept) else self.backend
+        answer = await backend.ask(request)
+        usage = answer.usage
+        if is_lasting(answer) or usage.unmeasured or usage.total:
+            line: dict[str, Any] = {
                 "cranfield_calls": VERSION,
                 "digest": digest,
                 "model": request.model,
                 "answer": answer.record(),
             }
+            if usage.unmeasured or usage.total is None:
+                line["reserved"] = asdict(estimate(request))
             self._file.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
             self._file.flush()
         return answer
@@ -75,6 +102,9 @@ class Kept:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+    def _is_answer(self, failure: Mapping[str, Any] | None) -> bool:
+        return failure is None or (self._keeps_failures and is_lasting(Answer(failure=read_failure(failure))))
 
     def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
         try:
@@ -85,15 +115,9 @@ class Kept:
 
 
 def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
-    """Count what kept answers took.
-
-    An answer without a reported usage counts as a short request with the longest answer.
-    """
+    """Count what kept answers took."""
     for model, usage in usages:
-        unknown = usage.unmeasured or usage.total is None
-        counted = Usage(input=OVERHEAD_TOKENS, output=DEFAULT_OUTPUT) if unknown else usage
-        cost = budget.prices.cost(model, counted)
-        budget.spent.add(Spent(usage.requests, counted.total or 0, cost, usage.unmeasured))
+        budget.spent.add(Spent(usage.requests, usage.total or 0, budget.prices.cost(model, usage), usage.unmeasured))
 
 
 class _Salted:
@@ -105,8 +129,19 @@ class _Salted:
         return await self._kept.ask(request, self._salt)
 
 
-def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+def _counted(line: Mapping[str, Any]) -> Usage:
+    """The usage of a line, as the budget counted it when it was sent: a request that reported none as what was reserved."""
+    usage = Usage(**line["answer"]["usage"])
+    reserved = line.get("reserved")
+    if reserved is None:
+        return usage
+    n = usage.unmeasured or 1
+    parts = {part: (getattr(usage, part) or 0) + n * int(reserved[part]) for part in ("input", "output")}
+    return replace(usage, **parts)
+
+
+def _read(path: Path) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
     problems = ProblemList(InputError)
     try:
         lines = path.read_bytes().splitlines()
@@ -114,8 +149,7 @@ def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:
         raise InputError(f"the answers cannot be read: {error.strerror}", path=str(path)) from None
     for number, text in enumerate(lines, start=1):
         try:
-            line = _checked(json.loads(text))
-            found.setdefault(line["digest"], []).append(line)
+            found.append(_checked(json.loads(text)))
         except (ValueError, KeyError, TypeError):
             problems.add("not a line of kept answers", path=str(path), line=number, got=shorten(text))
     problems.raise_if_any()
@@ -125,5 +159,7 @@ def _read(path: Path) -> dict[str, list[Mapping[str, Any]]]:
 def _checked(line: Mapping[str, Any]) -> Mapping[str, Any]:
     if line["cranfield_calls"] != VERSION:
         raise ValueError
-    Usage(**line["answer"]["usage"])
+    _counted(line)
+    read_failure(line["answer"]["failure"])
+    hash(line["digest"])
     return line

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from cranfield.agents.protocol import (
+    UNREADABLE,
     Answer,
     Backend,
     Failure,
@@ -57,7 +58,7 @@ class Limits:
     seconds: float | None = None
     """Before another request is sent."""
     corrections: int = 2
-    """How often an answer that does not fit the schema is sent back."""
+    """How often in a row an answer that does not fit the schema is sent back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ class Transcript:
     uses: list[ToolUse] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
     """Of each request."""
+    n_sent: int = 0
+    """Requests whose answer was not kept from an earlier call."""
     models: list[str] = field(default_factory=list)
     """Names by which the provider reports the model, each once."""
     end: End = End.FAILED
@@ -198,10 +201,13 @@ async def run_agent(backend: Backend, task: AgentTask, toolset: Toolset) -> Tran
         failure = answer.failure
         if failure is not None and failure.kind is FailureKind.BAD_OUTPUT and corrections < task.limits.corrections:
             corrections += 1
-            transcript.messages += [Message("assistant", answer.text), Message("user", _correction(failure))]
+            transcript.messages += [Message("assistant", answer.text), Message("user", correction(failure))]
             continue
+        corrections = 0
         if failure is not None:
             transcript.end, transcript.failure = End.FAILED, failure
+            if failure.kind in UNREADABLE:
+                transcript.messages.append(Message("assistant", answer.text))
             break
         if not answer.tool_calls:
             transcript.end, transcript.output = End.ANSWERED, answer.output
@@ -251,6 +257,7 @@ def _reached(transcript: Transcript, seconds: float) -> End | None:
 
 def _note(transcript: Transcript, answer: Answer) -> None:
     transcript.usages.append(answer.usage)
+    transcript.n_sent += not answer.is_kept
     transcript.model_s += answer.wall_s
     if answer.model and answer.model not in transcript.models:
         transcript.models.append(answer.model)
@@ -292,7 +299,8 @@ def _unknown_tool(call: ToolCall, tools: Sequence[Tool]) -> ToolResult:
     return ToolResult(f"error: there is no tool {call.name!r}; there are: {names}", is_error=True)
 
 
-def _correction(failure: Failure) -> str:
+def correction(failure: Failure) -> str:
+    """The message to a model about a reply that cannot be used."""
     return f"That cannot be used: {failure.message}. Give the whole answer again, corrected."
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from cranfield.errors import shorten
 from cranfield.words import printable
 
 Role = Literal["user", "assistant", "tool"]
@@ -142,8 +143,15 @@ class FailureKind(StrEnum):
     """Not in the recording that is replayed."""
 
 
-TRANSIENT = frozenset({FailureKind.RATE_LIMITED, FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.CONNECTION})
+TRANSIENT = frozenset(
+    {
+        *(FailureKind.RATE_LIMITED, FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.CONNECTION),
+        FailureKind.PROTOCOL,
+    }
+)
 """The same request may succeed later."""
+UNREADABLE = frozenset({FailureKind.BAD_OUTPUT, FailureKind.TRUNCATED})
+"""The model replied, and the reply cannot be used: another one may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,13 @@ class Failure:
     status: int | None = None
     """Of HTTP."""
     retry_after_s: float | None = None
+    got: str = ""
+    """What came, quoted and shortened; empty: nothing, or it is not known."""
+
+    @property
+    def detail(self) -> str:
+        """The message, and what came, on one line and safe to print."""
+        return printable(f"{self.message}; got {self.got}" if self.got else self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +206,8 @@ class Answer:
     model: str | None = None
     """The model's name, as the provider reports it."""
     wall_s: float = 0.0
+    is_kept: bool = False
+    """It was taken from a file: nothing was sent. Not part of the record."""
 
     def record(self) -> dict[str, Any]:
         """As JSON, without the validated value, which follows from the text."""
@@ -210,16 +227,24 @@ def read_answer(record: Mapping[str, Any], request: Request) -> Answer:
     Raises:
         KeyError, TypeError, ValueError: it is no such record.
     """
-    failure = record["failure"]
     answer = Answer(
         text=str(record["text"]),
         tool_calls=tuple(ToolCall(**call) for call in record["tool_calls"]),
-        failure=None if failure is None else Failure(**{**failure, "kind": FailureKind(failure["kind"])}),
+        failure=read_failure(record["failure"]),
         usage=Usage(**record["usage"]),
         model=record["model"],
         wall_s=float(record["wall_s"]),
     )
     return answer if answer.failure or answer.tool_calls else with_output(answer, request)
+
+
+def read_failure(record: Mapping[str, Any] | None) -> Failure | None:
+    """The failure of a record.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no such record.
+    """
+    return None if record is None else Failure(**{**record, "kind": FailureKind(record["kind"])})
 
 
 def with_output(answer: Answer, request: Request) -> Answer:
@@ -233,9 +258,8 @@ def with_output(answer: Answer, request: Request) -> Answer:
             printable(f"{'.'.join(map(str, each['loc'])) or 'answer'}: {each['msg']}")
             for each in error.errors(include_url=False)[:5]
         )
-        return replace(
-            answer, failure=Failure(FailureKind.BAD_OUTPUT, f"the answer does not fit the schema: {problems}")
-        )
+        message = f"the answer does not fit the schema: {problems}"
+        return replace(answer, failure=Failure(FailureKind.BAD_OUTPUT, message, got=shorten(answer.text)))
 
 
 def unfenced(text: str) -> str:

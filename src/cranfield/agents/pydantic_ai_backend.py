@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Request, ToolCall, Usage, with_output
 from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
-from cranfield.errors import MissingExtraError, UsageError
+from cranfield.errors import MissingExtraError, UsageError, shorten
 from cranfield.systems.calls.redact import Redactor
 from cranfield.words import printable
 
@@ -35,6 +36,8 @@ ANSWER_CHARS = 2_000_000
 """A longer answer is refused: no model writes so much in one call."""
 _UNUSED = Usage(input=0, output=0)
 _UNKNOWN = Usage(unmeasured=1)
+_RECEIVED: ContextVar[list[str]] = ContextVar("received")
+"""The body that came to a request; the library does not say what it could not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class PydanticAiBackend:
 
         model, messages = self._model(request.model), list(_messages(request))
         settings, parameters = _settings(request), _parameters(request)
+        received: list[str] = []
+        _RECEIVED.set(received)
         started = time.monotonic()
         try:
             async with asyncio.timeout(request.timeout_s):
@@ -100,7 +105,7 @@ class PydanticAiBackend:
             raise UsageError(f"{request.model}: {self._redactor.redact(str(error))}") from None
         except (AgentRunError, TimeoutError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
             # The library reads some malformed answers without a check: no choices are its IndexError.
-            answer = self._redacted(_failed(error, request))
+            answer = self._redacted(_failed(error, request, received))
         else:
             answer = self._redacted(_answer(response, request))
             if answer.failure is None and not answer.tool_calls:
@@ -121,7 +126,8 @@ class PydanticAiBackend:
             return self._redactor.redact(text.encode("utf-8", "replace").decode())
 
         if failure is not None:
-            failure = replace(failure, message=printable(redact(failure.message))[:MESSAGE_CHARS])
+            message = printable(redact(failure.message))[:MESSAGE_CHARS]
+            failure = replace(failure, message=message, got=failure.got and shorten(redact(failure.got)))
         calls = tuple(replace(call, arguments=redact(call.arguments)) for call in answer.tool_calls)
         return replace(answer, text=redact(answer.text), tool_calls=calls, failure=failure)
 
@@ -160,13 +166,20 @@ def _openai_model(provider: str, name: str, base_url: str, key: str) -> Model:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     # The library would follow a redirect with the prompt, and to another port or path of the host also with the key.
-    http = DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted_certificates())
+    http = DefaultAsyncHttpxClient(
+        follow_redirects=False, verify=trusted_certificates(), event_hooks={"response": [_keep_received]}
+    )
     client = AsyncOpenAI(base_url=base_url, api_key=key or NO_KEY, max_retries=0, http_client=http)
     if provider == "ollama":
         return OllamaModel(name, provider=OllamaProvider(openai_client=client))
     if base_url == OPENAI:
         return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client))
     return OpenAIChatModel(name, provider=OpenAICompatibleProvider(provider, openai_client=client))
+
+
+async def _keep_received(response: Any) -> None:
+    await response.aread()
+    _RECEIVED.get([]).append(response.text[:MESSAGE_CHARS])
 
 
 def _messages(request: Request) -> Iterator[ModelMessage]:
@@ -239,12 +252,13 @@ def _answer(response: ModelResponse, request: Request) -> Answer:
     answer = Answer(text=text, tool_calls=other, usage=_usage(response), model=response.model_name)
     if len(text) > ANSWER_CHARS:
         message = f"the answer has {len(text):,} characters; {ANSWER_CHARS:,} are accepted"
-        return replace(answer, text=text[:MESSAGE_CHARS], failure=Failure(FailureKind.BAD_OUTPUT, message))
+        text = text[:MESSAGE_CHARS]
+        return replace(answer, text=text, failure=Failure(FailureKind.BAD_OUTPUT, message, got=text))
     if response.finish_reason == "content_filter":
         return replace(answer, failure=Failure(FailureKind.FILTERED, "the model or its provider refused to answer"))
     if response.finish_reason == "length":
         message = f"the answer reached its maximum of {request.sampling.max_tokens or 'an unknown number of'} tokens"
-        return replace(answer, failure=Failure(FailureKind.TRUNCATED, message))
+        return replace(answer, failure=Failure(FailureKind.TRUNCATED, message, got=text))
     return answer
 
 
@@ -267,7 +281,7 @@ def _usage(response: ModelResponse) -> Usage:
     )
 
 
-def _failed(error: Exception, request: Request) -> Answer:
+def _failed(error: Exception, request: Request, received: list[str]) -> Answer:
     from pydantic_ai import exceptions
 
     status = getattr(error, "status_code", None) or getattr(error.__cause__, "status_code", None)  # of a redirect
@@ -284,8 +298,10 @@ def _failed(error: Exception, request: Request) -> Answer:
         cause = _first_cause(error)
         failure = Failure(FailureKind.CONNECTION, f"no connection: {cause or type(cause).__name__}")
         return Answer(failure=failure, usage=_UNUSED if _never_sent(error) else _UNKNOWN)
-    message = f"not an answer of a model: {str(error) or type(error).__name__}"
-    return Answer(failure=Failure(FailureKind.PROTOCOL, message), usage=_UNKNOWN)
+    body = "".join(received)
+    why = "the body is empty" if received and not body else str(error) or type(error).__name__
+    failure = Failure(FailureKind.PROTOCOL, f"not an answer of a model: {why}", got=body)
+    return Answer(failure=failure, usage=_UNKNOWN)
 
 
 def _http_message(error: Exception, status: int) -> str:

@@ -1,4 +1,7 @@
-"""Retries of requests that may succeed later, by the one policy of retries; and the pace of requests."""
+"""Retries of requests that may succeed later, by the one policy of retries; and the pace of requests.
+
+A reply of a model that does not fit its schema is not repeated here: it is sent back with what is wrong (`loop`, `answers.judge`).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,13 @@ import time
 from dataclasses import replace
 
 from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Request
-from cranfield.concurrency.retry import retry_policy
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS, retry_policy
 
-DEFAULT_ATTEMPTS = 5
 DEFAULT_BACKOFF_S = 1.0
 
 
 class Retrying:
-    """A backend that repeats requests that were limited, timed out, lost, or failed on the server (not other 4xx)."""
+    """A backend that repeats requests that were limited, timed out, lost or garbled, or failed on the server (not other 4xx)."""
 
     def __init__(
         self, backend: Backend, *, attempts: int = DEFAULT_ATTEMPTS, backoff_s: float = DEFAULT_BACKOFF_S
@@ -28,7 +30,7 @@ class Retrying:
         )
 
     async def ask(self, request: Request) -> Answer:
-        """The last answer, with the number of all requests in its usage."""
+        """The last answer, with the number of all requests in its usage, and in the message of a failure."""
         from tenacity import AsyncRetrying
 
         earlier: list[Answer] = []
@@ -38,13 +40,16 @@ class Retrying:
             return earlier[-1]
 
         answer: Answer = await AsyncRetrying(**self._policy)(attempt)
+        failure = answer.failure
+        if failure is not None and len(earlier) > 1:
+            failure = replace(failure, message=f"{failure.message} ({len(earlier)} attempts)")
         usages = [each.usage for each in earlier]
-        usage = replace(
+        usage = replace(  # attempts before the last one used nothing, or it is not known what
             answer.usage,
             requests=sum(usage.requests for usage in usages),
             unmeasured=sum(usage.unmeasured for usage in usages),
         )
-        return replace(answer, usage=usage, wall_s=sum(each.wall_s for each in earlier))
+        return replace(answer, failure=failure, usage=usage, wall_s=sum(each.wall_s for each in earlier))
 
 
 class Paced:

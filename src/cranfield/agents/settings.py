@@ -10,6 +10,7 @@ from cranfield.agents.budget import PriceList
 from cranfield.agents.connect import Connection
 from cranfield.agents.loop import Limits
 from cranfield.agents.protocol import OutputMode, Sampling
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 
 Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Count = Annotated[int, Field(ge=1)]
@@ -30,10 +31,10 @@ class LimitSettings(Strict):
     tokens: _Count | None = None
     seconds: _Seconds | None = None
     corrections: Annotated[int, Field(ge=0)] = 2
-    """How often an answer that does not fit the schema is sent back."""
+    """How often in a row an answer that does not fit the schema is sent back."""
 
 
-NOT_CONTENT = frozenset({"base_url", "api_key_env", "concurrency", "per_minute", "timeout_s"})
+NOT_CONTENT = frozenset({"attempts", "base_url", "api_key_env", "concurrency", "per_minute", "timeout_s"})
 """Settings of a model that no request depends on: a run may go on with others."""
 
 
@@ -52,6 +53,8 @@ class ModelSettings(Strict):
     output_mode: OutputMode = "tool"
     timeout_s: _Seconds = 120.0
     """Of one request."""
+    attempts: Annotated[int, Field(ge=1, le=20)] = DEFAULT_ATTEMPTS
+    """Of one request, the first included, where it is limited, lost or garbled; and of the reply to each vote of a judge."""
     concurrency: _Count = 4
     """Agents at a time."""
     per_minute: Annotated[float, Field(gt=0)] | None = None
@@ -71,7 +74,9 @@ class ModelSettings(Strict):
     @property
     def connection(self) -> Connection:
         """How it is called."""
-        return Connection(self.model, self.base_url, self.api_key_env, per_minute=self.per_minute)
+        return Connection(
+            self.model, self.base_url, self.api_key_env, attempts=self.attempts, per_minute=self.per_minute
+        )
 
     @property
     def agent_limits(self) -> Limits:

@@ -15,16 +15,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.answers.judge import Ballot, Judge, own_prompt
+from cranfield.agents.protocol import Failure, FailureKind
+from cranfield.answers.judge import Ballot, Judge, Vote, own_prompt
+from cranfield.errors import shorten
 from cranfield.model.label import Fact, Label
 
-PROMPT = "fact-1"
+PROMPT = "fact-2"
 _CODE = re.compile(r"`([^`\n]+)`")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*(?:[./:#-]+\w+)*")
 _TOKEN = re.compile(r"[^\W_]+")
@@ -75,10 +77,17 @@ class FactScore:
     """A statement, and what an answer says about it."""
 
     kind: FactKind
+    number: int
+    """1, 2, ... among the statements of its kind in the label."""
     fact: str
     verdict: FactVerdict | None
     by: DecidedBy
     ballot: Ballot | None = None
+
+    @property
+    def id(self) -> str:
+        """`must_mention.2`: its place in the label."""
+        return f"{self.kind}.{self.number}"
 
     @property
     def is_right(self) -> bool | None:
@@ -127,13 +136,14 @@ class FactVote(BaseModel):
     quote: str
     """The passage of the answer that decides; empty where none does."""
     verdict: Literal["supported", "contradicted", "absent", "unclear"]
+    reason: str = ""
 
 
 async def score_facts(text: str, label: Label, judge: Judge | None = None) -> FactsScore | None:
     """What an answer says about the statements of a label.
 
     A verdict is that of more than half of the votes. A judge may abstain; a vote for `supported` or `contradicted` whose
-    quote is not in the answer is an abstention too.
+    quote is not in the answer is none.
 
     Args:
         text: of the answer; who gave it is not known here.
@@ -168,7 +178,11 @@ def rule_facts(text: str, label: Label) -> list[FactScore]:
         return (FactVerdict.ABSENT, DecidedBy.NO_WORD) if named and not named & words else (None, DecidedBy.NO_JUDGE)
 
     both = ((FactKind.MUST, label.must_mention), (FactKind.MUST_NOT, label.must_not_mention))
-    return [FactScore(kind, fact.text, *decide(kind, fact)) for kind, facts in both for fact in facts]
+    return [
+        FactScore(kind, number, fact.text, *decide(kind, fact))
+        for kind, facts in both
+        for number, fact in enumerate(facts, start=1)
+    ]
 
 
 async def _same(fact: FactScore) -> FactScore:
@@ -178,18 +192,21 @@ async def _same(fact: FactScore) -> FactScore:
 async def _judged(fact: FactScore, text: str, judge: Judge) -> FactScore:
     prompt, plain = own_prompt(PROMPT), _folded(text)
 
-    def read(vote: BaseModel) -> str | None:
-        if not isinstance(vote, FactVote) or vote.verdict == "unclear":
-            return None
-        quote = _folded(vote.quote)
-        is_shown = vote.verdict == "absent" or (quote and quote in plain)
-        return vote.verdict if is_shown else None
+    def read(given: BaseModel) -> Vote:
+        if not isinstance(given, FactVote):
+            raise TypeError(given)
+        vote = Vote(None if given.verdict == "unclear" else given.verdict, given.quote, given.reason)
+        quote = _folded(given.quote)
+        if given.verdict in ("absent", "unclear") or (quote and quote in plain):
+            return vote
+        message = f"`quote` of the verdict {given.verdict} is not in the answer"
+        return Vote(None, given.quote, given.reason, Failure(FailureKind.BAD_OUTPUT, message, got=shorten(given.quote)))
 
     ballot = await judge.vote(prompt, {"statement": fact.fact, "answer": text}, FactVote, read)
     if ballot.verdict is None:
         why = DecidedBy.FAILED if ballot.failures else DecidedBy.NO_MAJORITY
-        return FactScore(fact.kind, fact.fact, None, why, ballot)
-    return FactScore(fact.kind, fact.fact, FactVerdict(ballot.verdict), DecidedBy.VOTES, ballot)
+        return replace(fact, by=why, ballot=ballot)
+    return replace(fact, verdict=FactVerdict(ballot.verdict), by=DecidedBy.VOTES, ballot=ballot)
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,7 @@
 """A judge: a model that is asked several times, and the verdict of the majority.
 
-Every vote is a request of its own, with a seed of its own. A request holds the material and nothing of where it came from,
+Every vote is a request of its own, with a seed of its own. A reply that is no vote is sent back with what is wrong, as often as
+the settings allow; what is still none then is asked again by the next call. A request holds the material and nothing of where it came from,
 so that the same statement about the same answer is the same request in any arm of an experiment: where answers of models are
 kept (`agents.kept`), it is asked once for all.
 """
@@ -10,14 +11,29 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
+from itertools import count
 
 from pydantic import BaseModel
 
+from cranfield.agents.budget import PriceList, Spent
+from cranfield.agents.loop import correction
 from cranfield.agents.prompt import Prompt, clean, nonce
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Message, OutputMode, Request, Sampling
+from cranfield.agents.protocol import (
+    UNREADABLE,
+    Answer,
+    Backend,
+    Failure,
+    FailureKind,
+    Message,
+    OutputMode,
+    Request,
+    Sampling,
+    Usage,
+)
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.validation import load_model
 
@@ -25,8 +41,10 @@ FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""
 HOPELESS = frozenset({401, 403, 404})
 """HTTP status that every other call would have."""
-OF_THE_VOTE = frozenset({FailureKind.BAD_OUTPUT, FailureKind.FILTERED, FailureKind.TRUNCATED})
+OF_THE_VOTE = UNREADABLE | {FailureKind.FILTERED}
 """Failures that say nothing of the other calls."""
+REPLY_CHARS = 4_000
+"""Of a reply that is sent back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +62,8 @@ class JudgeSettings:
     concurrency: int = 4
     max_tokens: int = 1_000
     timeout_s: float = 120.0
+    attempts: int = DEFAULT_ATTEMPTS
+    """Replies to each vote in a call, the first included, where they are no votes."""
 
     def __post_init__(self) -> None:
         """Refuse a number of votes that can be a tie.
@@ -56,17 +76,42 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """A vote, or why there is none. Its texts are those of a model: of any content and length."""
+
+    verdict: str | None = None
+    """None: the judge could not decide, or there is no vote."""
+    quote: str = ""
+    reason: str = ""
+    failure: Failure | None = None
+    """There is no vote."""
+    n_replies: int = 1
+    """In this call; one that was kept from an earlier call counts as one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ballot:
     """The votes on one question."""
 
     n: int
     """Votes that a majority is of. Fewer are asked where the majority is reached before."""
-    votes: Mapping[str, int]
-    """Verdict to votes for it."""
-    n_abstained: int = 0
-    """The judge could not decide, or its quote is not in the answer."""
-    failures: tuple[Failure, ...] = ()
-    """Votes without an answer."""
+    cast: tuple[Vote, ...]
+    """In their order, those that abstain or failed included."""
+
+    @property
+    def votes(self) -> Mapping[str, int]:
+        """Verdict to votes for it."""
+        return Counter(vote.verdict for vote in self.cast if vote.verdict is not None)
+
+    @property
+    def n_abstained(self) -> int:
+        """Votes of a judge that could not decide."""
+        return sum(vote.verdict is None and vote.failure is None for vote in self.cast)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Of votes that there are not."""
+        return tuple(vote.failure for vote in self.cast if vote.failure is not None)
 
     @property
     def verdict(self) -> str | None:
@@ -84,7 +129,9 @@ class Judge:
     """Requests that were sent or taken from kept answers."""
     stopped: Failure | None = None
     """Why no more requests are sent: the budget is used up, or calls keep failing."""
-    _calls: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    unread: dict[tuple[str, int], Usage] = field(default_factory=dict)
+    """Usage of the replies of this call that were no votes."""
+    _calls: dict[tuple[str, int], asyncio.Future[Answer]] = field(default_factory=dict)
     _in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -95,7 +142,7 @@ class Judge:
         prompt: Prompt,
         parts: Mapping[str, str],
         output: type[BaseModel],
-        read: Callable[[BaseModel], str | None],
+        read: Callable[[BaseModel], Vote],
     ) -> Ballot:
         """Ask until a verdict has the majority, or all votes are given.
 
@@ -103,22 +150,41 @@ class Judge:
             prompt: filled with the parts.
             parts: name to text: untrusted material, which stands between delimiters.
             output: schema of a vote.
-            read: the verdict of a vote; None where it abstains.
+            read: a reply as a vote; with a failure where it breaks a rule of the prompt.
         """
-        votes: Counter[str] = Counter()
-        failures: list[Failure] = []
-        n, n_abstained = self.settings.votes, 0
-        for number in range(n):
-            answer = await self._answer(self._request(prompt, parts, output, number))
-            if answer.failure is not None or answer.output is None:
-                failures.append(answer.failure or Failure(FailureKind.BAD_OUTPUT, "the model gave no vote"))
-            elif (verdict := read(answer.output)) is None:
-                n_abstained += 1
-            else:
-                votes[verdict] += 1
-            if any(2 * given > n for given in votes.values()):
+        ballot = Ballot(self.settings.votes, ())
+        for number in range(ballot.n):
+            vote = await self._vote(self._request(prompt, parts, output, number), read)
+            ballot = Ballot(ballot.n, (*ballot.cast, vote))
+            if ballot.verdict is not None:
                 break
-        return Ballot(n, dict(votes), n_abstained, tuple(failures))
+        return ballot
+
+    def unread_spent(self, prices: PriceList) -> Spent:
+        """What the replies of this call took that were no votes."""
+        spent = Spent()
+        for usage in self.unread.values():
+            cost = prices.cost(self.settings.model, usage)
+            spent.add(Spent(usage.requests, usage.total or 0, cost, usage.unmeasured))
+        return spent
+
+    async def _vote(self, first: Request, read: Callable[[BaseModel], Vote]) -> Vote:
+        """The first reply that is a vote; each that is none is sent back, so many in this call."""
+        request, n_sent = first, 0
+        for number in count(1):
+            answer = await self._answer(request, number)
+            n_sent += not answer.is_kept
+            vote = _read_vote(answer, read)
+            failure = vote.failure
+            if failure is None or failure.kind not in OF_THE_VOTE:
+                return replace(vote, n_replies=n_sent or 1)
+            if not answer.is_kept:
+                self.unread[request.digest, number] = answer.usage
+            if failure.kind not in UNREADABLE or n_sent >= self.settings.attempts:
+                break
+            reply = (Message("assistant", answer.text[:REPLY_CHARS]),) if answer.text.strip() else ()
+            request = replace(first, messages=(*first.messages, *reply, Message("user", correction(failure))))
+        return replace(vote, n_replies=n_sent)
 
     def _request(self, prompt: Prompt, parts: Mapping[str, str], output: type[BaseModel], number: int) -> Request:
         settings = self.settings
@@ -134,11 +200,11 @@ class Judge:
             timeout_s=settings.timeout_s,
         )
 
-    async def _answer(self, request: Request) -> Answer:
-        """The answer to a request; of one that was sent before, the same."""
-        digest = request.digest
-        if (known := self._calls.get(digest)) is None:
-            known = self._calls[digest] = asyncio.ensure_future(self._ask(request))
+    async def _answer(self, request: Request, number: int) -> Answer:
+        """The answer to a request; of one that was sent before, as the same reply of a vote, the same."""
+        key = request.digest, number
+        if (known := self._calls.get(key)) is None:
+            known = self._calls[key] = asyncio.ensure_future(self._ask(request))
         return await known
 
     async def _ask(self, request: Request) -> Answer:
@@ -158,8 +224,16 @@ class Judge:
         return answer
 
 
+def _read_vote(answer: Answer, read: Callable[[BaseModel], Vote]) -> Vote:
+    if answer.failure is not None:
+        return Vote(failure=answer.failure)
+    if answer.output is None:
+        return Vote(failure=Failure(FailureKind.BAD_OUTPUT, "the model gave no vote"))
+    return read(answer.output)
+
+
 @cache
 def own_prompt(label: str) -> Prompt:
-    """A prompt of the package: `fact-1`."""
+    """A prompt of the package: `fact-2`."""
     with as_file(files(__package__) / "prompts" / f"{label}.yaml") as path:
         return load_model(path, Prompt, ConfigError)

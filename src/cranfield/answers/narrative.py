@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.answers.judge import Ballot, Judge, own_prompt
+from cranfield.answers.judge import Ballot, Judge, Vote, own_prompt
 
 PROMPT = "answer-narrative-1"
 
@@ -49,8 +49,10 @@ async def score_narrative(text: str, question: str, reference: str, judge: Judge
         judge: asked several times.
     """
 
-    def read(vote: BaseModel) -> str | None:
-        return vote.rating if isinstance(vote, NarrativeVote) and vote.rating != "unclear" else None
+    def read(given: BaseModel) -> Vote:
+        if not isinstance(given, NarrativeVote):
+            raise TypeError(given)
+        return Vote(None if given.rating == "unclear" else given.rating, reason=given.reason)
 
     parts = {"question": question, "reference": reference, "answer": text}
     ballot = await judge.vote(own_prompt(PROMPT), parts, NarrativeVote, read)

@@ -1,4 +1,9 @@
-"""A row of scores: an answer to a query, and what it cost. Scores of one system and of the arms of an experiment share it."""
+"""A row of scores: an answer to a query, what decided it, and what it cost. Scores of one system and of the arms of an
+experiment share it.
+
+Quotes and reasons are texts of a model about texts of another: they are cut, and without characters that a program along the
+way would interpret. What a judge may not read was removed before it wrote them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cranfield.answers.facts import DecidedBy, FactsScore, FactVerdict
+from cranfield.answers.judge import Ballot
+from cranfield.words import printable, shorten_to
+
+VOTE_COLUMNS = 300
+"""Of a quote, a reason or a problem."""
 _Count = Annotated[int, Field(ge=0)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Score = Annotated[float, Field(ge=0, le=1)]
@@ -25,6 +36,72 @@ class AnswerCost(BaseModel):
     """In the currency of the price list."""
 
 
+class VoteRow(BaseModel):
+    """A vote of the judge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    verdict: str = ""
+    """Empty: the judge could not decide, or there is no vote."""
+    quote: str = ""
+    reason: str = ""
+    problem: str = ""
+    """Why there is no vote, and what came; empty: there is one."""
+    replies: Annotated[int, Field(ge=0)] = 1
+    """That the call took which the vote is of."""
+
+
+class FactRow(BaseModel):
+    """A statement of the label, and what the answer says about it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    """`must_mention.2`, `must_not_mention.1`: its place in the label."""
+    statement: str
+    """As it was judged: without the names that no judge reads."""
+    verdict: FactVerdict | None
+    by: DecidedBy
+    """The rule, or the votes, that decided it; or why there is no verdict."""
+    right: bool | None
+    """Whether the answer does as it must; null: no verdict."""
+    votes: tuple[VoteRow, ...] = ()
+    """Empty: a rule decided, or there is no judge."""
+
+
+def vote_rows(ballot: Ballot | None) -> tuple[VoteRow, ...]:
+    """The votes of a ballot as rows."""
+    return tuple(
+        VoteRow(
+            verdict=vote.verdict or "",
+            quote=_text(vote.quote),
+            reason=_text(vote.reason),
+            problem="" if vote.failure is None else _text(f"{vote.failure.kind}: {vote.failure.detail}"),
+            replies=vote.n_replies,
+        )
+        for vote in (() if ballot is None else ballot.cast)
+    )
+
+
+def fact_rows(facts: FactsScore | None) -> tuple[FactRow, ...]:
+    """The statements of a label as rows."""
+    return tuple(
+        FactRow(
+            id=fact.id,
+            statement=printable(fact.fact),
+            verdict=fact.verdict,
+            by=fact.by,
+            right=fact.is_right,
+            votes=vote_rows(fact.ballot),
+        )
+        for fact in (() if facts is None else facts.facts)
+    )
+
+
+def _text(text: str) -> str:
+    return shorten_to(printable(text), VOTE_COLUMNS)
+
+
 class AnswerScores(BaseModel):
     """The scores of an answer; None where there is no value."""
 
@@ -37,6 +114,8 @@ class AnswerScores(BaseModel):
     facts_correct: bool | None = None
     facts_score: _Score | None = None
     narrative: str | None = None
+    facts: tuple[FactRow, ...] = ()
+    narrative_votes: tuple[VoteRow, ...] = ()
 
 
 class AnswerRow(AnswerCost, AnswerScores):

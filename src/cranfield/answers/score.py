@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from cranfield.agents.protocol import Failure
 from cranfield.answers.facts import FactsScore, score_facts
-from cranfield.answers.judge import Judge
+from cranfield.answers.judge import Ballot, Judge
 from cranfield.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
 from cranfield.answers.places import Answered, Expected, expected_places
-from cranfield.answers.rows import AnswerCost, AnswerRow
+from cranfield.answers.rows import AnswerCost, AnswerRow, fact_rows, vote_rows
 from cranfield.answers.structure import StructureScore, score_structure
 from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
@@ -119,11 +120,15 @@ class ScoredAnswers:
     """Query id to what its answer cost, where that is known."""
 
     @property
-    def n_failed(self) -> int:
-        """Votes without an answer of the model."""
-        ballots = [fact.ballot for score in self.scores if score.facts is not None for fact in score.facts.facts]
-        ballots += [score.narrative.ballot for score in self.scores if isinstance(score.narrative, NarrativeScore)]
-        return sum(len(ballot.failures) for ballot in ballots if ballot is not None)
+    def missing_votes(self) -> list[tuple[str, Failure]]:
+        """Query and statement of each vote that there is not, and why."""
+        ballots: list[tuple[str, Ballot | None]] = []
+        for score in self.scores:
+            facts = () if score.facts is None else score.facts.facts
+            ballots += [(f"{score.query_id}, {fact.id}", fact.ballot) for fact in facts]
+            if isinstance(score.narrative, NarrativeScore):
+                ballots.append((f"{score.query_id}, narrative", score.narrative.ballot))
+        return [(place, failure) for place, ballot in ballots if ballot is not None for failure in ballot.failures]
 
     @property
     def means(self) -> tuple[Mean, ...]:
@@ -149,6 +154,10 @@ class ScoredAnswers:
                 facts_correct=score.facts_correct,
                 facts_score=score.facts_score,
                 narrative=score.rating,
+                facts=fact_rows(score.facts),
+                narrative_votes=vote_rows(score.narrative.ballot)
+                if isinstance(score.narrative, NarrativeScore)
+                else (),
                 **self.costs.get(score.query_id, unknown).model_dump(),
             )
             for score in self.scores

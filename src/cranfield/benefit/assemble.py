@@ -180,7 +180,7 @@ def cell_row(cell: CellRecord, score: ScoreRecord) -> CellRow:
     return CellRow(
         query_id=cell.key.task_id,
         answered=cell.end is CellEnd.ANSWERED,
-        **score.model_dump(include={"structure_correct", "structure_score", "facts_correct", "facts_score"}),
+        **score.model_dump(include={"structure_correct", "structure_score", "facts_correct", "facts_score", "facts"}),
         **cost_of(cell).model_dump(),
         seed=cell.key.seed,
         end=cell.end,

@@ -290,10 +290,12 @@ class BenefitPlan(Strict):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What cells depend on, by key: not budget and attempts, and not addresses and pace of the model."""
+        """What cells depend on, by key: not budget and attempts, and not addresses and pace of the models."""
         content = self.model_dump(mode="json", exclude={"budget", "attempts"})
         if self.agent.model is not None:
             content["agent"]["model"] = self.agent.model.content
+        if self.success.judge is not None:
+            content["success"]["judge"] = self.success.judge.content
         return content
 
     @property

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from cranfield.agents.settings import Filled, Strict
+from cranfield.answers.facts import FactKind
+from cranfield.answers.rows import FactRow
 from cranfield.benefit.plan import ArmRole
 
 SCHEMA_VERSION = "1.0.0"
@@ -253,6 +255,18 @@ class ScoreReason(StrEnum):
     """These leave a cell undecided. The last: no check failed, no test ran the code, and symbols could not be looked up."""
 
 
+_OF_A_VERDICT = frozenset({ScoreReason.NO_JUDGE, ScoreReason.NO_MAJORITY, ScoreReason.JUDGE_FAILED})
+
+
+def deciding_facts(why: ScoreReason | None, facts: Iterable[FactRow]) -> list[FactRow]:
+    """The statements that a reason is about: facts that are missing, wrong statements that are made, verdicts that are not there."""
+    if why in _OF_A_VERDICT:
+        return [fact for fact in facts if fact.right is None]
+    kinds = {ScoreReason.FACT_MISSING: FactKind.MUST, ScoreReason.WRONG_STATEMENT: FactKind.MUST_NOT}
+    kind = None if why is None else kinds.get(why)
+    return [fact for fact in facts if kind and fact.right is False and fact.id.startswith(f"{kind}.")]
+
+
 class ScoreRecord(Strict):
     """The score of a cell, unsealed."""
 
@@ -266,6 +280,8 @@ class ScoreRecord(Strict):
     """None: a success."""
     facts_correct: bool | None = None
     facts_score: float | None = None
+    facts: tuple[FactRow, ...] = ()
+    """Statements of the label, with the votes of the judge."""
     structure_correct: bool | None = None
     structure_score: float | None = None
     checks: Mapping[str, str] = {}

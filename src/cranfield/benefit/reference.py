@@ -235,7 +235,7 @@ def _end(transcript: Transcript, tools: ArmTools) -> tuple[CellEnd, str, str]:
         return CellEnd.INFRASTRUCTURE, tools.lost.error, str(tools.lost)
     if transcript.failure is not None:
         known = error_of(transcript.failure)
-        return known.end, known.name, transcript.failure.message
+        return known.end, known.name, transcript.failure.detail
     end, output = CellEnd(transcript.end), transcript.output
     if end is CellEnd.SECONDS and transcript.usage.requests > transcript.turns:
         return CellEnd.INFRASTRUCTURE, CellError.REQUEST_TIMEOUT, "the time went by while requests were repeated"

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
 from cranfield.answers.judge import Judge
 from cranfield.answers.places import Answered, Named, expected_places, named_places
+from cranfield.answers.rows import FactRow, fact_rows
 from cranfield.answers.score import AnswerScore, Redact, blind_answer, score_answer
 from cranfield.benefit.coding import CodingTask
 from cranfield.benefit.plan import Success, SuccessBy
@@ -68,6 +69,7 @@ class SealedScore:
     why: ScoreReason | None = None
     facts_correct: bool | None = None
     facts_score: float | None = None
+    facts: tuple[FactRow, ...] = ()
     structure_correct: bool | None = None
     structure_score: float | None = None
     checks: Mapping[Check, CheckState] = field(default_factory=dict)
@@ -147,6 +149,7 @@ class Scorer:
             why,
             found.facts_correct,
             found.facts_score,
+            fact_rows(found.facts),
             found.structure_correct,
             found.structure.score if found.structure else None,
         )

@@ -21,9 +21,12 @@ from cranfield.cli.book.rate import (
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
+from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
+from cranfield.words import n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
+    from cranfield.project.answers import JudgedBy
     from cranfield.project.loading import TestSetOptions
 
 SUBCOMMANDS = {"score": __name__}
@@ -45,6 +48,12 @@ JudgeModelOption = Annotated[
 ]
 VotesOption = Annotated[
     int, typer.Option("--votes", metavar="N", min=1, max=15, help="Votes on each fact and narrative; an odd number.")
+]
+AttemptsOption = Annotated[
+    int,
+    typer.Option(
+        "--attempts", metavar="N", min=1, max=20, help="Most requests for a vote whose reply is lost or cannot be read."
+    ),
 ]
 TemperatureOption = Annotated[float, typer.Option("--temperature", metavar="X", min=0, help="Of the votes.")]
 CallsOption = Annotated[
@@ -75,6 +84,7 @@ def score_command(
     output_mode: OutputOption = Mode.NATIVE,
     concurrency: AtOnceOption = 4,
     calls: CallsOption = None,
+    attempts: AttemptsOption = DEFAULT_ATTEMPTS,
     budget_tokens: TokensOption = None,
     budget_money: MoneyOption = None,
     prices: PricesOption = None,
@@ -85,7 +95,7 @@ def score_command(
 ) -> None:
     """Score answers: the entities and files that they name, then their facts, then the narrative of complete ones.
 
-    Exit codes: 0 scored; 3 calls of the judge failed; 4 its budget was reached.
+    Exit codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
     from cranfield.agents.connect import Connection
     from cranfield.answers.answer_file import write_rows
@@ -97,9 +107,11 @@ def score_command(
 
     judged_by = None
     if judge_model:
-        settings = JudgeSettings(judge_model, votes, temperature, seed, output_mode.value, concurrency)
+        settings = JudgeSettings(
+            judge_model, votes, temperature, seed, output_mode.value, concurrency, attempts=attempts
+        )
         budget = read_budget(judge_model, budget_tokens, budget_money, prices)
-        connection = Connection(judge_model, base_url, api_key_env)
+        connection = Connection(judge_model, base_url, api_key_env, attempts=attempts)
         judged_by = JudgedBy(connection, settings, budget, calls)
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():
@@ -108,16 +120,33 @@ def score_command(
     if out is not None:
         write_rows(scored.rows(), out)
         typer.echo(f"wrote {out}", err=True)
-    raise typer.Exit(_exit_code(scored))
+    raise typer.Exit(0 if judged_by is None else _exit_code(scored, judged_by))
 
 
-def _exit_code(scored: ScoredAnswers) -> int:
-    """0: no call of the judge failed."""
+def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
+    """0: no vote of the judge is missing."""
     from cranfield.agents.protocol import FailureKind
+    from cranfield.cli.benefit.score import AGAIN, unread_text
 
-    stopped = None if scored.judge is None else scored.judge.stopped
-    if stopped is not None:
-        typer.echo(f"stopped: {stopped.message}", err=True)
-        if stopped.kind is FailureKind.BUDGET:
+    judge, missing = scored.judge, scored.missing_votes
+    if judge is None:
+        return 0
+    for line in unread_text(judge.unread_spent(judged_by.budget.prices)):
+        typer.echo(line, err=True)
+    if judge.stopped is not None:
+        typer.echo(printable(f"stopped: {judge.stopped.detail}"), err=True)
+        if judge.stopped.kind is FailureKind.BUDGET:
             return EXIT_INCONCLUSIVE
-    return EXIT_SYSTEM if scored.n_failed else 0
+    if not missing:
+        return 0
+    place, failure = missing[0]
+    attempts = n_of(judge.settings.attempts, "replies")
+    typer.echo(
+        f"{n_of(len(missing), 'votes')} of the judge are missing, after up to {attempts} to each in this call", err=True
+    )
+    typer.echo(printable(f"first: {place}: {failure.kind}: {failure.detail}"), err=True)
+    others = (
+        "and for no other" if judged_by.calls is not None else "and for all others, unless `--calls FILE` keeps them"
+    )
+    typer.echo(f"Hint: the same command asks for these votes again, {others}. {AGAIN}", err=True)
+    return EXIT_SYSTEM

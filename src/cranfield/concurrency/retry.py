@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
+DEFAULT_ATTEMPTS = 5
+"""Requests to a model, the first included."""
 MAX_WAIT_S = 60.0
 """Longest wait before a retry, whatever a service requests."""
 TOO_MANY_REQUESTS = 429

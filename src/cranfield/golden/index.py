@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from cranfield.agents.protocol import FailureKind
 from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import Outcome
@@ -16,6 +17,8 @@ from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, Que
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.review import Disposition
+
+_UNREADABLE = frozenset({State.NOT_AUTHORED, State.NO_ANSWER, State.NO_REPORT, State.NO_RATING})
 
 
 class _Attempted(Protocol):
@@ -41,6 +44,10 @@ class Attempts(Generic[Record]):
         """Add a record."""
         self._records.setdefault((record.query_id, record.attempt), record)
 
+    def remove(self, query_id: str, attempt: int) -> None:
+        """Take a record away."""
+        del self._records[query_id, attempt]
+
     def get(self, query_id: str, attempt: int) -> Record | None:
         """The record of an attempt."""
         return self._records.get((query_id, attempt))
@@ -65,6 +72,11 @@ class RecordStatus:
     reasons: tuple[Finding, ...] = ()
 
     @property
+    def is_unreadable(self) -> bool:
+        """Whether it ended because no reply of a role could be read."""
+        return self.state in _UNREADABLE and all(each.kind == FailureKind.BAD_OUTPUT for each in self.reasons)
+
+    @property
     def reason(self) -> str:
         """The kinds of the reasons, each once."""
         return ", ".join(dict.fromkeys(each.kind for each in self.reasons))
@@ -86,7 +98,7 @@ class RunIndex:
         self.agreements = Attempts(folder.read(Step.AGREEMENTS, AgreementRecord))
         self.gate_failures = Attempts(folder.read(Step.GATE_FAILURES, GateFailure))
         self.queue = Attempts(folder.read(Step.REVIEW_QUEUE, QueueEntry))
-        rejections = folder.read(Step.REJECTED, Rejection)
+        rejections = [each for each in folder.read(Step.REJECTED, Rejection) if not self._is_superseded(each)]
         self.rejections = Attempts([each for each in rejections if each.state is not State.DROPPED])
         self.dropped = {(each.query_id, each.attempt): each for each in rejections if each.state is State.DROPPED}
         self.reviews: dict[str, list[HumanReview]] = {}
@@ -111,6 +123,10 @@ class RunIndex:
             self.queue.add(record)
         elif isinstance(record, Rejection):
             self.rejections.add(record)
+
+    def reopen(self, query_id: str) -> None:
+        """Ask again for what could not be read: the record goes on from the step before."""
+        self.rejections.remove(query_id, self.attempt(query_id))
 
     def attempt(self, query_id: str) -> int:
         """1, and one more for each time that a person sent the record back."""
@@ -170,6 +186,19 @@ class RunIndex:
         if attempt == 1 and has_answer and self.folder.manifest.more.get(ENTERS_AT) == EntryStep.PEOPLE:
             return State.PASSED, ()
         return (State.ANSWERED if has_answer else State.AUTHORED), ()
+
+    def _is_superseded(self, rejection: Rejection) -> bool:
+        """Whether what could not be read came in a later call."""
+        if not rejection.is_unreadable:
+            return False
+        key = rejection.query_id, rejection.attempt
+        came: Mapping[State, bool] = {
+            State.NOT_AUTHORED: rejection.query_id in self.candidates,
+            State.NO_ANSWER: self.answers.get(*key) is not None,
+            State.NO_REPORT: self.reports.get(*key) is not None,
+            State.NO_RATING: self.agreements.get(*key) is not None,
+        }
+        return came.get(rejection.state, False)
 
     def _check(self) -> None:
         """Raise where a record has two end states."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cranfield.agents.protocol import Usage
 from cranfield.agents.record_folder import CALLS, PLAN
 from cranfield.agents.tree_record import TREE
 from cranfield.errors import UsageError
@@ -81,8 +80,8 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: RunOptions | None =
 
 
 def _with(use: RoleUse, line: TranscriptLine, plan: Plan) -> RoleUse:
-    usage = Usage(**(line.model_extra or {})["usage"])
-    if usage.unmeasured or usage.total is None:
+    usage = line.usage
+    if usage is None or usage.unmeasured or usage.total is None:
         return RoleUse(use.tokens, use.money, use.n_unreported + 1)
     cost = plan.budget.prices.cost(getattr(plan.models, line.role).model, usage)
     money = use.money if cost is None else (*use.money, cost)

@@ -71,14 +71,11 @@ async def open_models(
     """
     async with AsyncExitStack() as stack:
         backends: dict[str, Backend] = {}
-        kept = Kept(calls, ByModel(backends))
+        kept = Kept(calls, ByModel(backends) if replay is None else Kept(replay))
         stack.callback(kept.close)
         budget = budget_of(plan, kept.usages())
-        replayed = None if replay is None else Kept(replay)
         for settings in role_settings(plan).values():
-            if replayed is not None:
-                backends[settings.model] = replayed
-            elif settings.model not in backends:
+            if replay is None and settings.model not in backends:
                 backends[settings.model] = await stack.enter_async_context(
                     connected(settings.connection, budget, source)
                 )

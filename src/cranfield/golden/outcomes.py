@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cranfield.agents.protocol import Failure, FailureKind, Usage
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
@@ -80,6 +81,11 @@ class Rejection(Decided):
     """Of a draft that never became a candidate."""
     difficulty: Difficulty | None = None
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether no reply of a role could be read: a later call may ask again."""
+        return bool(self.reasons) and all(each.kind == FailureKind.BAD_OUTPUT for each in self.reasons)
+
 
 class TranscriptLine(BaseModel):
     """What an agent did for a record: `Transcript.record()` with the record and the role before it."""
@@ -93,6 +99,14 @@ class TranscriptLine(BaseModel):
     """Of roles that are asked several times."""
     at: str
     schema_version: str = SCHEMA_VERSION
+    failure: Failure | None = None
+    """Why there is no answer."""
+    usage: Usage | None = None
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it is a try whose replies could not be read."""
+        return self.failure is not None and self.failure.kind is FailureKind.BAD_OUTPUT
 
 
 class ReadSource(Strict):

@@ -13,14 +13,11 @@ from enum import StrEnum
 from cranfield.concurrency.loop import run_all
 from cranfield.golden.index import RecordStatus
 from cranfield.golden.records import QueryCandidate
-from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
+from cranfield.golden.states import ENTERS_AT, PLANNED, STATES, EntryStep, State
 from cranfield.golden.steps.answer import answer, check_answer
-from cranfield.golden.steps.author import author_all, reserve_rest, screen
+from cranfield.golden.steps.author import author_all, reopen, reserve_rest, screen
 from cranfield.golden.steps.context import StepContext, Waiting, WaitingError
 from cranfield.golden.steps.review import conclude, queue, review
-
-PLANNED = "plan"
-"""Source of a run whose candidates its plan asks for; others have those of an existing set."""
 
 
 class Until(StrEnum):
@@ -62,6 +59,7 @@ async def run_pipeline(context: StepContext, until: Until = Until.AGREE) -> Pipe
     """Take every record as far as it goes, up to a step."""
     for record in context.index.agreements:  # a process may be killed between two files
         queue(context, record)
+    reopen(context)
     if context.index.folder.manifest.source == PLANNED:
         await _planned(context, until)
     else:

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from cranfield.agents.loop import Toolset, Transcript, run_agent
-from cranfield.agents.protocol import Backend, Usage
+from cranfield.agents.kept import Kept
+from cranfield.agents.loop import Toolset, Transcript
+from cranfield.agents.protocol import Usage
 from cranfield.agents.settings import ModelSettings
+from cranfield.agents.tries import run_kept
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import RowCheck
 from cranfield.golden.role_prompts import RolePrompts
@@ -25,7 +27,7 @@ class Checkers:
     """Of the models, which take turns."""
     n_votes: int
     """On each row."""
-    backend: Backend
+    kept: Kept
     tools: Toolset
     prompts: RolePrompts
     on_vote: Callable[[Row, int, Transcript], None] = lambda *_: None
@@ -39,13 +41,13 @@ class Checkers:
 
     _free: list[asyncio.Semaphore] = field(init=False, repr=False)
 
-    async def vote(self, row: Row, number: int) -> Transcript:
-        """The vote of an agent; its seed is its number, so that votes of one model differ."""
+    async def vote(self, row: Row, number: int) -> list[Transcript]:
+        """The vote of an agent, after the tries that could not be read; its seed is its number, so that votes of one model differ."""
         turn = number % len(self.settings)
         task = check_task(self.settings[turn], row, self.prompts)
         task = replace(task, sampling=replace(task.sampling, seed=(task.sampling.seed or 0) + number))
         async with self._free[turn]:
-            return await run_agent(self.backend, task, self.tools)
+            return await run_kept(self.kept, task, self.tools)
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,9 @@ async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checke
         return decide(row, votes, checkers.n_votes, source)
 
     async def cast(row: Row, number: int) -> Transcript:
-        transcript = await checkers.vote(row, number)
-        usages.append(transcript.usage)
+        tries = await checkers.vote(row, number)
+        usages.extend(each.usage for each in tries)
+        transcript = tries[-1]
         if transcript.output is None:
             failure = transcript.failure
             missing[transcript.end if failure is None else failure.kind] += 1

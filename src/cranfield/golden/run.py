@@ -20,11 +20,12 @@ from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import open_models, role_settings, shared_model_problems
 from cranfield.golden.outcomes import RunManifest
 from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.pipeline import PLANNED, PipelineResult, Until, run_pipeline
+from cranfield.golden.pipeline import PipelineResult, Until, run_pipeline
 from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan, model_problems
 from cranfield.golden.records import SCHEMA_VERSION, ReviewFeedback
 from cranfield.golden.role_prompts import NAMES, RolePrompts
+from cranfield.golden.states import PLANNED
 from cranfield.golden.steps.context import StepContext
 from cranfield.repo.history import GitHistory
 from cranfield.repo.secret_files import Withheld, find_withheld
@@ -212,7 +213,7 @@ async def _run_plan(
                 index=RunIndex(folder),
                 source=source,
                 prompts=RolePrompts.load(options.prompts),
-                backend=kept,
+                kept=kept,
                 tools=tools,
                 feedback=read_lines(feedback, ReviewFeedback, SCHEMA_VERSION) if feedback.is_file() else (),
                 on_status=options.on_status,

@@ -65,6 +65,8 @@ REJECTIONS = frozenset(
     }
 )
 """States that a line of `05_rejected.jsonl` gives a record."""
+PLANNED = "plan"
+"""Source of a run whose candidates its plan asks for; others have those of an existing set."""
 ENTERS_AT = "enters_at"
 """Key of the manifest of a run of an existing set: an `EntryStep`."""
 

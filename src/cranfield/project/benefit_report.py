@@ -10,7 +10,7 @@ from cranfield.agents.record_folder import MANIFEST
 from cranfield.benefit.assemble import last_scores
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
-from cranfield.benefit.records import ScoreRecord
+from cranfield.benefit.records import ScoreRecord, deciding_facts
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import RESULT, read_result
 from cranfield.errors import UnknownNameError, unknown_name
@@ -96,4 +96,5 @@ def _words(score: ScoreRecord | None) -> str:
     if score is None:
         return ""
     end = {True: "success", False: "no success", None: "not decided"}[score.success]
-    return f"{end}, {score.why.value}" if score.why else end
+    which = "; ".join(f"{fact.id}: {fact.statement}" for fact in deciding_facts(score.why, score.facts))
+    return f"{end}, {score.why.value}{which and f' ({which})'}" if score.why else end

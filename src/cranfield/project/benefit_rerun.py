@@ -93,7 +93,7 @@ def rerun(path: Path, results: Path, on_progress: OnProgress) -> tuple[str, Bene
     scored = score_experiment(path)
     is_budget = scored.stopped is not None and scored.stopped.kind is FailureKind.BUDGET
     if scored.n_failed and not is_budget:
-        message = f"calls of the judge failed in {n_of(scored.n_failed, 'cells')}"
+        message = f"votes of the judge are missing in {n_of(scored.n_failed, 'cells')}, first {scored.first_missing}"
         raise SystemUnderTestError(message, hint="a retry scores them again")
     file, not_remembered = publish(result_of(path), results)
     return file.name, read_result(file), not_remembered

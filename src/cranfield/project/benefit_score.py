@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan
-from cranfield.benefit.records import ScoreReason
+from cranfield.benefit.records import ScoreReason, ScoreRecord, deciding_facts
 from cranfield.benefit.redaction import LeakFinder, redaction_of
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import read_result, write_result
@@ -53,6 +54,12 @@ class ScoringOutcome:
     """Why no more requests were sent to the judge."""
     judge: Spent
     """What the judge used, by all calls."""
+    unread: Spent
+    """Of it, by this call, for replies that were no votes."""
+    first_missing: str
+    """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
+    attempts: int
+    """Replies to each vote that a call asks for, at most."""
 
 
 def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Backend | None = None) -> ScoringOutcome:
@@ -106,7 +113,17 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
         budget.spent,
+        Spent() if judge is None else judge.unread_spent(plan.budget.prices),
+        next(_missing(scores), ""),
+        0 if judge is None else judge.settings.attempts,
     )
+
+
+def _missing(scores: Iterable[ScoreRecord]) -> Iterator[str]:
+    for score in scores:
+        if score.why is ScoreReason.JUDGE_FAILED:
+            for fact in deciding_facts(score.why, score.facts):
+                yield from (f"{score.key}, {fact.id}: {vote.problem}" for vote in fact.votes if vote.problem)
 
 
 async def _judge(
@@ -117,7 +134,7 @@ async def _judge(
     if settings is None:
         return None
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
-    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend)))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_failures=False)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(
@@ -128,6 +145,7 @@ async def _judge(
         settings.output_mode,
         settings.concurrency,
         timeout_s=settings.timeout_s,
+        attempts=settings.attempts,
         **more,
     )
     return Judge(kept, judge_settings)

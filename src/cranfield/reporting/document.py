@@ -81,6 +81,11 @@ class Column:
         return is_numeric(self.kind)
 
     @property
+    def is_pinned(self) -> bool:
+        """A verdict stays in view where the table is wider than the page."""
+        return self.title == "verdict"
+
+    @property
     def is_code(self) -> bool:
         """Cells are literal text."""
         return self.kind in {"code", "query id"}

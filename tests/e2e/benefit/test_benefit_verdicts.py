@@ -106,7 +106,9 @@ def test_cells_that_fail_at_random_are_run_again(example: Any) -> None:
         return dataclasses.replace(answered(body), raw=b"<html>Bad gateway</html>")
 
     example.server.script = breaks_down
-    run = example.run(example.plan())
+    agent = json.loads(example.plan().read_text())["agent"]
+    agent["model"]["attempts"] = 1  # by default the request is repeated, and no cell fails
+    run = example.run(example.plan(agent=agent))
     example.server.script = answered
     cells = [json.loads(line) for line in (run / "cells.jsonl").read_text().splitlines()]
     failed = [cell for cell in cells if cell["end"] == "infrastructure"]

@@ -33,6 +33,8 @@ REQUEST = Request(
 )
 READ = Tool("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 NO_CHOICES = b'{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
+CUT = {"Content-Length": "500", "Connection": "close"}
+"""The connection ends in the middle of the reply."""
 GOOD = '{"grade": 2, "reason": "x"}'
 
 
@@ -85,6 +87,10 @@ def test_a_typed_answer_comes_back_by_each_mode(ask: Any, model_server: Any, mod
         ({"status": 400}, FailureKind.REJECTED, Usage(input=0, output=0)),
         ({"status": 401}, FailureKind.REJECTED, Usage(input=0, output=0)),
         ({"drop": True}, FailureKind.CONNECTION, Usage(unmeasured=1)),
+        ({"raw": b'{"id"', "headers": CUT}, FailureKind.CONNECTION, Usage(unmeasured=1)),
+        ({"raw": b""}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
+        ({"raw": b'{"id": "x", "choices": [{"mess'}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
+        ({"raw": b"<html>", "headers": {"Content-Type": "text/html"}}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
         ({"raw": b"<html>"}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
         ({"raw": b'{"choices": []}'}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
         ({"raw": NO_CHOICES}, FailureKind.PROTOCOL, Usage(unmeasured=1)),
@@ -105,6 +111,27 @@ def test_every_failure_has_a_kind(ask: Any, model_server: Any, reply: Any, kind:
     assert answer.usage == (usage or Usage(input=100, cache_read=40, output=12, reasoning=5))
     if kind is FailureKind.RATE_LIMITED:
         assert answer.failure.retry_after_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "detail"),
+    [
+        (
+            {"raw": f"<html>{KEY}</html>\x1b[2J".encode(), "headers": {"Content-Type": "text/html"}},
+            r"got '<html>${MODEL_KEY}</html>\x1b[2J'",
+        ),
+        ({"raw": b"x" * 5_000}, "got '" + "x" * 78 + "…"),
+        ({"raw": b""}, "not an answer of a model: the body is empty"),
+        ({"text": f"{KEY}\x1b[2J"}, r"got '${MODEL_KEY}\x1b[2J'"),
+        ({"text": '{"grade": 2, "rea', "finish": "length"}, """got '{"grade": 2, "rea'"""),
+    ],
+)
+def test_a_failure_says_what_came_shortened_and_without_the_key(
+    ask: Any, model_server: Any, reply: Any, detail: str
+) -> None:
+    failure = ask(model_server.Reply(**reply))[0].failure
+    assert failure.detail.endswith(detail), failure.detail
+    assert KEY not in str(failure)
 
 
 def test_half_a_character_of_a_model_is_sent_back_as_a_question_mark(ask: Any, model_server: Any) -> None:

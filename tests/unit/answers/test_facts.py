@@ -16,7 +16,7 @@ from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict, rule_facts, score_facts
-from cranfield.answers.judge import FAILURES_IN_A_ROW, Ballot, Judge, JudgeSettings
+from cranfield.answers.judge import FAILURES_IN_A_ROW, Ballot, Judge, JudgeSettings, Vote
 from cranfield.answers.narrative import NarrativeRating, score_narrative
 from cranfield.errors import UsageError
 from cranfield.model.label import Fact, Label
@@ -113,7 +113,10 @@ def test_the_majority_decides_and_needs_no_further_votes() -> None:
     script = iter([vote("absent"), vote("supported", "asks the model"), vote("supported", "`asks`  the model")])
     by = judge(lambda _: next(script))
     ballot = scored(ANSWER, by, Label(must_mention=(Fact(CALL),))).facts[0].ballot
-    assert ballot == Ballot(3, {"absent": 1, "supported": 2})
+    assert ballot == Ballot(
+        3, (Vote("absent"), Vote("supported", "asks the model"), Vote("supported", "`asks`  the model"))
+    )
+    assert (ballot.votes, ballot.n_abstained, ballot.failures) == ({"absent": 1, "supported": 2}, 0, ())
     by = judge(lambda _: vote("absent"))
     assert scored(ANSWER, by, Label(must_mention=(Fact(CALL),))).correct is False
     assert by.n_calls == 2  # of three
@@ -125,7 +128,7 @@ def test_the_majority_decides_and_needs_no_further_votes() -> None:
         (["supported", "contradicted", "absent"], None, DecidedBy.NO_MAJORITY),
         (["supported", "unclear", "unclear"], None, DecidedBy.NO_MAJORITY),  # 1 of 3 votes is no majority
         (["supported", "unclear", "supported"], FactVerdict.SUPPORTED, DecidedBy.VOTES),
-        (["made up", "made up", "supported"], None, DecidedBy.NO_MAJORITY),  # quotes that are not in the answer
+        (["made up", "made up", "supported"], None, DecidedBy.FAILED),  # quotes that are not in the answer
         (["supported", "broken", "broken"], None, DecidedBy.FAILED),
         (["supported", "broken", "supported"], FactVerdict.SUPPORTED, DecidedBy.VOTES),
     ],
@@ -133,8 +136,9 @@ def test_the_majority_decides_and_needs_no_further_votes() -> None:
 def test_abstentions_and_failures_are_no_votes(votes: list[str], verdict: FactVerdict | None, by: DecidedBy) -> None:
     lines = {"made up": vote("supported", "asks the oracle"), "broken": "no JSON", "unclear": vote("unclear")}
     script = iter([lines.get(each, vote(each, "asks the model")) for each in votes])
-    fact = scored(ANSWER, judge(lambda _: next(script)), Label(must_mention=(Fact(CALL),))).facts[0]
-    assert (fact.verdict, fact.by) == (verdict, by)
+    of_one_reply = Judge(Scripted(lambda _: next(script)), JudgeSettings("scripted:judge", attempts=1))
+    fact = scored(ANSWER, of_one_reply, Label(must_mention=(Fact(CALL),))).facts[0]
+    assert (fact.verdict, fact.by, fact.id) == (verdict, by, "must_mention.1")
 
 
 def test_score_of_facts() -> None:

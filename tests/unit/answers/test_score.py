@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -133,12 +134,12 @@ def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     by, source = judged(lambda _: Answer(failure=failure, usage=Usage(input=0, output=0)))
     scored = score_file(LABELS, answers, by, source=source)
     assert len(source.requests) <= by.settings.concurrency
-    assert scored.n_failed == 12  # 3 facts and 1 narrative, 3 votes each
+    assert len(scored.missing_votes) == 12  # 3 facts and 1 narrative, 3 votes each
     assert scored.judge is not None
     assert scored.judge.stopped == failure
     report = render(answers_document(LABELS, scored), "text")
-    assert "3 facts without a verdict: calls of the judge failed" in report
-    assert "1 narrative without a rating: calls of the judge failed" in report
+    assert "3 facts without a verdict: votes of the judge are missing" in report
+    assert "1 narrative without a rating: votes of the judge are missing" in report
     assert "no majority" not in report
 
 
@@ -200,3 +201,42 @@ def test_the_command_scores_and_writes_rows(answers: Path, tmp_path: Path) -> No
     assert result.exit_code == 0, result.output
     assert "structure complete    1.0000" in result.output
     assert json.loads(out.read_text())["structure_correct"] is True
+
+
+def test_the_command_asks_for_missing_votes_again_and_for_no_other(
+    answers: Path, tmp_path: Path, model_server: Any
+) -> None:
+    labels, out, calls = tmp_path / "labels.json", tmp_path / "rows.jsonl", tmp_path / "calls.jsonl"
+    record = {"query_id": "q1", "query_text": "?", "expected_files": ["src/index.py"]}
+    labels.write_text(json.dumps([{**record, "must_mention_facts": [LOCK, ERROR], "must_not_mention_facts": [TWICE]}]))
+
+    def absent(_: object) -> Any:
+        return model_server.Reply(json.dumps({"verdict": "absent", "quote": "", "reason": "It does not say so."}))
+
+    def garbled(body: dict[str, Any]) -> Any:
+        return model_server.Reply("I th1nk\x1b[31m") if ERROR in json.dumps(body) else absent(body)
+
+    def run(*more: str) -> Any:
+        command = ["answers", "score", str(labels), str(answers), "--out", str(out), "--calls", str(calls)]
+        command += ["--judge-model", "openai:j", "--base-url", server.url, "--attempts", "2", *more]
+        return CliRunner().invoke(command_line("answers"), command)
+
+    with model_server.ModelServer(garbled) as server:
+        first = run()
+        assert first.exit_code == 3, first.output
+        n_requests = len(server.requests)
+        assert n_requests == 2 + 3 * 2  # two equal votes on the wrong statement; two replies to each of three votes
+        (line,) = map(json.loads, out.read_text().splitlines())
+        missing = next(fact for fact in line["facts"] if fact["id"] == "must_mention.2")
+        assert [vote["replies"] for vote in missing["votes"]] == [2, 2, 2]
+        assert "6 replies could not be read: 672 tokens" in first.stderr
+        assert "3 votes of the judge are missing, after up to 2 replies to each in this call" in first.stderr
+        assert r"first: q1, must_mention.2: bad_output: " in first.stderr
+        assert r"got 'I th1nk\x1b[31m'" in first.stderr
+        assert "Hint: the same command asks for these votes again, and for no other." in first.stderr
+        server.script = absent
+        second = run("--format", "json")
+        assert second.exit_code == 0, second.output
+        assert len(server.requests) == n_requests + 2
+        facts = json.loads(second.stdout)["queries"][0]["facts"]["facts"]
+        assert [vote["reason"] for vote in facts[1]["votes"]] == ["It does not say so."] * 2

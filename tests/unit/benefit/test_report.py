@@ -437,7 +437,7 @@ def test_transcripts_of_any_cell(tmp_path: Path) -> None:
     assert call("--task", "q5").exit_code == 0
     assert list(dict.fromkeys(re.findall(r"(?:treatment|control) \([^<]+(?=, vote 2)", page.read_text()))) == [
         "treatment (acme), seed 0: success",
-        "control (plain), seed 0: no success, fact_missing",
+        "control (plain), seed 0: no success, fact_missing (must_mention.1: The parser is `parse_5`.)",
         "treatment (acme), seed 1: success",
         "control (plain), seed 1: failed, not scored",
     ]

@@ -168,8 +168,9 @@ def test_what_a_role_wrote_has_its_provenance(whole: Any, snapshot: Snapshot) ->
     assert 0 < sum(each.spot_check for each in judged) < len(judged)
 
 
-def test_a_run_that_has_ended_asks_nothing_and_writes_nothing(whole: Any, snapshot: Snapshot) -> None:
-    path, outcome, _ = whole
+def test_a_run_that_has_ended_asks_nothing_and_writes_nothing(small: Any, models: Any, snapshot: Snapshot) -> None:
+    path = small[0]
+    outcome = go_on(path, snapshot, models.Models().answer)
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     again = go_on(path, snapshot, lambda request: pytest.fail("a request was sent"))
     assert again.result == outcome.result

@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import pytest
 
-from cranfield.agents.budget import DEFAULT_OUTPUT, OVERHEAD_TOKENS
 from cranfield.agents.protocol import Usage
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.golden.models import budget_of, shared_model_problems
@@ -187,12 +186,11 @@ def test_a_model_without_a_provider_does_not_hide_the_other_problems(snapshot: S
     assert {"total", "models.author"} <= {problem.path for problem in caught.value.problems}
 
 
-def test_kept_answers_are_charged_to_the_budget_also_where_their_usage_is_not_known():
+def test_kept_answers_are_charged_to_the_budget():
     prices = {"models": {"openai:m": {"input": 1.0, "output": 10.0}}}
     plan = plan_of(budget={"tokens": 10_000, "prices": prices})
-    known, unknown = Usage(input=1_000, output=100), Usage(unmeasured=1)
-    spent = budget_of(plan, [("openai:m", known), ("openai:m", unknown)]).spent
-    assert (spent.requests, spent.unmeasured) == (2, 1)
-    assert spent.tokens == 1_100 + OVERHEAD_TOKENS + DEFAULT_OUTPUT
-    assert spent.money == pytest.approx((1_000 + OVERHEAD_TOKENS + 10 * (100 + DEFAULT_OUTPUT)) / 1e6)
+    known = Usage(input=1_000, output=100)
+    spent = budget_of(plan, [("openai:m", known), ("openai:m", known)]).spent
+    assert (spent.requests, spent.unmeasured, spent.tokens) == (2, 0, 2_200)
+    assert spent.money == pytest.approx(2 * (1_000 + 10 * 100) / 1e6)
     assert budget_of(plan, [("openai:other", known)]).spent.money is None

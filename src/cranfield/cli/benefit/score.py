@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+from cranfield.words import n_of, printable
 
+if TYPE_CHECKING:
+    from cranfield.agents.budget import Spent
+
+AGAIN = "If the same comes again, the judge needs another `output_mode`, more `max_tokens`, or is another model."
 ExperimentArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Folder of an experiment, which `benefit run` printed.")
 ]
 
 
+def unread_text(unread: Spent) -> list[str]:
+    """`12 replies could not be read: 1,320 tokens`; nothing where there are none."""
+    if not unread.requests:
+        return []
+    money = f", {unread.money:.4f} of money" if unread.money else ""
+    return [f"{n_of(unread.requests, 'replies', '{:,}'.format)} could not be read: {unread.tokens:,} tokens{money}"]
+
+
 def score_command(run: ExperimentArgument) -> None:
     """Score the cells of an experiment that have ended, by facts, structure or code; the scorer does not know the arms.
 
-    What has a score is not scored again, but for what failed calls of the judge or missing checkers left undecided. Exit
-    codes: 0 scored; 3 calls of the judge failed; 4 its budget was reached.
+    What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
+    codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
     from cranfield.agents.protocol import FailureKind
     from cranfield.answers.judge import FAILURES_IN_A_ROW
     from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_score import score_experiment
-    from cranfield.words import n_of, printable
 
     try:
         with sigterm_interrupts():
@@ -40,16 +52,25 @@ def score_command(run: ExperimentArgument) -> None:
     parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
     unmeasured = outcome.judge.unmeasured
     parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
+    parts += unread_text(outcome.unread)
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
         known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
         often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if known.is_outage else ""
-        typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.message}"), err=True)
+        typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.detail}"), err=True)
         first = "start the server of the judge, then " if known.is_outage else ""
         if is_budget:
             first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
         typer.echo(f"Hint: {first}`cranfield benefit score {run}` goes on.", err=True)
         raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
     if outcome.n_failed:
-        typer.echo(f"calls of the judge failed in {n_of(outcome.n_failed, 'cells')}: call it again", err=True)
+        typer.echo(
+            f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}, after up to "
+            f"{n_of(outcome.attempts, 'replies')} to each in this call",
+            err=True,
+        )
+        typer.echo(f"first: {outcome.first_missing}", err=True)
+        typer.echo(
+            f"Hint: `cranfield benefit score {run}` asks for these votes again, and for no other. {AGAIN}", err=True
+        )
         raise typer.Exit(EXIT_SYSTEM)

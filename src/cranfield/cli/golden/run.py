@@ -15,7 +15,7 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, 
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
-from cranfield.words import n_of
+from cranfield.words import n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -115,6 +115,7 @@ def run_command(
     print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(RunIndex(folder), n_planned(folder)), output)
+    _print_unreadable(outcome, path)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
         print_waiting(outcome, f"cranfield golden run --resume {path}")
@@ -211,11 +212,25 @@ def print_usage(outcome: RunOutcome) -> None:
     )
 
 
+def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
+    found = [each for each in outcome.result.statuses if each.is_unreadable]
+    if not found:
+        return
+    first = found[0]
+    typer.echo(f"no reply could be read in {n_of(len(found), 'records')}", err=True)
+    typer.echo(printable(f"first: {first.query_id}, {first.reasons[0].message}"), err=True)
+    typer.echo(
+        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room, once every record has an end. If the same comes "
+        "again, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
+        err=True,
+    )
+
+
 def print_waiting(outcome: RunOutcome, command: str) -> None:
     """Which records have no answer for now, and the command that goes on with them."""
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
     typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
-    typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
+    typer.echo(printable(f"first: {first.query_id}, {first.role.value}: {first.message}"), err=True)
     typer.echo(f"Hint: `{command}` goes on with them.", err=True)

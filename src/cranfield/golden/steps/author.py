@@ -15,7 +15,7 @@ from cranfield.golden.plan import Cell
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, Role, author_task
 from cranfield.golden.screen import Screener, ScreenReason
-from cranfield.golden.states import State
+from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError
 
 NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
@@ -85,6 +85,37 @@ async def _draft(context: StepContext, cell: Cell, number: int, others: Sequence
         return candidate
     context.reject(job.query_id, State.NOT_AUTHORED, reasons, task_type=cell.task_type, difficulty=cell.difficulty)
     return None
+
+
+def reopen(context: StepContext) -> None:
+    """Once every record has an end, let those go on again of which no reply could be read, where their cells have room.
+
+    A draft without a candidate is written again by `author_all`. A run that was interrupted goes on first, as if it had not been;
+    nothing is opened again under a review by people.
+    """
+    index, folder = context.index, context.index.folder
+    statuses = {each.query_id: each for each in index.statuses()}
+    is_planned = folder.manifest.source == PLANNED
+    lacks_drafts = is_planned and len(statuses) < sum(map(context.plan.emitted, context.plan.cells))
+    has_ended = not lacks_drafts and all(STATES[each.state].is_end for each in statuses.values())
+    if not has_ended or (folder.path / Step.REVIEW_SAMPLES).is_file():
+        return
+    unreadable = [name for name, each in statuses.items() if each.is_unreadable]
+    if not is_planned:
+        for name in unreadable:
+            index.reopen(name)
+        return
+    filling = [each for each in in_order(context) if STATES[statuses[each.query_id].state].fills_cell]
+    screener = Screener(context.plan, context.source)
+    for candidate in in_order(context):
+        if candidate.query_id in unreadable and not screener.judge(candidate, filling):
+            index.reopen(candidate.query_id)
+            filling.append(candidate)
+    for cell in context.plan.cells:
+        missing = cell.n - sum((each.task_type, each.difficulty) == cell.key for each in filling)
+        drafts = [query_id_of(context, cell, number) for number in range(1, context.plan.emitted(cell) + 1)]
+        for name in [name for name in drafts if name in unreadable and name not in index.candidates][: max(0, missing)]:
+            index.reopen(name)
 
 
 def in_order(context: StepContext) -> list[QueryCandidate]:

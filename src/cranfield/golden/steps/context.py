@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cranfield.agents.budget import Spent
+from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
-from cranfield.agents.protocol import Answer, Backend
+from cranfield.agents.protocol import Answer, Failure, Usage
 from cranfield.agents.record_folder import now
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
+from cranfield.agents.tries import answers_of_try, is_unreadable
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
@@ -24,6 +27,7 @@ from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import Role, prompt_name, toolset_of
 from cranfield.golden.states import State
+from cranfield.words import n_of
 
 StepReads = tuple[tuple[int, Read], ...]
 
@@ -78,7 +82,7 @@ class StepContext:
     index: RunIndex
     source: ParsedSource
     prompts: RolePrompts
-    backend: Backend
+    kept: Kept
     tools: SourceTools
     feedback: Sequence[ReviewFeedback] = ()
     on_status: Callable[[RecordStatus], None] = lambda _: None
@@ -87,7 +91,12 @@ class StepContext:
 
     def __post_init__(self) -> None:
         folder = self.index.folder
-        self._reads = {_key(line): _reads(line) for line in folder.read(Step.TRANSCRIPTS, TranscriptLine)}
+        lines = folder.read(Step.TRANSCRIPTS, TranscriptLine)
+        self._reads = {_key(line): _reads(line) for line in lines if not line.is_unreadable}
+        self._tries: dict[tuple[str, str, int, int], list[Usage]] = {}
+        for line in lines:
+            if line.is_unreadable:
+                self._tries.setdefault(_key(line), []).append(line.usage or Usage())
         self._parsing = asyncio.Lock()
         self._turns = {role: asyncio.Semaphore(each.concurrency) for role, each in role_settings(self.plan).items()}
 
@@ -120,20 +129,38 @@ class StepContext:
 
         Raises:
             WaitingError: a later run may get an answer.
-            NoOutputError: it gave none.
+            NoOutputError: it gave none, or none that can be read.
         """
+        toolset = toolset_of(job.role, task_type, self.tools)
+        tries = self._tries.setdefault(job.key, [])
         async with self._turns[job.role]:
-            transcript = await run_agent(self.backend, task, toolset_of(job.role, task_type, self.tools))
+            transcript = await run_agent(answers_of_try(self.kept, len(tries)), task, toolset)
         failure = transcript.failure
         if failure is not None and not is_lasting(Answer(failure=failure)):
-            raise WaitingError(Waiting(job.query_id, job.role, failure.kind, failure.message))
+            raise WaitingError(Waiting(job.query_id, job.role, failure.kind, failure.detail))
         if job.key not in self._reads:
             line = {"query_id": job.query_id, "role": job.role, "attempt": job.attempt, "vote": job.vote, "at": now()}
             self.index.folder.append(Step.TRANSCRIPTS, TranscriptLine.model_validate({**line, **transcript.record()}))
-            self._reads[job.key] = transcript.reads
+        if failure is not None and is_unreadable(transcript):
+            tries.append(transcript.usage)
+            raise NoOutputError(self._unreadable(job, transcript, failure))
+        self._reads.setdefault(job.key, transcript.reads)
         if transcript.output is None:
             raise NoOutputError(_no_output(transcript))
         return transcript
+
+    def _unreadable(self, job: Job, transcript: Transcript, failure: Failure) -> Finding:
+        """How often a role was asked, what that took, and what came last."""
+        tries = self._tries[job.key]
+        took = Spent()
+        for usage in tries:
+            money = self.plan.budget.prices.cost(transcript.task.model, usage)
+            took.add(Spent(usage.requests, usage.total or 0, money, usage.unmeasured))
+        spent = f"{n_of(took.requests, 'requests')}, {took.tokens:,} tokens"
+        spent += f", {took.money:.4f} of money" if took.money else ""
+        row = n_of(transcript.task.limits.corrections + 1, "replies")
+        message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
+        return Finding(kind=failure.kind, message=message)
 
     def made(self, job: Job, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
         """What a role wrote, with identity and provenance, as the fields of a record."""

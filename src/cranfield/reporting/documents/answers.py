@@ -8,6 +8,7 @@ from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswer
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
+from cranfield.reporting.documents.facts import fact_blocks
 from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.words import first_of, n_of
 
@@ -16,15 +17,17 @@ FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
 NO_VERDICT = {
     DecidedBy.NO_JUDGE: "no judge was called: `--judge-model`",
     DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
-    DecidedBy.FAILED: "calls of the judge failed",
+    DecidedBy.FAILED: "votes of the judge are missing",
 }
 """Why a fact has no verdict."""
 NO_RATING = {
     NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
     NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
-    NoNarrative.FAILED: "without a rating: calls of the judge failed",
+    NoNarrative.FAILED: "without a rating: votes of the judge are missing",
 }
 """Why a narrative has none."""
+_NESTED = {"facts", "narrative_votes"}
+"""Fields of a row that a table has no column for."""
 
 
 def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
@@ -43,10 +46,13 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
         Section("scores", "Scores", (table(caption, columns, rows),)),
         Section("queries", "Queries", (_queries(scored),)),
     ]
+    if stated := [(row.query_id, (), fact) for row in scored.rows() for fact in row.facts]:
+        blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
+        sections.append(Section("facts", "Facts", tuple(blocks)))
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
-    names = list(AnswerRow.model_fields)
-    tidy = tidy_table(names, [tuple(map(_cell, row.model_dump().values())) for row in scored.rows()])
+    names = [name for name in AnswerRow.model_fields if name not in _NESTED]
+    tidy = tidy_table(names, [tuple(_cell(getattr(row, name)) for name in names) for row in scored.rows()])
     payload = {
         "schema_version": 1,
         "labels_digest": testset.labels_digest,
@@ -150,11 +156,12 @@ def _record(score: AnswerScore, row: AnswerRow) -> dict[str, object]:
         else {
             "correct": score.facts_correct,
             "score": score.facts_score,
-            "facts": [record_of(fact) for fact in score.facts.facts],
+            "facts": [fact.model_dump(mode="json") for fact in row.facts],
         },
         "narrative": {
             "rating": score.rating,
             "why_not": score.no_rating,
+            "votes": [vote.model_dump(mode="json") for vote in row.narrative_votes],
         },
         "cost": {name: getattr(row, name) for name in AnswerCost.model_fields},
     }

@@ -36,6 +36,7 @@ from cranfield.reporting.document import (
     Swatch,
     Table,
 )
+from cranfield.reporting.documents.facts import facts_section
 from cranfield.words import and_list, n_of
 
 COLOURS: tuple[Swatch, ...] = ("good", "same")
@@ -88,6 +89,7 @@ def arms_sections(result: BenefitResult) -> Iterable[Section]:
         yield _cost(result, whole)
         yield _delivery(result, whole)
     yield from _code(result)
+    yield from facts_section(result)
     yield _reading(result)
     yield _variance(result)
     yield _errors(result, whole)

@@ -1,0 +1,107 @@
+"""The statements of labels: what answers say about each, how that was decided, and what the judge gave as its reasons.
+
+Statements, quotes and reasons are texts of others. A renderer escapes them; they were cut when they were written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from cranfield.answers.facts import DecidedBy
+from cranfield.answers.rows import FactRow, VoteRow
+from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import deciding_facts
+from cranfield.benefit.result import BenefitResult
+from cranfield.numbers import format_count
+from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Tone, TonedCell
+from cranfield.words import first_of, n_of
+
+BY: Mapping[DecidedBy, str] = {
+    DecidedBy.EMPTY: "the answer is empty",
+    DecidedBy.VERBATIM: "stated verbatim",
+    DecidedBy.NO_WORD: "no word of its identifiers",
+    DecidedBy.NOTHING_ELSE: "the answer says nothing else",
+    DecidedBy.VOTES: "votes",
+    DecidedBy.NO_JUDGE: "no judge was called",
+    DecidedBy.NO_MAJORITY: "no majority",
+    DecidedBy.FAILED: "votes are missing",
+}
+MOST_REASONS = 50
+"""Items of a list of reasons."""
+_TONES: dict[bool | None, Tone] = {True: "good", False: "bad", None: "open"}
+Placed = tuple[str, Sequence[Cell], FactRow]
+"""Where a statement was judged, the cells of its row after that, and the statement."""
+
+
+def fact_blocks(columns: Sequence[Column], rows: Sequence[Placed], caption: str) -> list[Block]:
+    """A table with a row a statement, and the quotes and reasons of the votes below it.
+
+    Args:
+        columns: of the place, and of the cells after it.
+        rows: of these columns.
+        caption: of the table.
+    """
+    heads = (*columns, Column("verdict"), Column("statement"), Column("decided by"))
+    cells: list[tuple[Cell, ...]] = [
+        (
+            place,
+            *before,
+            TonedCell(fact.verdict or "open", _TONES[fact.right]),
+            f"{fact.id}: {fact.statement}",
+            _by(fact),
+        )
+        for place, before, fact in rows
+    ]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for place, _, fact in rows:
+        if text := " / ".join(filter(None, map(_vote_text, fact.votes))):
+            reasons.setdefault((fact.id, text), []).append(place)
+    blocks: list[Block] = [Table(heads, cells, caption, wrap=True)]
+    if reasons:
+        items = [f"{first_of(places)}, {name}: {text}" for (name, text), places in reasons.items()]
+        blocks.append(Paragraph("What the judge quotes, and its reasons:", "note"))
+        blocks.append(Bullets(tuple(items[:MOST_REASONS])))
+        if len(items) > MOST_REASONS:
+            more = n_of(len(items) - MOST_REASONS, "statements", format_count)
+            blocks.append(Paragraph(f"{more} more: `--format json` has the votes on all.", "note"))
+    return blocks
+
+
+def facts_section(result: BenefitResult) -> Iterable[Section]:
+    """Of an experiment: the statements for which answers are no success, then the others that the judge voted on."""
+    deciding: list[Placed] = []
+    others: list[Placed] = []
+    for task in result.tasks:
+        for role in ArmRole:
+            for cell in task.arms[role]:
+                place = f"{task.task_id}/{role}/{cell.seed}"
+                score = ("success" if cell.why is None else cell.why.value,)
+                decides = {fact.id for fact in deciding_facts(cell.why, cell.facts)}
+                deciding += [(place, score, fact) for fact in cell.facts if fact.id in decides]
+                others += [(place, score, fact) for fact in cell.facts if fact.id not in decides and fact.votes]
+    columns = (Column("cell", "code"), Column("score", "code"))
+    captions = {
+        "Statements for which an answer is no success, or not decided": deciding,
+        "Other statements that the judge voted on": others,
+    }
+    blocks = [block for caption, rows in captions.items() if rows for block in fact_blocks(columns, rows, caption)]
+    if blocks:
+        key_figure = f"{n_of(len(deciding), 'statements', format_count)} missing, wrong or open"
+        yield Section("facts", "Which facts decided", tuple(blocks), key_figure)
+
+
+def _by(fact: FactRow) -> str:
+    """`no word of its identifiers`; `2 supported, 1 missing`."""
+    counted = Counter(vote.verdict or ("missing" if vote.problem else "unclear") for vote in fact.votes)
+    return ", ".join(f"{n} {verdict}" for verdict, n in counted.items()) or BY[fact.by]
+
+
+def _vote_text(vote: VoteRow) -> str:
+    """`supported: "takes a lock" (it says so)`; empty: the vote says no more than its verdict."""
+    if vote.problem:
+        replies = f" after {n_of(vote.replies, 'replies')}" if vote.replies > 1 else ""
+        return f"missing{replies}: {vote.problem}"
+    quote, reason = vote.quote and f'"{vote.quote}"', vote.reason and f"({vote.reason})"
+    parts = " ".join(filter(None, (quote, reason)))
+    return parts and f"{vote.verdict or 'unclear'}: {parts}"

@@ -1,0 +1,136 @@
+"""Replies of a judge that are no votes: sent back within a bound, shown, counted, and asked for again by the next call alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cranfield.agents.budget import Price, PriceList
+from cranfield.agents.kept import Kept
+from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.scripted import Scripted
+from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
+from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
+from cranfield.answers.rows import VOTE_COLUMNS, fact_rows
+from cranfield.model.label import Fact, Label
+
+FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
+LABEL = Label(must_mention=(Fact(FACT), Fact(OTHER)))
+ANSWER = "Agent.answer asks the model below a limit, as it happens."
+GOOD = json.dumps({"verdict": "supported", "quote": "asks the model", "reason": "It says so."})
+Script = Callable[[Request], str | Answer]
+
+
+def failed(kind: FailureKind) -> Answer:
+    return Answer(failure=Failure(kind, "no"), text="cut", usage=Usage(input=9, output=1))
+
+
+def judged(path: Path, script: Script, attempts: int = 3) -> tuple[list[FactScore], Judge, Scripted]:
+    source = Scripted(script)
+    kept = Kept(path, source, keeps_failures=False)
+    judge = Judge(kept, JudgeSettings("scripted:judge", attempts=attempts))
+    found = asyncio.run(score_facts(ANSWER, LABEL, judge))
+    kept.close()
+    assert found is not None
+    return list(found.facts), judge, source
+
+
+def is_about(request: Request, fact: str) -> bool:
+    return fact in request.messages[0].text
+
+
+BAD: dict[str, str | Answer] = {
+    "no JSON": "I think it does.",
+    "another schema": '{"verdict": "perhaps", "quote": ""}',
+    "nothing": "",
+    "a quote that is not there": json.dumps({"verdict": "supported", "quote": "asks the oracle"}),
+    "no quote": json.dumps({"verdict": "contradicted", "quote": ""}),
+    "cut": failed(FailureKind.TRUNCATED),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_every_second_reply_that_is_no_vote_costs_a_correction_and_no_vote(bad: str, tmp_path: Path) -> None:
+    def script(request: Request) -> str | Answer:
+        return BAD[bad] if len(request.messages) == 1 else GOOD
+
+    facts, judge, source = judged(tmp_path / "calls.jsonl", script)
+    assert [(fact.verdict, fact.by) for fact in facts] == [(FactVerdict.SUPPORTED, DecidedBy.VOTES)] * 2
+    assert len(source.requests) == 8  # two facts, two equal votes, two replies to each
+    assert [vote.n_replies for fact in facts for vote in (fact.ballot.cast if fact.ballot else ())] == [2] * 4
+    corrections = [request for request in source.requests if len(request.messages) > 1]
+    assert all("cannot be used" in request.messages[-1].text for request in corrections)
+    spent = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1, output=1)}))
+    assert spent.requests == 4
+    assert spent.tokens > 0
+    assert spent.money
+
+
+@pytest.mark.parametrize("bad", [*BAD, "refused"])
+def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no_other(
+    bad: str, tmp_path: Path
+) -> None:
+    path, reply = tmp_path / "calls.jsonl", BAD.get(bad, failed(FailureKind.FILTERED))
+
+    def script(request: Request) -> str | Answer:
+        return reply if is_about(request, OTHER) else GOOD
+
+    facts, _, source = judged(path, script)
+    assert [fact.by for fact in facts] == [DecidedBy.VOTES, DecidedBy.FAILED]
+    n_replies = 1 if bad == "refused" else 3  # a refusal is not argued with
+    assert len(source.requests) == 2 + 3 * n_replies
+    (row,) = [row for row in fact_rows_of(facts) if row["id"] == "must_mention.2"]
+    assert [vote["replies"] for vote in row["votes"]] == [n_replies] * 3
+    assert all(vote["problem"] for vote in row["votes"])
+
+    again, _, second = judged(path, script)  # a new bound, and the same end
+    assert [fact.by for fact in again] == [DecidedBy.VOTES, DecidedBy.FAILED]
+    assert len(second.requests) == 3 * n_replies
+    assert all(is_about(request, OTHER) for request in second.requests)
+
+    decided, _, third = judged(path, lambda _: GOOD)
+    assert [fact.by for fact in decided] == [DecidedBy.VOTES] * 2
+    assert all(is_about(request, OTHER) for request in third.requests)
+    assert len(third.requests) == 2
+
+    _, _, last = judged(path, lambda _: pytest.fail("a decided vote is asked again"))
+    assert last.requests == []
+
+
+def fact_rows_of(facts: list[FactScore]) -> list[dict[str, Any]]:
+    from cranfield.answers.facts import FactsScore
+
+    return [row.model_dump(mode="json") for row in fact_rows(FactsScore(tuple(facts)))]
+
+
+def test_a_reply_that_is_sent_back_is_cut_and_a_blank_one_is_not_sent(tmp_path: Path) -> None:
+    replies = iter(["x" * 100_000, " \n", GOOD] * 4)
+    _, _, source = judged(tmp_path / "calls.jsonl", lambda _: next(replies))
+    sent = [message for request in source.requests for message in request.messages if message.role == "assistant"]
+    assert sent
+    assert {len(message.text) for message in sent} == {REPLY_CHARS}
+
+
+def test_rows_of_votes_are_bounded_and_safe_to_print(tmp_path: Path) -> None:
+    said = "asks the model" + "\x1b[31m\u202e" * 3
+    reply = json.dumps({"verdict": "supported", "quote": "asks the model", "reason": said * 500})
+    facts, _, _ = judged(tmp_path / "calls.jsonl", lambda _: reply)
+    row = fact_rows_of(facts)[0]
+    assert (row["id"], row["statement"], row["verdict"], row["right"]) == ("must_mention.1", FACT, "supported", True)
+    (vote, _) = row["votes"]
+    assert (vote["verdict"], vote["quote"], vote["problem"]) == ("supported", "asks the model", "")
+    assert len(vote["reason"]) <= VOTE_COLUMNS
+    assert vote["reason"].startswith("asks the model\\x1b[31m\\u202e")
+
+
+def test_what_came_instead_of_a_vote_is_shown_shortened(tmp_path: Path) -> None:
+    facts, _, _ = judged(tmp_path / "calls.jsonl", lambda _: "I think\x1b[2J so. " * 1_000)
+    problem = fact_rows_of(facts)[0]["votes"][0]["problem"]
+    assert problem.startswith("bad_output: the answer does not fit the schema: answer: Invalid JSON")
+    assert "got 'I think\\x1b[2J so. " in problem
+    assert len(problem) <= VOTE_COLUMNS

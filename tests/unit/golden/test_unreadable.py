@@ -1,0 +1,194 @@
+"""Replies of the roles of a golden run that cannot be read: an end for now, which the next call asks for again where there is room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.unit.golden.test_pipeline import SMALL, begin, contents, go_on
+from tests.unit.golden.test_rows import CSV, SOURCE, answers
+
+from cranfield.agents.protocol import Answer, Request, Usage, with_output
+from cranfield.agents.scripted import Scripted
+from cranfield.golden.folder import RunFolder, Step
+from cranfield.golden.index import RunIndex
+from cranfield.golden.outcomes import TranscriptLine
+from cranfield.golden.pipeline import Until
+from cranfield.golden.run import RunOptions, RunOutcome, execute
+from cranfield.golden.states import State
+from cranfield.project.golden_rows import CheckOptions, check_set
+from cranfield.repo.snapshot import Snapshot, source_snapshot
+
+ROLES = {
+    "author": State.NOT_AUTHORED,
+    "oracle": State.NO_ANSWER,
+    "adversary": State.NO_REPORT,
+    "judge": State.NO_RATING,
+}
+PRICES = {"models": {f"openai:{role}": {"input": 1.0, "output": 2.0} for role in ROLES}}
+DONE = {State.PASSED: 2, State.RESERVE: 2}
+
+
+@pytest.fixture(scope="module")
+def models(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
+    return load_script(checkout / "examples" / "golden" / "models.py")
+
+
+@pytest.fixture(scope="module")
+def repo(models: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return models.make_repository(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture(scope="module")
+def snapshot(repo: Path) -> Snapshot:
+    return source_snapshot(repo)
+
+
+def garbled(request: Request) -> Answer:
+    answer = Answer(text="I th1nk\x1b[31m {", usage=Usage(input=1_000, cache_read=0, output=100), model=request.model)
+    return with_output(answer, request)
+
+
+def garbling(
+    models: Any, role: str, is_garbled: Callable[[Request], bool] = lambda _: True
+) -> Callable[[Request], Any]:
+    """Models of which one garbles its replies."""
+    asked = models.Models()
+    return lambda request: (
+        garbled(request) if request.model == f"openai:{role}" and is_garbled(request) else asked.answer(request)
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_is_asked_again_by_the_next_call_and_nothing_decided_is(
+    role: str, models: Any, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    path = begin(models, snapshot, tmp_path, **SMALL, budget={"prices": PRICES})
+    first = go_on(path, snapshot, garbling(models, role))
+    found = [each for each in first.result.statuses if each.is_unreadable]
+    assert found
+    assert {each.state for each in found} == {ROLES[role]}
+    (reason, *_) = found[0].reasons
+    assert reason.message.startswith(f"{role}: 2 replies in a row cannot be read, 1 try so far (")
+    assert "tokens, 0.00" in reason.message
+    assert r"got 'I th1nk\x1b[31m {'" in reason.message
+    assert first.result.waiting == ()
+
+    sent: list[Request] = []
+    decided = {json.dumps(request) for request in kept_requests(path, is_failed=False)}
+    asked = models.Models()
+
+    def noted(request: Request) -> Any:
+        sent.append(request)
+        return asked.answer(request)
+
+    second = go_on(path, snapshot, noted)
+    states = second.result.counts
+    assert states[State.PASSED] == 2
+    assert not {each.query_id for each in second.result.statuses if each.state is State.PASSED} - {
+        "own-review-easy-01",
+        "own-explain-medium-01",
+    }
+    assert sent
+    assert not decided & {json.dumps(request.digest) for request in sent if request.model != f"openai:{role}"}
+    assert RunIndex(RunFolder.open(path)).statuses() == list(second.result.statuses)
+    spent = second.spent
+    n_failed = len(kept_requests(path, is_failed=True))
+    assert n_failed == 2 * len(found)
+    assert spent.requests == len(kept_requests(path, is_failed=None))
+    assert go_on(path, snapshot, lambda _: pytest.fail("a request was sent")).result.counts == states
+
+
+def kept_requests(path: Path, *, is_failed: bool | None) -> list[str]:
+    lines = [json.loads(line) for line in (path / "calls.jsonl").read_text().splitlines()]
+    return [
+        line["digest"] for line in lines if is_failed is None or (line["answer"]["failure"] is not None) == is_failed
+    ]
+
+
+def test_a_cell_that_reserves_have_filled_is_not_opened_again(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
+    path = begin(models, snapshot, tmp_path, **SMALL)
+    index = RunIndex(RunFolder.open(path))
+    text = models.CELLS["review", "easy"][0].text
+    assert not index.candidates
+    outcome = go_on(path, snapshot, garbling(models, "oracle", lambda request: text in request.messages[0].text))
+    assert outcome.result.counts == {State.PASSED: 2, State.NO_ANSWER: 1, State.RESERVE: 1}
+    again = go_on(path, snapshot, lambda _: pytest.fail("a request was sent"))
+    assert again.result.counts == outcome.result.counts
+
+
+def test_each_call_has_a_new_bound_and_counts_its_tries(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
+    path, counts = begin(models, snapshot, tmp_path, **SMALL), []
+    for _ in range(3):
+        outcome = go_on(path, snapshot, garbling(models, "adversary"))
+        first = next(each for each in outcome.result.statuses if each.query_id == "own-review-easy-01")
+        counts.append((first.state, RunFolder.open(path).read(Step.TRANSCRIPTS, TranscriptLine)))
+    assert [state for state, _ in counts] == [State.NO_REPORT] * 3
+    n_tries = [
+        sum(each.is_unreadable and each.query_id == "own-review-easy-01" for each in lines) for _, lines in counts
+    ]
+    assert n_tries == [1, 2, 3]
+    last = go_on(path, snapshot, models.Models().answer)
+    assert last.result.counts[State.PASSED] == 2
+
+
+def test_a_replay_of_as_many_calls_gives_the_same_records(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
+    path = begin(models, snapshot, tmp_path / "a", **SMALL)
+    go_on(path, snapshot, garbling(models, "oracle"))
+    whole = go_on(path, snapshot, models.Models().answer)
+    other = begin(models, snapshot, tmp_path / "b", **SMALL)
+    replayed: RunOutcome | None = None
+    for _ in range(2):
+        replayed = execute(other, snapshot, RunOptions(replay=path / "calls.jsonl"))
+    assert replayed is not None
+    assert replayed.result.counts == whole.result.counts
+    assert contents(other) == contents(path)
+
+
+def test_the_command_says_what_came_what_it_took_and_what_to_do(
+    models: Any, snapshot: Snapshot, repo: Path, call: Any, tmp_path: Path
+) -> None:
+    path = begin(models, snapshot, tmp_path, **SMALL)
+    go_on(path, snapshot, garbling(models, "judge"))
+    shown = call("golden", "run", "--resume", path, "--repo", repo, "--replay", path / "calls.jsonl")
+    assert "no reply could be read in" not in shown.stdout
+    lines = shown.stderr.splitlines()
+    assert any(line.startswith("first: own-") for line in lines), shown.stderr
+
+
+def test_votes_on_rows_are_asked_again_by_the_next_call(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo/a.py").write_text(SOURCE)
+    (tmp_path / "code.csv").write_text(CSV)
+
+    def check(script: Callable[[Request], str | Answer]) -> tuple[Any, Scripted]:
+        backend = Scripted(script)
+        options = CheckOptions(("test:a", "test:b"), 3, source=backend)
+        return check_set(tmp_path / "code.csv", tmp_path / "repo", tmp_path / "out", options), backend
+
+    report, _ = check(lambda request: garbled(request) if "written" in request.messages[0].text else answers(request))
+    assert report.result.missing == {"bad_output": 3}
+    again, backend = check(answers)
+    assert again.result.missing == {}
+    assert len(backend.requests) == 3
+    assert all("written" in request.messages[0].text for request in backend.requests)
+    assert check(lambda _: pytest.fail("a request was sent"))[0].diff == again.diff
+
+
+def test_a_run_that_was_interrupted_goes_on_before_anything_is_opened_again(
+    models: Any, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    text = models.CELLS["review", "easy"][0].text
+    path, script = (
+        begin(models, snapshot, tmp_path, **SMALL),
+        garbling(models, "oracle", lambda request: text in request.messages[0].text),
+    )
+    for until in ("oracle", "adversary"):
+        outcome = go_on(path, snapshot, script, until=Until(until))
+    assert outcome.result.counts[State.NO_ANSWER] == 1
+    lines = [line for line in RunFolder.open(path).read(Step.TRANSCRIPTS, TranscriptLine) if line.is_unreadable]
+    assert len(lines) == 1  # the second call made no other try: records were under way
