@@ -303,7 +303,10 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
     if others:
         message = f"{n_of(len(others), 'records')} of the golden set name another commit than the set"
         yield Problem(
-            message, expected=tasks.commit, got=and_list(others[:5]), hint="`cranfield testset drift` shows why"
+            message,
+            expected=tasks.commit,
+            got=and_list(others[:5]),
+            hint="`cranfield testset verify SET --repo DIR` shows why",
         )
 
 
@@ -327,7 +330,9 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
     differing = [path for path, digest in stored.items() if snapshot.sha256(path) != digest.removeprefix("sha256:")]
     if differing:
         message = f"{n_of(len(differing), 'files')} are not as the golden set was verified against"
-        yield Problem(message, got=and_list(differing[:5]), hint="`cranfield testset drift` shows what moved")
+        yield Problem(
+            message, got=and_list(differing[:5]), hint="`cranfield testset verify SET --repo DIR` shows what moved"
+        )
 
 
 def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:

@@ -258,6 +258,7 @@ def _page(
         "before": before[0].item_id if before else None,
         "enabled": PageSettings.of(caller.account).enabled,
         "guideline": guideline_html(book),
+        "accounts": request.app.state.options.accounts,
         "key": draft.form.key if draft.form else secrets.token_urlsafe(16),
     }
     return book_page(request, "review.html", caller, http_status=422 if problems else 200, item=found, **values)

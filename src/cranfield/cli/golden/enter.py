@@ -43,6 +43,9 @@ def enter_command(
     goes on with the run.
     """
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunIndex
+    from cranfield.project.golden_next import after_run
     from cranfield.project.loading import read_stored
     from cranfield.repo.snapshot import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
@@ -56,5 +59,5 @@ def enter_command(
         deliver(gate_document(judged.name, snapshot.commit, reports, entered.imported.notes), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
-    command = "review" if step is EntryStep.PEOPLE else "run --resume"
-    note(f"next: `cranfield golden {command} {entered.folder} --repo {repo}`")
+    statuses = RunIndex(RunFolder.open(entered.folder)).statuses()
+    note(f"next: {after_run(entered.folder, statuses, repo)}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+
+import typer
 
 from cranfield.cli.golden.options import AtOption, PlanArgument, RepoOption, read_plan
 from cranfield.cli.option_groups import option_groups
@@ -35,3 +38,4 @@ def show_plan(plan: str, repo: Path, at: str | None, output: Output) -> None:
     snapshot = source_snapshot(repo, at)
     require_valid(found, snapshot)
     deliver(plan_document(found, estimate(found, snapshot), snapshot.commit), output)
+    typer.echo(f"next: `cranfield golden run {shlex.quote(plan)} --repo {shlex.quote(str(repo))}`", err=True)

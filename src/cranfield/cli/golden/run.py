@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,6 +81,7 @@ def run_command(
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.pipeline import Until
     from cranfield.golden.run import RunOptions, execute, n_planned
+    from cranfield.project.golden_next import after_run
     from cranfield.reporting.documents.golden import run_document
 
     if until not in list(Until):
@@ -99,8 +101,9 @@ def run_command(
     folder = RunFolder.open(path)
     deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
     if outcome.result.waiting:
-        _print_waiting(outcome, path)
+        _print_waiting(outcome, path, repo)
         raise typer.Exit(EXIT_SYSTEM)
+    typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
 
 def _folder(
@@ -139,10 +142,11 @@ def _print_usage(outcome: RunOutcome) -> None:
     )
 
 
-def _print_waiting(outcome: RunOutcome, path: Path) -> None:
+def _print_waiting(outcome: RunOutcome, path: Path, repo: Path) -> None:
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
     typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
     typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
-    typer.echo(f"Hint: `cranfield golden run --resume {path}` goes on with them.", err=True)
+    command = f"`cranfield golden run --resume {shlex.quote(str(path))} --repo {shlex.quote(str(repo))}`"
+    typer.echo(f"next: {command} goes on with them; a plan before --resume may have another budget", err=True)
