@@ -354,6 +354,8 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     if tasks.left_out:
         reasons = Counter(tasks.left_out.values())
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
+    if tasks.source:
+        yield f"The tasks are of {tasks.source}."
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
 

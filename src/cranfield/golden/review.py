@@ -372,8 +372,9 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
     if first.reviewer != second.reviewer:
         return f"the first look is by {first.reviewer}, the second by {second.reviewer}: one person is needed"
     between = datetime.fromisoformat(second.at) - datetime.fromisoformat(first.at)
-    hours = f"{between / timedelta(hours=1):.1f} h after the first, and {LATER // timedelta(hours=1)} h are needed"
-    return "" if between >= LATER else f"the second look is {hours}"
+    if between < timedelta(0):
+        return "the first look was changed after the second one"
+    return "" if between >= LATER else f"the second look is {between} (h:mm:ss) after the first, and {HOURS} are needed"
 
 
 def assess(

@@ -68,10 +68,10 @@ def of_python(path: Path) -> Iterator[Named]:
             prose.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
             parts |= {id(each) for each in node.values}
-        elif isinstance(node, ast.keyword) and node.arg == "hint":
-            hints |= set(map(id, ast.walk(node.value)))
-        elif isinstance(node, ast.Assign) and any("hint" in ast.unparse(each).lower() for each in node.targets):
-            hints |= set(map(id, ast.walk(node.value)))
+        elif isinstance(node, ast.keyword | ast.Assign):
+            targets = node.targets if isinstance(node, ast.Assign) else [ast.Name(node.arg or "")]
+            if any("hint" in ast.unparse(each).lower() for each in targets):
+                hints |= set(map(id, ast.walk(node.value)))
     for node in ast.walk(tree):
         if id(node) in parts or not isinstance(node, ast.JoinedStr | ast.Constant):
             continue
@@ -111,7 +111,9 @@ def problem_of(named: Named, root: Any) -> str | None:
     try:
         given, rest, _ = command.make_parser(context).parse_args(list(words))
         for each in command.params:
-            for value in [given.get(each.name)] if each.nargs == 1 and not each.multiple else given.get(each.name) or []:
+            for value in (
+                [given.get(each.name)] if each.nargs == 1 and not each.multiple else given.get(each.name) or []
+            ):
                 if isinstance(value, str) and getattr(each.type, "choices", None) and not PLACEHOLDER.fullmatch(value):
                     each.type.convert(value, each, context)
     except TyperException as error:

@@ -261,7 +261,9 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     facts = json.loads((out / "golden_v1.0.meta.json").read_text())
     assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
     assert facts["assembly"] == testset.meta.assembly
-    assert facts["dataset_status"].startswith("golden 1.0: reviewed by 2 people (ann, bob; stated, not verified), same verdict on")
+    assert facts["dataset_status"].startswith(
+        "golden 1.0: reviewed by 2 people (ann, bob; stated, not verified), same verdict on"
+    )
     write_testset(testset, tmp_path / "native.yaml")
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
 
