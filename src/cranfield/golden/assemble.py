@@ -134,7 +134,7 @@ def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: st
     ]
     n_full = sum(kept.get(cell, 0) >= wanted for cell, wanted in planned.items())
     cells = n_of(len(planned), "cells")
-    enough = f"of {cells}, {n_full} {'has' if n_full == 1 else 'have'} all and {len(planned) - n_full} at least 80 %"
+    enough = f"{n_full} of {cells} full" + ("" if n_full == len(planned) else "; the others have at least 80 %")
     return (
         checked(Criterion.ATTRITION, text, step, is_met=n - n_kept < MOST_ATTRITION * n),
         checked(Criterion.CELLS, f"{len(few)} of {cells}: {'; '.join(few)}" if few else enough, step, is_met=not few),

@@ -106,13 +106,10 @@ def assemble(
     ]
     if content.before is not None:
         found.append(check_similar(batch_drift(content.before, content.batch), after_breach(run, batch.source, repo)))
-    draft_step = (
-        f"measure with a draft of the set, `cranfield golden assemble {places} --out {quoted(out)} --draft`, then {{}}"
-    )
-    found = [
-        replace(each, step=draft_step.format(each.step)) if each.criterion in MEASURED and each.step else each
-        for each in found
-    ]
+    first = next((each for each in found if each.criterion in MEASURED and each.step), None)
+    if first is not None and not draft:
+        make = f"`cranfield golden assemble {places} --out {quoted(out)} --draft` writes a draft to measure with"
+        found[found.index(first)] = replace(first, step=f"{make}; then {first.step}")
     assembly = Assembly(testset, content.version, tuple(found))
     is_golden = assembly.is_golden
     assembly = replace(assembly, testset=_named(testset, batch, content, is_golden=is_golden))

@@ -41,9 +41,9 @@ def found_of(checked: Checked) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("kept", "attrition", "cells"),
     [
-        (100, ("met", "0 of 100 planned records are missing; at most 6 may be"), ("met", "of 1 cell, 1 has all and 0 at least 80 %")),
-        (94, ("met", "6 of 100 planned records are missing; at most 6 may be"), ("met", "of 1 cell, 0 have all and 1 at least 80 %")),
-        (93, ("not met", "7 of 100 planned records are missing; at most 6 may be"), ("met", "of 1 cell, 0 have all and 1 at least 80 %")),
+        (100, ("met", "0 of 100 planned records are missing; at most 6 may be"), ("met", "1 of 1 cell full")),
+        (94, ("met", "6 of 100 planned records are missing; at most 6 may be"), ("met", "0 of 1 cell full; the others have at least 80 %")),
+        (93, ("not met", "7 of 100 planned records are missing; at most 6 may be"), ("met", "0 of 1 cell full; the others have at least 80 %")),
         (
             79,
             ("not met", "21 of 100 planned records are missing; at most 6 may be"),
@@ -203,10 +203,13 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:  # noqa: F811
         ("not met", "no baseline is named"),
         ("not met", "no calibration is named"),
     ]
-    for name in names:
-        assert none[name].step.startswith(
-            f"measure with a draft of the set, `cranfield golden assemble {run} --repo {repo}"
-        )
+    draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then name a run"
+    assert [none[name].step.split("`, ")[0][:60] for name in names] == [
+        draft[:60],
+        "`cranfield baseline accept CONFIG",
+        "`cranfield calibrate DRAFT RUN --format json",
+    ]
+    assert none[Criterion.HARNESS].step.startswith(draft)
     before = (tmp_path / "evidence" / "baseline.json").read_text()
     (tmp_path / "evidence" / "baseline.json").write_text(before + "\n")
     (tmp_path / "evidence" / "other.run").write_text("nothing Q0 d 1 1.0 other\n")

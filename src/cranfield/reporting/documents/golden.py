@@ -155,7 +155,7 @@ def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], not
         (check.value, found[Status.PASSED], found[Status.FAILED], found[Status.MISSING], CHECKS[check].what)
         for check, found in counts.items()
     ]
-    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("what holds"))
+    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("demands"))
     headings = ("record", "check", "problem")
     rows: list[tuple[Cell, ...]] = [
         (query_id, check.value, problem)

@@ -194,6 +194,12 @@ def assembly_document(testset: TestSet, found: Sequence[Checked], *, draft: bool
     }
     sections = [Section("criteria", "Criteria", blocks)]
     if missing:
-        steps = tuple(f"{each.criterion.replace('_', ' ')}: {each.step}" for each in missing)
-        sections.append(Section("next", "Next steps", (Bullets(steps),)))
+        steps = dict.fromkeys(each.step for each in missing)
+        lines = tuple(f"{', '.join(_names(missing, step))}: {step}" for step in steps)
+        sections.append(Section("next", "Next steps", (Bullets(lines),)))
     return testset_document("Golden set", testset, sections, tidy_table(headings, values), payload)
+
+
+def _names(found: Sequence[Checked], step: str) -> list[str]:
+    """The criteria that a step helps."""
+    return [each.criterion.replace("_", " ") for each in found if each.step == step]
