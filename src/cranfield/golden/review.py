@@ -275,16 +275,21 @@ class ReviewReport:
         """Who reviewed, as a sentence of every report has it: names are never more than stated."""
         names = f" ({', '.join(self.reviewers)})" if self.reviewers else ""
         if self.profile.people == 1:
-            return (
-                f"reviewed by one person{names}, who saw each record twice, at least {HOURS} apart and the second time blind; "
-                "the name is stated, not verified"
+            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and the second time blind"
+            who, note = f"one person{names}, who {sees}", "the name is stated, not verified"
+        else:
+            n = "two people" if self.missing else n_of(len(self.reviewers), "people")
+            who, note = (
+                f"{n}{'' if self.missing else names}",
+                "that names are of different people is stated, not verified",
             )
-        n = n_of(len(self.reviewers), "people")
-        return f"reviewed by {n}{names}; that names are of different people is stated, not verified"
+        return f"{'to be ' if self.missing else ''}reviewed by {who}; {note}"
 
     @property
     def agreement(self) -> str:
         """How often both looks at a record came to the same verdict; that of one person is never called that of two."""
+        if not self.n_twice:
+            return "no record was seen twice"
         same = f"the same verdict both times on {self.n_same} of {n_of(self.n_twice, 'records')}"
         if self.profile.people == 1:
             return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"

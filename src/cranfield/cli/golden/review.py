@@ -112,9 +112,9 @@ def reviewed_command(
     written = write_feedback(folder, report)
     typer.echo(f"{n_of(found.n_new, 'new decisions')} of book {found.book}", err=True)
     for names, what in (
-        (found.undecided, "wait for a reviewer"),
-        (found.differing, "wait for a lead, since the reviewers differ"),
-        (found.late, "were changed after they were sent back, dropped or compared: what was decided stays"),
+        (found.undecided, "waiting for a reviewer"),
+        (found.differing, "waiting for a lead"),
+        (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
