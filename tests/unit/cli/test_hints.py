@@ -1,7 +1,7 @@
 """Every command that the program names is one that it has, with options that it has and the arguments that it needs.
 
-The commands are collected from the source: literals and f-strings of Python, templates of pages, and the documentation. What is
-new is checked without a line here.
+The commands are collected from the source: literals and f-strings of Python, templates of pages, and the documentation with its
+blocks. What is new is checked without a line here.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SOURCE = ROOT / "src" / "cranfield"
 QUOTED = re.compile(r"`(cranfield(?: [^`]*)?)`")
 UNQUOTED = re.compile(r"(?<![\w`.'\"/-])cranfield +(?=[a-z])[^`\n]*")
 IN_PAGE = re.compile(r"<code>(cranfield [^<]*)</code>")
+IN_BLOCK = re.compile(r"^(?:\$ )?(cranfield [a-z][^\n]*)", re.MULTILINE)
+END_OF_COMMAND = re.compile(r"\s(?:\||&?>|<|\d>|&&|#)|;")
 VALUE = "VALUE"
 """For what an f-string or a template fills in."""
 LEFT_OUT = {"...", "…"}
@@ -91,7 +93,10 @@ def of_pages() -> Iterator[Named]:
 
 def of_docs() -> Iterator[Named]:
     for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]:
-        yield from named_in(path.read_text(), str(path), is_prose=True)
+        text = path.read_text().replace("\\\n", " ")
+        yield from named_in(text, str(path), is_prose=True)
+        for match in IN_BLOCK.finditer(text):
+            yield Named(END_OF_COMMAND.split(match[1])[0].strip(), str(path), is_prose=True)
 
 
 def problem_of(named: Named, root: Any) -> str | None:
@@ -106,7 +111,7 @@ def problem_of(named: Named, root: Any) -> str | None:
         words = words[words[0] == name :]
         command = command.commands[name]
         context = typer.Context(command, parent=context, info_name=name)
-    if words == ["--help"]:
+    if words == ["--help"] or context.command.context_settings.get("ignore_unknown_options"):
         return None
     try:
         given, rest, _ = command.make_parser(context).parse_args(list(words))
