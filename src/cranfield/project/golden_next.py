@@ -111,8 +111,8 @@ def people_steps(run: Path, profile: ReviewProfile, repo: Path | str = UNKNOWN) 
     alone = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)} --profile {profile.name}-{ONE_PERSON}`"
     return [
         (
-            "two people review, each by an account: `cranfield people add NAME`, then `cranfield serve --accounts`; "
-            "`cranfield judge BOOK` knows the user of this machine alone"
+            "two people review, each under a name, which is stated and not verified: `cranfield judge BOOK --as NAME` on this machine; "
+            "or by accounts, `cranfield people add NAME` and `cranfield serve --accounts`"
         ),
         f"one person alone: {alone}, and looks at each record again a day later",
     ]
