@@ -253,7 +253,7 @@ class ReviewReport:
     unconfirmed: Mapping[str, str]
     """Those with a decision that no second look confirms, as the profile asks for; and why."""
     reviewers: tuple[str, ...]
-    """Everybody who looked at a record, by name: as they named themselves."""
+    """All who looked at a record, by name: as they named themselves."""
     n_twice: int
     """Records that were looked at twice."""
     n_same: int

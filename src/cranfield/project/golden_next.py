@@ -105,7 +105,7 @@ def second_look_steps(
 
 
 def people_steps(run: Path, profile: ReviewProfile, repo: Path | str = UNKNOWN) -> list[str]:
-    """How two people are told apart, and what one person alone does; nothing of a profile of one person."""
+    """Under which names two people review, and what one person alone does; nothing of a profile of one person."""
     if profile.people == 1:
         return []
     alone = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)} --profile {profile.name}-{ONE_PERSON}`"

@@ -285,7 +285,7 @@ def collect_reviews(run: Path, store: Store) -> Collected:
 
 
 def _decided(item: ItemView, again: ItemView | None, book: str, *, is_alone: bool) -> HumanReview | None:
-    """What was decided of a record; None while somebody, or the second look, is waited for."""
+    """What was decided of a record; None while a reviewer, or the second look, is waited for."""
     if is_alone:
         return None if again is None else confirmed_review(item, again, book)
     return human_review(item, book) if item.state in {ItemState.DONE, ItemState.ADJUDICATED} else None
