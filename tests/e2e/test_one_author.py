@@ -174,3 +174,24 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     assert "The set is golden: 7 of 7 criteria are met." in golden
     assert "golden-one-person 1.0" in golden
     assert "reviewed by one person (dee; stated, not verified), agreement is with themselves on a later day" in golden
+
+
+@pytest.mark.slow  # two runs of the pipeline
+def test_a_review_that_failed_names_the_run_that_follows(author: Author, models: Any, model_server: Any) -> None:
+    wrong = {"disposition": "drop", "failure_mode": "wrong_target"}
+    with model_server.ModelServer(models.Models().script(model_server.Reply)) as server:
+        plan = author.place / "plan.json"
+        plan.write_text(json.dumps(models.plan_of(server.url, **SMALL)))
+        (review,) = steps_of(author.types(f"cranfield golden run {plan} --repo DIR"))
+        (judge,) = steps_of(author.types(review))
+        author.judges(judge, 4, "It is another file.", **wrong)
+        author.now_ms += 25 * HOUR_MS
+        (judge,) = steps_of(author.types(review))
+        author.judges(judge, 4, "It is another file.", **wrong)
+        failed = author.types(f"cranfield golden reviewed {shlex.split(review)[3]}", expected=1)
+        assert "The review has failed: a ceiling is reached" in " ".join(failed.split())
+        (again,) = steps_of(failed)
+        assert "--feedback" in again
+        (review_again,) = steps_of(author.types(again))
+    assert review_again.startswith("cranfield golden review ")
+    assert review_again != review
