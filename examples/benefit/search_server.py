@@ -7,6 +7,12 @@ INDEX is a file of descriptions by entity (`index.json`), or one of the ways in 
     never     it does not start
     late      it starts after some seconds
     stale     it serves an index of another commit
+    moved     it serves another index after some calls
+    silent    no result has content
+    failing   every result is an error in words, which the server does not call one
+    same      every result is the same
+    foreign   it serves the code of something else
+    telling   it gives the answers, and no line of the source
 """
 
 import ast
@@ -45,8 +51,15 @@ def words(text: str) -> set[str]:
 
 
 ENTITIES = entities()
-is_described = INDEX.endswith(".json")
-DESCRIBED = json.loads(Path(INDEX).read_text()) if is_described else {}
+is_described = INDEX.endswith(".json") or INDEX == "telling"
+DESCRIPTIONS = Path(INDEX) if INDEX.endswith(".json") else Path(__file__).with_name("index.json")
+DESCRIBED = json.loads(DESCRIPTIONS.read_text()) if is_described else {}
+FIXED: dict[str, list[Any]] = {
+    "silent": [],
+    "failing": ["Error: the index is locked"],
+    "same": ["The source has five modules, and each begins with a docstring that says what it holds."],
+}
+calls = Counter[str]()
 LINES = [
     f"{name}:{number}:{line}"
     for name, text in {entity["file"]: entity["module"] for entity in ENTITIES.values()}.items()
@@ -54,27 +67,44 @@ LINES = [
 ]
 WORDS = {name: words(f"{name} {entity['code']} {DESCRIBED.get(name, '')}") for name, entity in ENTITIES.items()}
 RARE = {word: log(1 + len(WORDS) / n) for word, n in Counter(w for found in WORDS.values() for w in found).items()}
+MOST_BEFORE_IT_MOVES = 50
 PADDING = 120 * "The harbour is open on all days but those of storm, and its office answers questions of all kinds. "
 
 
 @server.tool()
 def find_code(query: str, limit: int = 8) -> list[Any]:
     """Finds code by what it does, and shows it with its module."""
+    calls["find_code"] += 1
+    if INDEX in FIXED:
+        return FIXED[INDEX]
+    if INDEX == "foreign":
+        return [
+            {"file": "lib/tide.py", "code": f"def {word}():\n    return moon.phase"} for word in sorted(words(query))
+        ]
     if not is_described:
         n_words = {line: len(words(query) & words(line)) for line in LINES}
         best = sorted((line for line in LINES if n_words[line]), key=lambda line: -n_words[line])[:limit]
         return [PADDING, *best] if INDEX == "padded" else best
     scores = {name: fsum(RARE.get(word, 0) for word in words(query) & found) for name, found in WORDS.items()}
-    return [
-        {"entity": name, **ENTITIES[name]} for name in sorted(scores, key=lambda name: (-scores[name], name))[:limit]
-    ]
+    best = sorted(scores, key=lambda name: (-scores[name], name))[:limit]
+    if INDEX == "telling":
+        return [{"file": ENTITIES[name]["file"], "code": told(ENTITIES[name]["code"])} for name in best]
+    return [{"entity": name, **ENTITIES[name]} for name in best]
+
+
+def told(code: str) -> str:
+    """What a function says of itself, in a line that is not one of the source."""
+    return f'it says """{ast.get_docstring(ast.parse(code).body[0])}"""'
 
 
 @server.tool()
 def index_status() -> dict[str, str]:
     """Says which index is served, and of which commit."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=SOURCE, capture_output=True, text=True, check=True).stdout
-    digest = hashlib.sha256(Path(INDEX).read_bytes() if is_described else INDEX.encode()).hexdigest()[:12]
+    content = DESCRIPTIONS.read_bytes() if is_described else INDEX.encode()
+    if INDEX == "moved" and calls["find_code"] > MOST_BEFORE_IT_MOVES:
+        content += b"2"
+    digest = hashlib.sha256(content).hexdigest()[:12]
     return {"index": digest, "version": "0.1", "commit": "0" * 40 if INDEX == "stale" else commit.strip()}
 
 

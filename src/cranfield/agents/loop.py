@@ -77,6 +77,8 @@ class ToolResult:
     reads: tuple[Read, ...] = ()
     is_error: bool = False
     """The call was wrong, or the tool failed; the model receives the reason, and may go on."""
+    is_cut: bool = False
+    """The text is a part of what the tool gave."""
 
 
 class Toolset(Protocol):
@@ -280,7 +282,9 @@ def _cut(result: ToolResult) -> ToolResult:
     if len(result.text) <= RESULT_CHARS:
         return result
     left = len(result.text) - RESULT_CHARS
-    return replace(result, text=f"{result.text[:RESULT_CHARS]}\n... {left:,} more characters are not shown", reads=())
+    return replace(
+        result, text=f"{result.text[:RESULT_CHARS]}\n... {left:,} more characters are not shown", reads=(), is_cut=True
+    )
 
 
 def _unknown_tool(call: ToolCall, tools: Sequence[Tool]) -> ToolResult:

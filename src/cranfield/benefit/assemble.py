@@ -13,7 +13,16 @@ from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord
-from cranfield.benefit.result import BenefitResult, CellRow, StratumKind, StratumResult, TaskRow, Validity, Verdict
+from cranfield.benefit.result import (
+    BenefitResult,
+    CellRow,
+    Reading,
+    StratumKind,
+    StratumResult,
+    TaskRow,
+    Validity,
+    Verdict,
+)
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import Evidence, validity
@@ -46,7 +55,9 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
     """
     plan = evidence.plan
     analysis = analyse(_observations(evidence, tasks), plan)
-    found = sorted([*competence(evidence, tasks), *validity(evidence)], key=lambda each: not each.is_void)
+    found = sorted(
+        [*competence(evidence, tasks), *validity(evidence)], key=lambda each: (not each.is_void, not each.leads)
+    )
     strata = analysis.strata
     if any(each.is_void for each in found):
         strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
@@ -65,13 +76,14 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
         rule={
             **plan.rule.model_dump(mode="json"),
             "success": plan.success.model_dump(mode="json", exclude=_PRIVATE_OF_SUCCESS),
-            **{name: getattr(plan, name).model_dump(mode="json") for name in ("weights", "competence")},
+            **{name: getattr(plan, name).model_dump(mode="json") for name in ("weights", "competence", "delivery")},
         },
         sentence=sentence(plan, strata, found),
         validity=tuple(found),
         strata=strata,
         variance=analysis.variance,
-        reading={role: arm_reading(_readings(evidence, tasks, role)) for role in ArmRole},
+        delivered={role: evidence.delivered(role) for role, arm in plan.arms.items() if arm.tools},
+        reading={role: _reading(evidence, tasks, role) for role in ArmRole},
         losses=analysis.losses,
         tasks=tuple(_task_row(task, evidence) for task in tasks.tasks),
         errors=dict(sorted(Counter(each.error for each in evidence.runs if each.error).items())),
@@ -80,6 +92,8 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
 
 def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence[Validity]) -> str:
     """`knowcode raised the compile rate from 61.0 % to 78.0 % on 30 tasks, McNemar p = .041.`; a void comparison has none.
+
+    What must be known before it is read stands before it.
 
     Rates are the means over tasks of the means over seeds, as in every table; the test compares one success a task.
     """
@@ -100,7 +114,8 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     if test.p is None or test.p > plan.rule.alpha:
         p += ": no significant difference"
     tasks = n_of(test.n, "tasks") if test.n == row.n_tasks else f"{test.n} of {n_of(row.n_tasks, 'tasks')}"
-    return f"{name} {verb} {rate} {values} on {tasks}{p}."
+    first = "".join(f"Caution: {each.message}. " for each in found if each.leads)
+    return f"{first}{name} {verb} {rate} {values} on {tasks}{p}."
 
 
 def _rate(plan: BenefitPlan) -> str:
@@ -127,11 +142,12 @@ def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:
     return found
 
 
-def _readings(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Mapping[str, Sequence[CellReading]]:
-    found = defaultdict[str, list[CellReading]](list)
+def _reading(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Reading:
+    cells = defaultdict[str, list[CellReading]](list)
     for cell in evidence.by_arm[role]:
-        found[cell.key.task_id].append(reading_of(cell, tasks))
-    return found
+        cells[cell.key.task_id].append(reading_of(cell, tasks))
+    n_unread, n_successes = evidence.unread(role)
+    return arm_reading(cells).model_copy(update={"n_unread": n_unread, "n_successes": n_successes})
 
 
 def _task_row(task: Task, evidence: Evidence) -> TaskRow:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
 from cranfield.agents.loop import total_usage
 from cranfield.agents.protocol import Backend, Message, Request, Tool, Usage
+from cranfield.benefit.content import flaws_of, parsed, result_note
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, Preflight
-from cranfield.benefit.records import Delivery, PreflightRecord
+from cranfield.benefit.records import Delivery, Flaw, PreflightRecord
 from cranfield.benefit.usage import estimated_tokens
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.errors import shorten
@@ -39,6 +40,7 @@ async def tool_preflight(role: ArmRole, tools: McpTools, commit: str = "") -> Pr
             found, problems = served(preflight, await tools.ask(preflight.tool, preflight.arguments), commit)
     except ToolServerError as error:
         problems = [str(error)]
+    tools.found = found
     used = tools.instructions
     return PreflightRecord(
         arm=role,
@@ -66,13 +68,20 @@ def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, 
         is_same = is_same_commit if name == "commit" else str.__eq__
         got = found[name]
         if got is None:
-            problems.append(f"its result has no {name} at {path}")
+            problems.append(f"its result has no {name} at {path}; it is {_shown(value)}")
         problems += [
             f"it serves the {name} {shorten(got)}, and not {shorten(each)}"
             for each in sorted(wanted)
             if got is not None and not is_same(str(got), each)
         ]
     return found, problems
+
+
+def _shown(value: object) -> str:
+    """A result, short."""
+    if isinstance(value, str):
+        return f"the text {shorten(value)}" if value.strip() else "empty"
+    return shorten(value)
 
 
 def preflight_problems(preflight: Preflight) -> Iterator[str]:
@@ -143,10 +152,28 @@ def schema_estimate(tools: Sequence[Tool]) -> int:
     return sum(estimated_tokens(json.dumps([tool.name, tool.description, tool.parameters])) for tool in tools)
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool by an agent, and its result."""
+
+    tool: str
+    arguments: str
+    """As JSON."""
+    is_error: bool
+    text: str
+    """Of the result; empty where it is not known."""
+    is_cut: bool = False
+    """The text is a part of it, as we cut it."""
+    shows_lines: bool = False
+    """Lines of the repository stand in it."""
+    names_files: bool = False
+    """It names a file of the repository."""
+
+
 def run_delivery(
-    expected: Collection[str],
+    under_test: Mapping[str, McpTools],
     offered: Collection[str],
-    calls: Sequence[tuple[str, bool, str]] | None,
+    calls: Sequence[Called] | None,
     *,
     instructions: str | None = "",
     tax: SchemaTax | None = None,
@@ -155,22 +182,52 @@ def run_delivery(
     """What became of the tools under test in a run.
 
     Args:
-        expected: names of the tools under test, as the agent has them.
+        under_test: names of the tools under test, as the agent has them, each with its server, whose preflight says what
+            its results must state.
         offered: names of all tools of the first request; none: no request was sent.
-        calls: of all tools: name, whether the result is an error, and its text; None: not known.
+        calls: of all tools; None: not known.
         instructions: how to use the tools, as the agent has them; None: not known.
         tax: of the schemas.
         has_texts: the texts of the results are known.
     """
-    missing = sorted(set(expected) - set(offered))
-    own = [(is_error, text) for name, is_error, text in calls or () if name in set(expected)]
+    missing = sorted(set(under_test) - set(offered))
+    own = [call for call in calls or () if call.tool in under_test]
+    good = [call for call in own if not call.is_error]
+    notes = None
+    if calls is not None and has_texts:
+        notes = tuple(
+            result_note(
+                *(call.tool, call.arguments, call.text, _flaws(call, under_test[call.tool])),
+                shows_lines=call.shows_lines,
+                names_files=call.names_files,
+            )
+            for call in good
+        )
+    answered = len(good) if notes is None else sum(note.has_content for note in notes)
     return Delivery(
         offered=not missing,
         missing=tuple(missing),
         called=None if calls is None else len(own),
-        answered=None if calls is None else sum(not is_error for is_error, _ in own),
+        answered=None if calls is None else answered,
+        results=notes,
         instructions_tokens=None if instructions is None else estimated_tokens(instructions),
         schema_tokens=None if tax is None else tax.measured,
         schema_tokens_estimated=None if tax is None else tax.estimated,
-        payload_tokens=sum(estimated_tokens(text) for _, text in own) if has_texts and calls is not None else None,
+        payload_tokens=None if notes is None else sum(estimated_tokens(call.text) for call in own),
     )
+
+
+def _flaws(call: Called, server: McpTools) -> Sequence[Flaw]:
+    """What is wrong with a result, and whether it states another source than its server did in the preflight."""
+    flaws = list(flaws_of(call.text, is_cut=call.is_cut, shows_lines=call.shows_lines))
+    preflight = server.server.preflight
+    if preflight is None or not server.found:
+        return flaws
+    value = parsed(call.text)
+    for name, path in _paths(preflight).items():
+        expected = server.found.get(name)
+        got = _value_at(path, value) if expected is not None else None
+        is_same = is_same_commit if name == "commit" else str.__eq__
+        if isinstance(got, str | int | float) and not is_same(str(got), str(expected)):
+            return [*flaws, Flaw.OTHER_SOURCE]
+    return flaws

@@ -21,6 +21,7 @@ from cranfield.agents.budget import TYPICAL_BYTES
 from cranfield.agents.loop import ToolResult
 from cranfield.agents.prompt import clean
 from cranfield.agents.protocol import Tool, ToolCall
+from cranfield.benefit.content import parsed, unwrapped
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
 from cranfield.concurrency.retry import retry_policy
@@ -119,6 +120,8 @@ class McpTools:
         """Name and version that the server reports."""
         self.instructions = server.instructions.strip()
         """How to use the tools: those of the plan, else those of the server."""
+        self.found: Mapping[str, Any] = {}
+        """What its last preflight found: index, version and commit."""
         self.n_started = 0
         variables = server_variables(name, server)
         self._environment = server_environment(name, server)
@@ -232,11 +235,14 @@ class McpTools:
         answer = await self._send(tool.name, arguments)
         if isinstance(answer, str):
             return _error(answer)
-        text = self._cut(self._redacted(result_text(answer)))
-        return ToolResult(text, is_error=bool(answer.is_error))
+        whole = self._redacted(result_text(answer))
+        text = self._cut(whole)
+        return ToolResult(text, is_error=bool(answer.is_error), is_cut=text != whole)
 
     async def ask(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """The value of a result of a tool, by its own name: its structured content, or its text as JSON or as it is.
+
+        JSON that a tool returns as a text, and that its SDK wraps as `{"result": "..."}`, is read.
 
         Raises:
             ToolServerError: the server is not there, or gives no result.
@@ -246,12 +252,8 @@ class McpTools:
             reason = answer if isinstance(answer, str) else first_line(result_text(answer))
             raise self._fault(CellError.TOOL_NOT_STARTED, f"{tool} gives no result: {self._redacted(reason)}")
         if answer.structured_content is not None:
-            return self._redactor.redact_value(answer.structured_content)
-        text = self._redacted(result_text(answer))
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+            return self._redactor.redact_value(unwrapped(answer.structured_content))
+        return parsed(self._redacted(result_text(answer)))
 
     async def _send(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult | str:
         """The result of a call, or why it has none, for the model."""

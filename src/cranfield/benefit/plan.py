@@ -230,6 +230,22 @@ class Competence(Strict):
     """Share of its cells in which a tool to search or read gave a result; not checked where the arm has none."""
 
 
+class DeliveryBounds(Strict):
+    """How much of what the tools under test give may be no content: above it a comparison is void, or says so first."""
+
+    silent: _Share = 0.5
+    """Of the cells that called the tool, those without any result that has content; above it the comparison is void."""
+    flawed: _Share = 0.2
+    """Of the results: those that are empty, that read as an error, that were cut, or that are one result for different tasks.
+    Each kind by itself; above it, it is the first thing that is said."""
+    foreign: _Share = 0.5
+    """Of the results, where the plan has a repository: those with content that show no line and name no file of it. Above it,
+    that is the first thing that is said. 1: of a tool that is about something else, such as documentation."""
+    unread: _Share = 0.2
+    """Of the successes of an arm: those in which no gold line was read, in the repository or in a result. Above it, that is
+    the first thing that is said. 1: of a tool that gives answers and no lines."""
+
+
 class BenefitBudget(BudgetSettings):
     """Of all calls together; `tokens` and `money` are those of the agents. None: no limit."""
 
@@ -261,6 +277,7 @@ class BenefitPlan(Strict):
     rule: VerdictRule = VerdictRule()
     weights: TokenWeights = TokenWeights()
     competence: Competence = Competence()
+    delivery: DeliveryBounds = DeliveryBounds()
     strata: tuple[Filled, ...] = ("task_type", "difficulty")
     budget: BenefitBudget = BenefitBudget()
     seed: int = 0

@@ -89,6 +89,42 @@ class CellUsage(Strict):
         return None if self.tool_calls is None else any(count.ok for count in self.tool_calls.values())
 
 
+class Flaw(StrEnum):
+    """Why a result of a tool, which is no error by its server, is none that an agent can use."""
+
+    EMPTY = "empty"
+    """No text, no item, or a sentence that there is none."""
+    ERROR = "reads as an error"
+    CUT = "cut"
+    """A part of what the server sent: what it holds is content."""
+    OTHER_SOURCE = "of another index"
+    """It states another index, version or commit than the preflight did."""
+
+
+NO_CONTENT = frozenset({Flaw.EMPTY, Flaw.ERROR, Flaw.OTHER_SOURCE})
+"""A result with one of these answers nothing."""
+
+
+class ToolResultNote(Strict):
+    """A result of a tool under test, without its text."""
+
+    tool: Filled
+    arguments: str
+    """Digest."""
+    text: str
+    """Digest."""
+    flaws: tuple[Flaw, ...] = ()
+    shows_lines: bool = False
+    """Lines of the repository stand in it."""
+    names_files: bool = False
+    """It names a file of the repository."""
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it answers the call."""
+        return not NO_CONTENT & set(self.flaws)
+
+
 class Delivery(Strict):
     """What became of the tools under test in a run: of an arm that has some. None: not known, which is not 0."""
 
@@ -98,7 +134,9 @@ class Delivery(Strict):
     """Tools that were not."""
     called: _Count | None = 0
     answered: _Count | None = 0
-    """Calls with a result that is no error."""
+    """Calls with a result that has content: no error, and nothing that is empty or reads as an error."""
+    results: tuple[ToolResultNote, ...] | None = None
+    """Of the calls whose result is no error by its server, in their order; None: their texts are not known."""
     instructions_tokens: _Count | None = None
     """Estimated."""
     schema_tokens: _Count | None = None
@@ -175,6 +213,8 @@ class PreflightRecord(Strict):
     ok: bool
     message: str = ""
     """What is wrong."""
+    after_run: bool = False
+    """It was asked after cells were run: whether it is still what it was before."""
     found: Mapping[str, Any] = {}
     """`index`, `version`, `commit` as reported."""
     server: str = ""

@@ -16,14 +16,24 @@ from hashlib import sha256
 from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
-from cranfield.agents.loop import AgentTask, Limits, NoTools, ToolResult, Toolset, Transcript, run_agent
+from cranfield.agents.loop import (
+    AgentTask,
+    Limits,
+    NoTools,
+    Read,
+    ToolResult,
+    Toolset,
+    ToolUse,
+    Transcript,
+    run_agent,
+)
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
 from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import AllowedTools, SourceTools
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun
 from cranfield.benefit.answer_types import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
-from cranfield.benefit.delivery import SchemaTax, measure_schema, run_delivery, tool_preflight
+from cranfield.benefit.delivery import Called, SchemaTax, measure_schema, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_of
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
@@ -91,9 +101,9 @@ class ReferenceAgent:
     """Of the schemas of its servers, once the preflight has measured it."""
 
     async def preflight(self) -> tuple[PreflightRecord, ...]:
-        """Ask every server what it serves; where all are there, measure what their schemas cost."""
+        """Ask every server what it serves; where all are there, measure what their schemas cost, once."""
         records = [await tool_preflight(self.role, server, self.commit) for server in self.servers]
-        if records and all(record.ok for record in records):
+        if self.tax is None and records and all(record.ok for record in records):
             self.tax = await self._measure_schema()
             used = plain_usage(self.tax.usage, self.settings.model, self._prices)
             records[0] = records[0].model_copy(update={"usage": used})
@@ -147,18 +157,20 @@ class ReferenceAgent:
         return self.plan.budget.prices
 
     @property
-    def _under_test(self) -> Sequence[Tool]:
-        return [tool for server in self.servers for tool in server.tools]
+    def _under_test(self) -> Mapping[str, McpTools]:
+        """Name of a tool, as the model has it, to its server."""
+        return {tool.name: server for server in self.servers for tool in server.tools}
 
     async def _measure_schema(self) -> SchemaTax:
         tools, settings = ArmTools(self.native, self.servers).tools, self.settings
         request = Request(settings.model, "", (), tools=tuple(tools), sampling=settings.sampling)
-        return await measure_schema(self.kept.salted(f"schema/{self.role}"), request, self._under_test)
+        under_test = [tool for server in self.servers for tool in server.tools]
+        return await measure_schema(self.kept.salted(f"schema/{self.role}"), request, under_test)
 
     def _not_started(self, error: ToolServerError, wall_s: float) -> CellRun:
-        expected = [tool.name for tool in self._under_test] or [
-            server.offered_name(tool) for server in self.servers for tool in server.server.tools or ("*",)
-        ]
+        expected = self._under_test or {
+            server.offered_name(tool): server for server in self.servers for tool in server.server.tools or ("*",)
+        }
         return CellRun(
             CellEnd.INFRASTRUCTURE,
             plain_usage(_NOT_SENT, self.settings.model, self._prices).model_copy(update={"wall_s": wall_s, "turns": 0}),
@@ -171,7 +183,7 @@ class ReferenceAgent:
 
     def _run_of(self, transcript: Transcript, tools: ArmTools) -> CellRun:
         end, error, message = _end(transcript, tools)
-        output = transcript.output
+        output, reads = transcript.output, [self._reads(use) for use in transcript.uses]
         return CellRun(
             end,
             cell_usage(transcript, self._prices),
@@ -181,32 +193,40 @@ class ReferenceAgent:
             answer=output.text if isinstance(output, QuestionAnswer | CodeAnswer) else "",
             named=output.named if isinstance(output, QuestionAnswer) else None,
             files=output.by_path if isinstance(output, CodeAnswer) else {},
-            delivery=self._delivery(transcript) if self.servers else None,
-            reads=tuple(self._reads(transcript)),
+            delivery=self._delivery(transcript, reads) if self.servers else None,
+            reads=tuple(
+                ReadLines(path=read.path, start=read.start, end=read.end, turn=use.turn, tool=use.call.name)
+                for use, found in zip(transcript.uses, reads, strict=True)
+                for read in found
+            ),
             models=tuple(transcript.models),
             versions={**self.versions, **{server.name: server.version for server in self.servers}},
         )
 
-    def _delivery(self, transcript: Transcript) -> Delivery:
+    def _delivery(self, transcript: Transcript, reads: Sequence[Sequence[Read]]) -> Delivery:
         """Every request of a run has the tools of the transcript; without a request none was offered."""
         offered = [tool.name for tool in transcript.tools] if transcript.usages else []
-        calls = [(use.call.name, use.result.is_error, use.result.text) for use in transcript.uses]
-        expected = [tool.name for tool in self._under_test]
-        return run_delivery(expected, offered, calls, instructions=self.instructions, tax=self.tax)
+        calls = [
+            Called(
+                *(
+                    use.call.name,
+                    use.call.arguments,
+                    use.result.is_error,
+                    use.result.text,
+                    use.result.is_cut,
+                    bool(found),
+                ),
+                names_files=self.shown is not None and self.shown.names_file(use.result.text),
+            )
+            for use, found in zip(transcript.uses, reads, strict=True)
+        ]
+        return run_delivery(self._under_test, offered, calls, instructions=self.instructions, tax=self.tax)
 
-    def _reads(self, transcript: Transcript) -> list[ReadLines]:
-        """Lines that native tools say they showed, and lines of the repository in the results of the others."""
-        under_test = {tool.name for tool in self._under_test}
-        found = []
-        for use in transcript.uses:
-            reads = use.result.reads
-            if use.call.name in under_test and self.shown is not None and not use.result.is_error:
-                reads = self.shown.find(use.result.text)
-            found += [
-                ReadLines(path=read.path, start=read.start, end=read.end, turn=use.turn, tool=use.call.name)
-                for read in reads
-            ]
-        return found
+    def _reads(self, use: ToolUse) -> Sequence[Read]:
+        """Lines that a native tool says it showed, or lines of the repository in the result of another."""
+        if use.call.name in self._under_test and self.shown is not None and not use.result.is_error:
+            return self.shown.find(use.result.text)
+        return use.result.reads
 
 
 def _end(transcript: Transcript, tools: ArmTools) -> tuple[CellEnd, str, str]:

@@ -201,6 +201,9 @@ class ValidityKind(StrEnum):
     TOOL_CHANGED = "tool_changed"
     TOOL_NOT_DELIVERED = "tool_not_delivered"
     TOOL_NOT_ANSWERED = "tool_not_answered"
+    RESULTS_FLAWED = "results_flawed"
+    RESULTS_OF_OTHER_SOURCE = "results_of_other_source"
+    ANSWERS_NOT_READ = "answers_not_read"
     TOOL_NEVER_CALLED = "tool_never_called"
     CALLS_UNKNOWN = "tool_calls_unknown"
     INCOMPLETE = "incomplete"
@@ -222,7 +225,30 @@ class Validity(Strict):
 
     kind: ValidityKind
     is_void: bool
+    leads: bool = False
+    """A caveat that stands before every verdict: without it, the verdict would be read wrongly."""
     message: Filled
+
+
+class DeliveredResults(Strict):
+    """What the tools under test gave in one arm: results that are no error by their server, by what they hold."""
+
+    n: int
+    """Whose texts are known."""
+    empty: int
+    error: int
+    """They read as an error."""
+    cut: int
+    same: int
+    """The most frequent one, word for word, where it was given to different calls of several tasks."""
+    other_source: int
+    """They state another index, version or commit than the preflight did."""
+    with_lines: int
+    """Lines of the repository stand in them."""
+    foreign: int
+    """They have content, and neither show a line of the repository nor name a file of it. 0 without a repository."""
+    cells_unknown: int = 0
+    """Cells in which the tool was called and the texts of its results are not known."""
 
 
 class Reading(Strict):
@@ -238,6 +264,10 @@ class Reading(Strict):
     """Lines of all files, each once a cell."""
     recall_by_turn: tuple[float, ...] = ()
     """Recall after turn 1, 2, ...; a cell that ended keeps its last value."""
+    n_successes: int = 0
+    """Of cells with gold lines of which it is known what was read."""
+    n_unread: int = 0
+    """Those of them in which no gold line was read: the answer came from elsewhere."""
 
 
 class CellRow(AnswerRow):
@@ -293,6 +323,8 @@ class BenefitResult(Strict):
     validity: tuple[Validity, ...]
     strata: tuple[StratumResult, ...]
     variance: tuple[VarianceAdvice, ...]
+    delivered: Mapping[ArmRole, DeliveredResults] = {}
+    """Of the arms with a tool under test."""
     reading: Mapping[ArmRole, Reading]
     losses: tuple[Loss, ...]
     tasks: tuple[TaskRow, ...]
@@ -320,6 +352,11 @@ class BenefitResult(Strict):
             if found := [row for row in self.strata if row.kind in kinds]:
                 return found
         return self.strata
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What must be known before a verdict is read."""
+        return tuple(each.message for each in self.validity if each.leads)
 
     @property
     def is_void(self) -> bool:

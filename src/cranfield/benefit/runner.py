@@ -21,7 +21,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import TaskSet
-from cranfield.benefit.tool_check import check_tools
+from cranfield.benefit.tool_check import ask_again, check_tools
 from cranfield.concurrency.loop import run_all
 from cranfield.errors import CranfieldError
 
@@ -81,6 +81,8 @@ async def run_cells(
             break
         await runner.run_once(pending)
         pending = [key for key in pending if key in runner.again]
+    if runner.n_run:
+        await ask_again(folder, agents)
     return runner.outcome()
 
 

@@ -21,6 +21,11 @@ FEWEST_LINES = 2
 """Of a block that is found, blank ones not counted; a single line counts where it is long and stands in one place."""
 LONE_CHARS = 20
 """Of a single line."""
+_PATH = re.compile(r"[\w.@+-]+(?:[/\\]+[\w.@+-]+)*")
+_EVERYWHERE = frozenset(
+    {"README.md", "LICENSE", "setup.py", "pyproject.toml", "__init__.py", "package.json", "Makefile"}
+)
+"""Files that most repositories have: their names say nothing of which one."""
 _BEFORE = re.compile(r"\s*(?:[^\s:]+[:-])?\d+[:|\-\t→ ]+\s*")
 """What tools print before a line: `12: `, `  12\\t`, `src/a.py:12:`."""
 _IN_JSON = re.compile(r'[\[{:,]\s*"((?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
@@ -50,6 +55,15 @@ class ShownLines:
         """Of the text files of a repository but those that are withheld."""
         texts = ((path, as_text(data)) for path, data in snapshot.each() if path not in withheld)
         return cls((path, text) for path, text in texts if text is not None)
+
+    def names_file(self, text: str) -> bool:
+        """Whether a text has the path of a file, alone or at the end of a longer one."""
+        for found in _PATH.finditer(text):
+            parts = re.split(r"[/\\]+", found[0].rstrip("."))
+            paths = ("/".join(parts[n:]) for n in range(len(parts)))
+            if any(path in self._files and path not in _EVERYWHERE for path in paths):
+                return True
+        return False
 
     def find(self, text: str) -> tuple[Read, ...]:
         """Blocks of lines of the files that stand in a text, each once, by path and line."""

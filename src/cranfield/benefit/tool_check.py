@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cranfield.benefit.agent import ArmAgent
+from cranfield.benefit.delivery import tool_preflight
 from cranfield.benefit.folder import ExperimentFolder, Step
-from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.mcp_tools import McpTools
+from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import PreflightRecord
 from cranfield.errors import PreflightError, Problem
 
@@ -34,6 +36,38 @@ async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgen
         problems += [Problem("no preflight of a tool", path=f"{role}.{name}") for name in missing]
     if problems:
         raise PreflightError(problems)
+
+
+async def try_tools(plan: BenefitPlan, commit: str) -> list[PreflightRecord]:
+    """Start every tool under test of a plan, ask it what it serves, and end it.
+
+    Args:
+        plan: with its tools.
+        commit: of the repository that the tasks are about; empty: not compared.
+
+    Raises:
+        PreflightError: with every tool that is not as the plan wants it.
+        MissingExtraError: the library for MCP is not installed.
+        ConfigError: a variable of the environment is missing.
+    """
+    records = []
+    for role in ArmRole:
+        for name, server in plan.servers(role).items():
+            tools = McpTools(name, server)
+            try:
+                records.append(await tool_preflight(role, tools, commit))
+            finally:
+                await tools.aclose()
+    if problems := [problem for record in records for problem in _problems(record, None)]:
+        raise PreflightError(problems)
+    return records
+
+
+async def ask_again(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]) -> None:
+    """Ask the tools once more after cells were run, and write down the answers: whether they are still what they were."""
+    for role in ArmRole:
+        for record in await agents[role].preflight():
+            folder.append(Step.PREFLIGHT, record.model_copy(update={"after_run": True}))
 
 
 def tool_changes(record: PreflightRecord, earlier: PreflightRecord) -> list[str]:

@@ -9,7 +9,10 @@
 | `preflight_failed`, `tool_changed`, `commit_differs` | yes |
 | `index_unknown` | no |
 | `tool_not_delivered` | over 10 % of the cells of an arm |
-| `tool_not_answered` | over half of the cells that called it |
+| `tool_not_answered` | over `delivery.silent` of the cells that called it: no result had content |
+| `results_flawed` | no; first where over `delivery.flawed` of the results of an arm are empty, read as an error, are cut, or are the same; or over `delivery.foreign` are not about the repository |
+| `results_of_other_source` | yes: one result is enough |
+| `answers_not_read` | no; first where over `delivery.unread` of the successes of an arm are without a gold line that was read |
 | `tool_never_called` | no: the lift is that of offering it |
 | `tool_calls_unknown` | no: the lift is that of offering it |
 | `incomplete` | under half of the pairs |
@@ -21,22 +24,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cranfield.benefit.content import notes_of, same_for_different_tasks
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
-from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreRecord
-from cranfield.benefit.result import Validity, ValidityKind
+from cranfield.benefit.records import CellKey, CellRecord, Flaw, PreflightRecord, ScoreRecord
+from cranfield.benefit.result import DeliveredResults, Validity, ValidityKind
 from cranfield.codecheck.report import Check
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.words import and_list, n_of
 
 MOST_UNDELIVERED = 0.1
-MOST_UNANSWERED = 0.5
 FEWEST_PAIRS = 0.5
 MOST_UNDECIDED = 0.1
 MOST_LOST_MORE = 0.05
@@ -71,6 +74,37 @@ class Evidence:
     def by_arm(self) -> Mapping[ArmRole, Sequence[CellRecord]]:
         """Scored runs, by arm."""
         return {role: [cell for key, cell in self.cells.items() if key.arm is role] for role in ArmRole}
+
+    def delivered(self, role: ArmRole) -> DeliveredResults:
+        """What the tools under test of an arm gave."""
+        cells = self.by_arm[role]
+        notes = [note for cell in cells for note in notes_of(cell)]
+        counts = Counter(flaw for note in notes for flaw in note.flaws)
+        return DeliveredResults(
+            n=len(notes),
+            empty=counts[Flaw.EMPTY],
+            error=counts[Flaw.ERROR],
+            cut=counts[Flaw.CUT],
+            same=same_for_different_tasks(cells),
+            other_source=counts[Flaw.OTHER_SOURCE],
+            with_lines=sum(note.shows_lines for note in notes),
+            foreign=sum(
+                note.has_content and not note.shows_lines and not note.names_files for note in notes if self.plan.repo
+            ),
+            cells_unknown=sum(
+                cell.delivery is not None and cell.delivery.called != 0 and cell.delivery.results is None
+                for cell in cells
+            ),
+        )
+
+    def unread(self, role: ArmRole) -> tuple[int, int]:
+        """Successes of an arm in which no gold line was read, and those of which that is known."""
+        known = [
+            score.gold_recall
+            for key, score in self.scores.items()
+            if key.arm is role and score.success and score.gold_recall is not None
+        ]
+        return sum(not recall for recall in known), len(known)
 
     @cached_property
     def pairs(self) -> Sequence[tuple[CellRecord, CellRecord]]:
@@ -124,7 +158,8 @@ def _preflights(evidence: Evidence) -> Iterator[Validity]:
                     f"which index and version {tool} of {evidence.name(role)} served is not known: {_PREFLIGHT_HINT}"
                 )
                 yield Validity(kind=ValidityKind.INDEX_UNKNOWN, is_void=False, message=message)
-            states = [(record.found, record.server, record.tools, record.schema_digest) for record in good]
+            comparable = [record for record in records if record.ok or (record.after_run and record.found)]
+            states = [(record.found, record.server, record.tools, record.schema_digest) for record in comparable]
             if any(state != states[0] for state in states):
                 message = f"{tool} of {evidence.name(role)} was another one in a later part of the run"
                 yield Validity(kind=ValidityKind.TOOL_CHANGED, is_void=True, message=message)
@@ -160,9 +195,44 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
         silent = sum(not delivery.answered for delivery in calling)
         if silent:
-            message = f"the tool answered no call in {silent} of {n_of(len(calling), 'cells')} of {arm} that called it"
-            is_void = silent > MOST_UNANSWERED * len(calling)
+            found = evidence.delivered(role)
+            kinds = {"empty": found.empty, "reading as an error": found.error, "of another index": found.other_source}
+            why = and_list([f"{n} {kind}" for kind, n in kinds.items() if n])
+            of_all = f": of {n_of(found.n, 'results')} {why}" if why else ""
+            message = f"no result of the tool had content in {silent} of {n_of(len(calling), 'cells')} of {arm} that called it{of_all}"
+            is_void = silent > evidence.plan.delivery.silent * len(calling)
             yield Validity(kind=ValidityKind.TOOL_NOT_ANSWERED, is_void=is_void, message=message)
+
+
+def _results(evidence: Evidence) -> Iterator[Validity]:
+    for role, arm in evidence.plan.arms.items():
+        if not arm.tools:
+            continue
+        found, name = evidence.delivered(role), evidence.name(role)
+        if found.other_source:
+            message = f"{found.other_source} of {n_of(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
+            yield Validity(kind=ValidityKind.RESULTS_OF_OTHER_SOURCE, is_void=True, message=message)
+        bounds = evidence.plan.delivery
+        kinds = {
+            "are empty": (found.empty, bounds.flawed),
+            "read as an error": (found.error, bounds.flawed),
+            "were cut": (found.cut, bounds.flawed),
+            "are the same for different tasks": (found.same, bounds.flawed),
+            "show no line and name no file of the repository": (found.foreign, bounds.foreign),
+        }
+        for kind, (n, bound) in kinds.items():
+            if n > bound * found.n:
+                message = f"{n} of {n_of(found.n, 'results')} of the tool in {name} {kind} ({n / found.n:.0%}; the plan allows {bound:.0%})"
+                yield Validity(kind=ValidityKind.RESULTS_FLAWED, is_void=False, leads=True, message=message)
+
+
+def _not_read(evidence: Evidence) -> Iterator[Validity]:
+    bound = evidence.plan.delivery.unread
+    for role in ArmRole:
+        n, known = evidence.unread(role)
+        if n > bound * known:
+            message = f"in {n} of {n_of(known, 'successes')} of {evidence.name(role)} no gold line was read, in the repository or in a result: the answers came from elsewhere (the plan allows {bound:.0%})"
+            yield Validity(kind=ValidityKind.ANSWERS_NOT_READ, is_void=False, leads=True, message=message)
 
 
 def _complete(evidence: Evidence) -> Iterator[Validity]:
@@ -281,6 +351,18 @@ def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
 
 
 RULES: Iterable[Rule] = (
-    *(_native_tools, _preflights, _commits, _delivery, _complete, _models, _agents, _undecided, _leaks),
+    *(
+        _native_tools,
+        _preflights,
+        _commits,
+        _delivery,
+        _results,
+        _not_read,
+        _complete,
+        _models,
+        _agents,
+        _undecided,
+        _leaks,
+    ),
     *(_same_answers, _unmeasured, _judge, _code_not_run),
 )

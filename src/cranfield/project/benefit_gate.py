@@ -105,7 +105,10 @@ def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> B
     wrong = _wrong(result, rules, now)
     if wrong:
         return BenefitGate(tuple(wrong))
-    return BenefitGate((*(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules)))
+    cautions = (RuleOutcome("the tool delivered content", RuleState.INCONCLUSIVE, each) for each in result.cautions)
+    return BenefitGate(
+        (*cautions, *(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules))
+    )
 
 
 def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[RuleOutcome]:

@@ -8,6 +8,8 @@ from cranfield.benefit.experiment import create_experiment
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
 from cranfield.benefit.plan import load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
+from cranfield.benefit.records import PreflightRecord
+from cranfield.benefit.tool_check import try_tools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 from cranfield.project.benefit_score import configured_checkers
@@ -31,6 +33,16 @@ def checked_plan(path: Path) -> CheckedPlan:
     if faults:
         raise ConfigError(scoring_problems(faults))
     return checked
+
+
+def tried_tools(checked: CheckedPlan) -> list[PreflightRecord]:
+    """What the tools under test of a plan serve now, each started and ended.
+
+    Raises:
+        PreflightError: with every tool that is not as the plan wants it.
+        CranfieldError: this machine lacks what its tools need.
+    """
+    return event_loop().run(try_tools(checked.plan, checked.commit))
 
 
 def begin_experiment(path: Path, experiments: Path) -> Path:

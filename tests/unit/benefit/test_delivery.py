@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from cranfield.agents.protocol import Answer, Message, Request, Sampling, Tool, Usage
 from cranfield.agents.scripted import Scripted
-from cranfield.benefit.delivery import measure_schema, run_delivery, served
-from cranfield.benefit.plan import Preflight
-from cranfield.benefit.records import Delivery
+from cranfield.benefit.delivery import Called, measure_schema, run_delivery, served
+from cranfield.benefit.mcp_tools import McpTools
+from cranfield.benefit.plan import Preflight, ToolServer
+from cranfield.benefit.records import Flaw
 from cranfield.concurrency.loop import event_loop
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -45,8 +47,9 @@ def test_an_abbreviated_commit_has_seven_digits_and_fits(got: str) -> None:
 @pytest.mark.parametrize(
     ("preflight", "value", "words"),
     [
-        (Preflight(tool="status", index="index"), {"other": 1}, "its result has no index at index"),
-        (Preflight(tool="status", index="index"), "not json", "its result has no index at index"),
+        (Preflight(tool="status", index="index"), {"other": 1}, "its result has no index at index; it is {'other': 1}"),
+        (Preflight(tool="status", index="index"), "not json", "has no index at index; it is the text 'not json'"),
+        (Preflight(tool="status", index="index"), " ", "its result has no index at index; it is empty"),
         (Preflight(tool="status", index="sum(index)"), {"index": "x"}, "its result has no index at sum(index)"),
         (Preflight(tool="status", index="a..b"), {}, "`preflight.index` is not a JMESPath expression"),
         (Preflight(tool="status", expect={"index": "main"}), {}, "`preflight.index` does not say where it stands"),
@@ -84,9 +87,60 @@ def test_without_a_report_of_tokens_the_schema_is_estimated_and_not_measured(usa
     assert tax.estimated == 11  # 41 characters of JSON over 4, rounded up
 
 
+def server(preflight: Preflight | None = None, **found: Any) -> Any:
+    """A server under test with what its preflight found."""
+    tools = McpTools("kc", ToolServer(command=("kc",), preflight=preflight))
+    tools.found = found
+    return tools
+
+
+def called(tool: str, text: str, arguments: str = "{}", *, is_error: bool = False) -> Called:
+    return Called(tool, arguments, is_error, text)
+
+
 def test_delivery_counts_the_tools_under_test_alone() -> None:
-    calls = [("search", False, "x" * 400), ("kc__find", False, "x" * 80), ("kc__find", True, "no"), ("other", True, "")]
-    found = run_delivery(["kc__find"], ["search", "kc__find"], calls, instructions="x" * 9)
-    assert found == Delivery(offered=True, called=2, answered=1, instructions_tokens=3, payload_tokens=21)
-    lost = run_delivery(["kc__find", "kc__show"], ["search", "kc__find"], [])
+    calls = [
+        called("search", "x" * 400),
+        called("kc__find", "x" * 80),
+        called("kc__find", "no", is_error=True),
+        called("other", "", is_error=True),
+    ]
+    kc = server()
+    found = run_delivery({"kc__find": kc}, ["search", "kc__find"], calls, instructions="x" * 9)
+    assert (found.offered, found.called, found.answered) == (True, 2, 1)
+    assert (found.instructions_tokens, found.payload_tokens) == (3, 21)
+    assert found.results is not None
+    assert [note.tool for note in found.results] == ["kc__find"]  # errors are counted by `called` less the results
+    lost = run_delivery({"kc__find": kc, "kc__show": kc}, ["search", "kc__find"], [])
     assert (lost.offered, lost.missing, lost.called) == (False, ("kc__show",), 0)
+
+
+def test_a_result_without_content_is_no_answer() -> None:
+    calls = [called("kc__find", text) for text in ("[]", "Error: the index is locked", "def add(item): ...")]
+    found = run_delivery({"kc__find": server()}, ["kc__find"], calls)
+    assert (found.called, found.answered) == (3, 1)
+    assert found.results is not None
+    assert [note.flaws for note in found.results] == [(Flaw.EMPTY,), (Flaw.ERROR,), ()]
+    unknown = run_delivery({"kc__find": server()}, ["kc__find"], [called("kc__find", "")], has_texts=False)
+    assert (unknown.answered, unknown.results, unknown.payload_tokens) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_other"),
+    [
+        (json.dumps({"index": "main", "hits": ["a"]}), False),
+        (json.dumps({"index": "old", "hits": ["a"]}), True),
+        (json.dumps({"build": {"commit": COMMIT[:9]}, "hits": ["a"]}), False),
+        (json.dumps({"build": {"commit": "f" * 40}, "hits": ["a"]}), True),
+        (json.dumps({"result": json.dumps({"index": "old", "hits": ["a"]})}), True),
+        (json.dumps({"hits": ["a"]}), False),  # it does not say
+        ("def add(item): ...", False),
+        (json.dumps([{"index": "old"}]), False),
+    ],
+)
+def test_a_result_that_states_another_source_than_the_preflight_is_found(text: str, is_other: bool) -> None:
+    kc = server(Preflight(**PATHS), index="main", version="1.2", commit=COMMIT)
+    found = run_delivery({"kc__find": kc}, ["kc__find"], [called("kc__find", text)])
+    assert found.results is not None
+    assert (Flaw.OTHER_SOURCE in found.results[0].flaws) is is_other
+    assert found.answered == (not is_other)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cranfield.agents.loop import ToolResult
 from cranfield.agents.protocol import ToolCall
+from cranfield.benefit.delivery import tool_preflight
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
-from cranfield.benefit.plan import ToolServer
+from cranfield.benefit.plan import ArmRole, Preflight, ToolServer
+from cranfield.benefit.records import PreflightRecord
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 
@@ -71,6 +74,62 @@ def test_a_long_result_is_cut_to_its_tokens(tools: Any) -> None:
     result = ask(opened(tools(result_tokens=10)), "huge")
     assert result.text == "x" * 40 + "\n... 99,960 more characters are not shown"
     assert not result.is_error
+
+
+SDK_SERVER = """
+import json
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("sdk", version="2")
+STATUS = {"index": "main", "commit": "c" * 40}
+
+
+@server.tool()
+def as_text() -> str:
+    return json.dumps(STATUS)
+
+
+@server.tool()
+def as_object() -> dict[str, str]:
+    return STATUS
+
+
+@server.tool()
+def as_list() -> list[dict[str, str]]:
+    return [STATUS]
+
+
+@server.tool()
+def as_words() -> str:
+    return "the index is main"
+
+
+server.run("stdio")
+"""
+
+
+def test_the_preflight_reads_results_as_the_sdk_sends_them(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SDK_SERVER)
+    command = ("{python}", str(tmp_path / "server.py"))
+
+    def found(tool: str, index: str = "index") -> tuple[Mapping[str, Any], str]:
+        preflight = {"tool": tool, "index": index, "expect": {"index": "main"}}
+        tools = McpTools("sdk", ToolServer(command=command, preflight=Preflight.model_validate(preflight)))
+
+        async def once() -> PreflightRecord:
+            try:
+                return await tool_preflight(ArmRole.TREATMENT, tools)
+            finally:
+                await tools.aclose()
+
+        record = event_loop().run(once())
+        return record.found, record.message
+
+    main = ({"index": "main"}, "")
+    assert found("as_text") == main
+    assert found("as_object") == main
+    assert found("as_list", "result[0].index") == main
+    assert found("as_words")[1] == "its result has no index at index; it is {'result': 'the index is main'}"
 
 
 def test_an_error_of_the_tool_is_the_tools_and_names_no_secret(tools: Any, monkeypatch: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ from cranfield.benefit.validity import Evidence, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.io.versions import file_versions
+from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
 from cranfield.project.benefit_history import FILE, read_results
 from cranfield.project.benefit_score import publish, result_of, score_experiment
+from cranfield.reporting import render
+from cranfield.reporting.documents.benefit import benefit_document
 
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL
 N, SEEDS = 8, 2
@@ -290,6 +294,13 @@ def lost(arm: str, most: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return of_arm(arm, most, end="infrastructure", error="server_down", answer="")
 
 
+def gave(*flaws: str | None, answered: int = 1, call: str = "a", **note: bool) -> dict[str, Any]:
+    """What became of a tool that was called once for each result; None: it has content."""
+    shared = {"tool": "acme_search", "arguments": call, "text": "t"}
+    results = [{**shared, "flaws": [flaw] if flaw else [], "shows_lines": not flaw, **note} for flaw in flaws]
+    return {"offered": True, "called": len(results), "answered": answered, "results": results}
+
+
 _NO_TOOL = {"offered": False, "missing": ["acme_search"]}
 _ONE = {"task_id": "q1", "arm": "treatment", "seed": 0}
 _NATIVE = PLAN_RECORD["arms"]["treatment"]
@@ -322,6 +333,23 @@ CASES = [
     ),
     Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery={"offered": True, "called": 2})),
     Case(ValidityKind.TOOL_NOT_ANSWERED, False, of_arm("treatment", 2, delivery={"offered": True, "called": 2})),
+    Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery=gave("empty", answered=0))),
+    Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave("empty", None, None, answered=2))),
+    Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave("cut"))),
+    Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", 3, delivery=gave("reads as an error", None))),
+    Case(ValidityKind.RESULTS_FLAWED, False, lambda r: of_arm("treatment", delivery=gave(None, call=str(r["key"])))(r)),
+    Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave(None, shows_lines=False))),
+    Case(
+        *(ValidityKind.RESULTS_OF_OTHER_SOURCE, True),
+        lambda r: {**r, "delivery": gave("of another index", None)} if r["key"] == _ONE else r,
+    ),
+    Case(ValidityKind.TOOL_CHANGED, True, preflight=({}, {"after_run": True, "found": {"index": "b"}})),
+    Case(
+        *(ValidityKind.TOOL_CHANGED, True),
+        preflight=({}, {"after_run": True, "ok": False, "message": "x", "found": {"index": "b"}}),
+    ),
+    Case(ValidityKind.ANSWERS_NOT_READ, False, of_arm("treatment", 4, reads=[])),  # 3 of 7 tasks that succeed
+    Case(ValidityKind.ANSWERS_NOT_READ, False, of_arm("control", reads=[])),
     Case(ValidityKind.INCOMPLETE, False, lambda record: None if record["key"]["task_id"] == "q1" else record),
     Case(ValidityKind.INCOMPLETE, True, lambda record: None if int(record["key"]["task_id"][1:]) > 2 else record),
     Case(ValidityKind.INFRASTRUCTURE_DIFFERS, True, lost("treatment", 2)),
@@ -402,6 +430,54 @@ def test_every_kind_of_validity_is_tested() -> None:
 def test_every_kind_of_validity_is_on_the_page(checkout: Path) -> None:
     page = (checkout / "docs/how-to/benefit-results.md").read_text(encoding="utf-8")
     assert [kind for kind in ValidityKind if f"`{kind}`" not in page] == []
+
+
+def test_what_changes_how_a_verdict_is_read_stands_before_it(tmp_path: Path) -> None:
+    told = result(experiment(tmp_path, change=of_arm("treatment", reads=[])))
+    caution = (
+        "in 14 of 14 successes of treatment (acme) no gold line was read, in the repository or in a result: "
+        "the answers came from elsewhere (the plan allows 20%)"
+    )
+    assert not told.is_void
+    assert told.cautions == (caution,)
+    assert told.sentence.startswith(f"Caution: {caution}. acme raised the rate")
+    document = benefit_document(told)
+    assert document.verdict is not None
+    assert document.verdict.sentence.startswith(f"Caution: {caution}. Of 2 strata: ")
+    assert caution not in document.verdict.caveats
+    gate = judge_result(told, BenefitRules(forbid=()), datetime.now(UTC))
+    assert gate.state is RuleState.INCONCLUSIVE
+    assert (told.reading[T].n_unread, told.reading[T].n_successes, told.reading[C].n_unread) == (14, 14, 0)
+
+
+def test_a_plan_may_declare_a_tool_that_gives_answers_and_no_lines(tmp_path: Path) -> None:
+    plan = {"delivery": {"unread": 1}}
+    assert kinds(result(experiment(tmp_path, change=of_arm("treatment", reads=[]), plan=plan))) == set()
+
+
+@pytest.mark.parametrize(
+    ("delivery", "kinds_told"),
+    [
+        (gave("empty", None, None, None, None, answered=4), set()),  # 20 % is allowed
+        (gave("empty", None, None, None, answered=3), {(ValidityKind.RESULTS_FLAWED, False)}),
+        (gave("cut", None, None, None, None, answered=5), set()),
+    ],
+)
+def test_results_up_to_the_bound_are_no_caution(delivery: dict[str, Any], kinds_told: set[Any], tmp_path: Path) -> None:
+    found = result(experiment(tmp_path, change=of_arm("treatment", delivery=delivery)))
+    assert kinds(found) == kinds_told
+    n = len(delivery["results"])
+    assert (found.delivered[T].n, found.delivered[T].with_lines) == (n * 16, (n - 1) * 16)
+
+
+def test_a_silent_tool_has_no_verdict_and_its_cells_are_listed(tmp_path: Path) -> None:
+    found = result(experiment(tmp_path, change=of_arm("treatment", delivery=gave("empty", "empty", answered=0))))
+    assert found.sentence.startswith(
+        "No verdict: no result of the tool had content in 16 of 16 cells of treatment (acme) that called it: of 32 results 32 empty"
+    )
+    text = render(benefit_document(found), "text")
+    assert "Cells that called the tool and received no content" in text
+    assert "2 empty" in text
 
 
 def test_a_sound_experiment_has_no_caveat(tmp_path: Path) -> None:

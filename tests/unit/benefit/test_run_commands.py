@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.benefit.conftest import SERVER
 from tests.unit.benefit.scripted_cells import LIMIT, TOKENS, ScriptedAgent, plan_of, run_of, write_tasks
 
 from cranfield.benefit import agent as agents
@@ -53,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for i in range(3)
     ]
     (tmp_path / "golden.json").write_text(json.dumps(records))
-    (tmp_path / "server.py").touch()  # of the tool of the plan
+    (tmp_path / "index").mkdir()  # of the tool of the plan
     return tmp_path
 
 
@@ -90,7 +91,7 @@ def write_plan(place: Path, **changes: Any) -> Path:
         },
         "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
         "tasks": {"testset": "golden.json"},
-        "tools": {"find": {"command": ["{python}", "server.py"]}},
+        "tools": {"find": {"command": ["{python}", "-I", "-S", str(SERVER), str(place / "index")]}},
         "success": {"by": "structure"},
     }
     path.write_text(json.dumps(plan_of(**about | changes)))
@@ -131,6 +132,29 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     assert treatment["errors"] == {"connection": 4}
     assert (treatment["tokens"], treatment["offered"], treatment["answered"]) == (10 * TOKENS, 6, 6)
     assert "6 of 6 are complete" in call("status", folder).stdout
+
+
+def test_check_asks_the_tools_and_shows_what_came(place: Path, call: Call) -> None:
+    def server(**fields: Any) -> dict[str, Any]:
+        return {"command": ["{python}", "-I", "-S", str(SERVER), str(place / "index")], **fields}
+
+    asked = {"tool": "index_status", "index": "index", "version": "build.version"}
+    shown = json.loads(
+        call("check", write_plan(place, tools={"find": server(preflight=asked)}), "--format", "json").stdout
+    )
+    (tool,) = shown["tools"]
+    assert (tool["arm"], tool["server"], tool["found"]) == (
+        "treatment",
+        "codesearch 1.2",
+        {"index": "main", "version": "1.2"},
+    )
+    wrong = {"tool": "index_status", "index": "name", "version": "build.version", "expect": {"version": "1.3"}}
+    refused = call("check", write_plan(place, tools={"find": server(preflight=wrong)}))
+    assert refused.exit_code == 3
+    assert "its result has no index at name; it is {'index': 'main', 'build': {" in refused.stderr
+    assert "it serves the version '1.2', and not '1.3'" in refused.stderr
+    silent = call("check", write_plan(place, tools={"find": server()}))
+    assert "not asked: it has no `preflight`" in silent.stdout
 
 
 def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +240,9 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
     (place / "bin").mkdir()
     (place / "bin" / "no-such-server").touch(0o755)
     there = {"find": {"command": ["no-such-server"], "env": {"PATH": f"{place}/bin:{{env.PATH}}"}}}
-    assert call("check", write_plan(place, tools=there)).exit_code == 0
+    tried = call("check", write_plan(place, tools=there))
+    assert tried.exit_code == 3
+    assert "treatment.find: the tool find did not start" in tried.stderr
     reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
     assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}

@@ -178,13 +178,13 @@ def test_no_cell_is_run_where_a_tool_is_not_ready_or_has_changed(tmp_path: Path)
         run(path, answers, index="v2")
     assert run(path, answers, index="v1").is_complete
     records = ExperimentFolder.open(path).preflights()
-    assert [(record.ok, record.found.get("index")) for record in records] == [
-        (False, None),
-        (True, "v1"),
-        (False, "v2"),
-        (True, "v1"),
+    assert [(record.ok, record.found.get("index"), record.after_run) for record in records] == [
+        (False, None, False),
+        *((True, "v1", False), (True, "v1", True)),
+        (False, "v2", False),
+        *((True, "v1", False), (True, "v1", True)),
     ]
-    assert "another than when the experiment began" in records[2].message
+    assert "another than when the experiment began" in records[3].message
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:

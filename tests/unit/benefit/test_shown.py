@@ -102,3 +102,26 @@ def test_a_line_that_stands_everywhere_is_found_beside_another() -> None:
     found = ShownLines(files)
     assert found.find("import os\nimport os") == ()
     assert found.find("value = 7\nimport os") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see src/kitchen/store.py:12",
+        '{"file": "src/kitchen/store.py"}',
+        "/home/me/repo/src/kitchen/store.py",
+        r"src\\kitchen\\store.py",
+        "It is in src/kitchen/store.py.",
+        "notes.txt",
+    ],
+)
+def test_a_file_is_named_by_its_whole_path(text: str) -> None:
+    assert NAMES.names_file(text)
+
+
+@pytest.mark.parametrize("text", ["store.py", "kitchen/store.py", "src/kitchen/store.pyc", "README.md", "", "a b"])
+def test_a_part_of_a_path_and_a_file_that_every_repository_has_name_nothing(text: str) -> None:
+    assert not NAMES.names_file(text)
+
+
+NAMES = ShownLines([("src/kitchen/store.py", "a"), ("README.md", "b"), ("notes.txt", "c")])

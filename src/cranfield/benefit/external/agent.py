@@ -14,7 +14,7 @@ from cranfield.agents.budget import PriceList
 from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import CellRun
-from cranfield.benefit.delivery import SchemaTax, run_delivery, tool_preflight
+from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
 from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
 from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
@@ -200,13 +200,13 @@ class ExternalAgent:
         self, task: Task, launch: Launch, watched: Watched, gateway: Gateway | None, files: Mapping[str, str]
     ) -> CellRun:
         events, redact = launch.reader.events, self.redactor.redact
-        delivery = self._delivery(events, gateway)
-        has_answer = bool(events.answer.strip()) or (task.coding is not None and bool(files))
-        end, error, message = _end(watched, events, gateway, delivery, has_answer=has_answer)
-        usage = _usage(watched, events, gateway)
         reads = (
             {id_: self.shown.find(call.text) for id_, call in events.calls.items()} if self.shown is not None else {}
         )
+        delivery = self._delivery(events, gateway, reads)
+        has_answer = bool(events.answer.strip()) or (task.coding is not None and bool(files))
+        end, error, message = _end(watched, events, gateway, delivery, has_answer=has_answer)
+        usage = _usage(watched, events, gateway)
         fields = transcript_fields(events, task.prompt, usage, reads, end, (error, message))
         return CellRun(
             end=end,
@@ -222,15 +222,32 @@ class ExternalAgent:
             transcript=self.redactor.redact_value(fields | self._transcript(watched, launch.reader, gateway)),
         )
 
-    def _delivery(self, events: Events, gateway: Gateway | None) -> Delivery | None:
+    def _delivery(
+        self, events: Events, gateway: Gateway | None, reads: Mapping[str, Sequence[Read]]
+    ) -> Delivery | None:
         """Of an arm with tools under test: what was in the request, or what the agent reports to offer."""
         if not self.servers:
             return None
-        expected = {plain_name(tool_name(entry.name, tool)) for entry in self.servers for tool in entry.tools}
+        servers = {tools.name: tools for tools in self.tools}
+        expected = {
+            plain_name(tool_name(entry.name, tool)): servers[entry.name]
+            for entry in self.servers
+            for tool in entry.tools
+        }
         offered = events.offered or frozenset() if gateway is None else gateway.offered
         calls = None
         if events.has_calls:
-            calls = [(plain_name(call.name), call.is_error is not False, call.text) for call in events.calls.values()]
+            calls = [
+                Called(
+                    plain_name(call.name),
+                    call.arguments,
+                    call.is_error is not False,
+                    call.text,
+                    shows_lines=bool(reads.get(id_)),
+                    names_files=self.shown is not None and self.shown.names_file(call.text),
+                )
+                for id_, call in events.calls.items()
+            ]
         tax = None
         if gateway is not None:
             tokens = sum(gateway.offered.get(name, 0) for name in expected)

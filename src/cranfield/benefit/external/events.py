@@ -34,6 +34,8 @@ class ToolEvent:
     """A call of a tool."""
 
     name: str
+    arguments: str = ""
+    """As JSON, or as the agent reports them."""
     is_error: bool | None = None
     """None: no result was reported."""
     text: str = ""
@@ -83,8 +85,9 @@ class Events:
         """Note a call, unless it is noted already."""
         if id_ in self.calls:
             return
-        event = self.calls[id_] = ToolEvent(printable(name)[:_NAME_CHARS], turn=self.turns or len(self.calls) + 1)
         spelled = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        turn = self.turns or len(self.calls) + 1
+        event = self.calls[id_] = ToolEvent(printable(name)[:_NAME_CHARS], spelled, turn=turn)
         call = {"id": id_, "name": event.name, "arguments": spelled}
         self.messages.append({"role": "assistant", "text": "", "tool_calls": [call]})
 

@@ -17,14 +17,16 @@ PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan of an e
 def check_command(plan: PlanArgument, *, output: Output) -> None:
     """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
 
-    Shown are the cells in their order, the tokens that they can use, and the smallest lift that the tasks can show. No
-    model is called. Exit codes: 0 the plan can be run; 2 it cannot, with every problem.
+    Then every tool under test is started, asked what it serves by its preflight, and ended. Shown are the cells in their order,
+    the tokens that they can use, and the smallest lift that the tasks can show. No model is called. Exit codes: 0 the plan
+    can be run; 2 it cannot, with every problem; 3 a tool does not start, or serves something else.
     """
     from cranfield.benefit.experiment import planned_digest
     from cranfield.benefit.plan_check import ASSUMED_SPREAD, detectable_lifts
-    from cranfield.project.benefit_run import checked_plan
+    from cranfield.project.benefit_run import checked_plan, tried_tools
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
     checked = checked_plan(plan)
     powers = detectable_lifts(checked.plan, checked.tasks.tasks)
-    deliver(experiment_plan_document(checked, planned_digest(checked, plan.parent), powers, ASSUMED_SPREAD), output)
+    tools, digest = tried_tools(checked), planned_digest(checked, plan.parent)
+    deliver(experiment_plan_document(checked, digest, powers, ASSUMED_SPREAD, tools), output)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cranfield.benefit.schedule import order_digest
+from cranfield.numbers import UNKNOWN
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -25,13 +26,19 @@ if TYPE_CHECKING:
     from cranfield.benefit.folder import ExperimentManifest
     from cranfield.benefit.plan import BenefitBudget
     from cranfield.benefit.plan_check import CheckedPlan, StratumPower
+    from cranfield.benefit.records import PreflightRecord
     from cranfield.benefit.status import ExperimentStatus
 
 CELLS_SHOWN = 20
+_OF_A_TOOL = {"arm", "tool", "server", "tools", "found"}
 
 
 def experiment_plan_document(
-    checked: CheckedPlan, digest: str, powers: Sequence[StratumPower], spread: float
+    checked: CheckedPlan,
+    digest: str,
+    powers: Sequence[StratumPower],
+    spread: float,
+    tools: Sequence[PreflightRecord],
 ) -> Document:
     """A plan that can be run: its cells, what they can cost, and what its tasks can show.
 
@@ -40,6 +47,7 @@ def experiment_plan_document(
         digest: of the plan, as its results will have it.
         powers: what the tasks of each stratum can show.
         spread: of the differences of tasks that `powers` assume.
+        tools: what each tool under test serves.
     """
     plan, cells = checked.plan, checked.cells
     headings = ("stratum", "tasks", "detectable lift")
@@ -57,6 +65,7 @@ def experiment_plan_document(
         subtitle=("The plan has no problem.",),
         sections=(
             Section("plan", "Plan", (_about_plan(checked, digest), *notes)),
+            *([_tools(tools)] if tools else []),
             Section("power", "What the tasks can show", (Table(columns, rows, "Strata", shown=None), Paragraph(text))),
             Section(
                 "order",
@@ -65,8 +74,21 @@ def experiment_plan_document(
             ),
         ),
         tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: _plan_payload(checked, digest, powers),
+        payload=lambda: _plan_payload(checked, digest, powers, tools),
     )
+
+
+def _tools(tools: Sequence[PreflightRecord]) -> Section:
+    """What each tool says of itself; nothing where its plan asks nothing."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(each.tool, str(each.arm), each.server or UNKNOWN, ", ".join(each.tools)),
+            ", ".join(f"{name} {value}" for name, value in each.found.items()) or "not asked: it has no `preflight`",
+        )
+        for each in tools
+    ]
+    columns = (Column("tool"), Column("arm"), Column("server"), Column("tools of the server"), Column("serves"))
+    return Section("tools", "Tools under test", (Table(columns, rows, "Each was started and asked", wrap=True),))
 
 
 def _about_plan(checked: CheckedPlan, digest: str) -> KeyValues:
@@ -92,7 +114,9 @@ def _judge_limit(budget: BenefitBudget) -> str:
     return " and ".join(limits) or "no limit"
 
 
-def _plan_payload(checked: CheckedPlan, digest: str, powers: Sequence[StratumPower]) -> dict[str, Any]:
+def _plan_payload(
+    checked: CheckedPlan, digest: str, powers: Sequence[StratumPower], tools: Sequence[PreflightRecord]
+) -> dict[str, Any]:
     plan, cells = checked.plan, checked.cells
     tokens, money = checked.most
     return {
@@ -108,6 +132,7 @@ def _plan_payload(checked: CheckedPlan, digest: str, powers: Sequence[StratumPow
         "judge_tokens_at_most": plan.budget.judge_tokens,
         "judge_money_at_most": plan.budget.judge_money,
         "strata": [asdict(each) for each in powers],
+        "tools": [each.model_dump(mode="json", include=_OF_A_TOOL) for each in tools],
         "left_out": dict(checked.tasks.left_out),
         "notes": list(checked.notes),
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cranfield.benefit.plan import ArmRole
+from cranfield.benefit.records import Delivery
 from cranfield.benefit.result import ArmMeans, BenefitResult, Estimate, StratumKind, StratumResult
 from cranfield.numbers import (
     UNKNOWN,
@@ -34,7 +36,7 @@ from cranfield.reporting.document import (
     Swatch,
     Table,
 )
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
 
 COLOURS: tuple[Swatch, ...] = ("good", "same")
 """Of the treatment and of the control."""
@@ -168,7 +170,8 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
     columns = (
         *(Column("arm"), Column("scored cells", "count"), Column("tool offered"), Column("called"), Column("answered")),
     )
-    blocks: list[Block] = [Table(columns, rows, "Share of the cells, from the transcripts", shown=None)]
+    caption = "Share of the cells, from the transcripts. Answered: by a result that has content"
+    blocks: list[Block] = [Table(columns, rows, caption, shown=None), *_contents(result)]
     lift, complied = whole.success_lift, whole.per_protocol_lift
     items = [
         ("lift of offering the tool (intention to treat)", f"{delta_text(lift.value)} ({range_text(lift, delta_text)})")
@@ -178,6 +181,55 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
         items.append(("lift where the tool was called (not randomised)", text))
     key_figure = f"called in {format_percent(whole.arms[ArmRole.TREATMENT].called)} of the cells"
     return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))), key_figure)
+
+
+def _contents(result: BenefitResult) -> Iterable[Table]:
+    """What the results of the tools hold, by arm; and the cells that called a tool and received nothing."""
+    names = ("empty", "error", "cut", "same", "other_source", "with_lines", "foreign")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{role.value}: {result.arms[role]}",
+            found.n,
+            *(_share_text(getattr(found, name), found.n) for name in names),
+            found.cells_unknown,
+        )
+        for role, found in result.delivered.items()
+    ]
+    columns = (
+        *(Column("arm"), Column("results", "count"), Column("empty"), Column("read as an error"), Column("cut")),
+        *(Column("same for different tasks"), Column("of another index"), Column("with lines of the repository")),
+        Column("with none, and no name of a file of it"),
+        Column("cells whose results are not known", "count"),
+    )
+    if rows:
+        yield Table(
+            columns, rows, "What the results of the tool hold: those that are no error by its server", wrap=True
+        )
+    silent: list[tuple[Cell, ...]] = [
+        (task.task_id, role.value, cell.seed, cell.delivery.called, and_list(_flaws(cell.delivery)) or "errors")
+        for task in result.tasks
+        for role in ArmRole
+        for cell in task.arms[role]
+        if cell.delivery is not None and cell.delivery.called and not cell.delivery.answered
+    ]
+    if silent:
+        of_a_cell = (
+            Column("task"),
+            Column("arm"),
+            Column("seed", "count"),
+            Column("calls", "count"),
+            Column("results"),
+        )
+        yield Table(of_a_cell, silent, "Cells that called the tool and received no content")
+
+
+def _flaws(delivery: Delivery) -> list[str]:
+    counts = Counter(flaw for note in delivery.results or () for flaw in note.flaws)
+    return [f"{n} {flaw.value}" for flaw, n in counts.items()]
+
+
+def _share_text(n: int, of: int) -> str:
+    return f"{format_count(n)} ({format_percent(n / of)})" if of else UNKNOWN
 
 
 def _code(result: BenefitResult) -> Iterable[Section]:
@@ -238,12 +290,14 @@ def _reading(result: BenefitResult) -> Section:
             f"{role.value}: {result.arms[role]}",
             *(each.n_tasks, format_percent(each.gold_recall), format_percent(each.gold_used)),
             tokens_text(each.lines_read),
+            _share_text(each.n_unread, each.n_successes),
         )
         for role, each in known.items()
     ]
     columns = (
         *(Column("arm"), Column("tasks with gold lines", "count"), Column("gold lines read (explored)")),
         *(Column("gold spans read and named in the answer (used)"), Column("lines read, of any file")),
+        Column("successes without a gold line that was read"),
     )
     blocks: list[Block] = [Table(columns, rows, "Means over tasks", shown=None)]
     if all(each.recall_by_turn for each in known.values()):
