@@ -90,7 +90,8 @@ def make_review_book(
         seed: of the sample; None: that of the run.
 
     Raises:
-        UsageError: the run is not finished, the files have changed, or there is a book of this name of something else.
+        UsageError: the run is not finished, the files have changed, there is a book of this name of something else, or the
+            profile is another one than that by which records were decided.
         UnknownNameError: no such profile.
     """
     if profile is not None and profile not in PROFILES:
@@ -100,6 +101,8 @@ def make_review_book(
         waiting = {each.reviewable.query_id: each for each in waiting_records(index)}
         samples = folder.read(Step.REVIEW_SAMPLES, Sample)
         wanted = profile or (samples[-1].profile if samples else planned_profile(run))
+        if samples and wanted != (before := samples[-1].profile) and index.reviews:
+            raise UsageError("records of this run are decided already", path=shown(run), expected=before, got=wanted)
         sample = next_sample(samples, list(waiting.values()), wanted, manifest.seed if seed is None else seed)
         snapshot = take(repo, manifest.commit or None)
         if not manifest.commit and snapshot_digest(snapshot) != manifest.snapshot_digest:

@@ -254,8 +254,17 @@ def test_one_person_may_go_on_with_what_was_drawn_for_two(author: Author) -> Non
     author.looks("r-second-look")
     author.collects()
     assert author.report().outcome is ReviewOutcome.PASSED
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="decided already"):
         author.opens("bootstrap")
+
+
+def test_what_two_people_decided_is_not_called_that_of_one(author: Author) -> None:
+    author.opens("bootstrap")
+    for name in ("dee", "eve"):
+        author.looks(by=name)
+    assert author.collects().n_new == 5
+    with pytest.raises(UsageError, match="decided already; expected bootstrap, got bootstrap-one-person"):
+        author.opens()
 
 
 def test_the_profile_is_that_of_the_plan(author: Author) -> None:
