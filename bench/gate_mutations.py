@@ -18,7 +18,7 @@ from pathlib import Path
 import cranfield
 from cranfield.agents.loop import Read
 from cranfield.golden.gate import Check, GateReport, gate
-from cranfield.golden.parsed import ParsedSource, folder_of
+from cranfield.golden.parsed import ParsedSource, folder_of, module_parts
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import RULES
 from cranfield.repo.snapshot import take
@@ -251,6 +251,15 @@ def _shifted(record: Record, source: ParsedSource) -> Record | None:
     return None
 
 
+def _outside(record: Record, source: ParsedSource) -> Record | None:
+    """The first line range, moved to the first lines of its file, of no expected entity; they were read."""
+    part = record.answer.expected_line_ranges[0]
+    ranges = [lines for each in record.answer.expected_entities for lines in source.ranges(each.entity_id)]
+    if min(start for start, _ in ranges) < 3:
+        return None
+    return replace(_range(record, start=1, end=2), reads=(*record.reads, Read(part.file, 1, 2)))
+
+
 def _other_symbol(record: Record, source: ParsedSource) -> Record | None:
     """The first entity, exchanged for one of its file of which nothing was read."""
     path = _first(record).entity_id.partition("::")[0]
@@ -306,6 +315,20 @@ def _says_symbol(wanted: Callable[[str], bool], form: str) -> Mutation:
     return mutate
 
 
+def _says_qualified(joint: str) -> Mutation:
+    """Names a method of another class in prose: `Index::add`."""
+
+    def mutate(record: Record, source: ParsedSource) -> Record | None:
+        symbol = _unseen_symbol(record, source, lambda name: any(map(_is_method, source.named[name])))
+        return None if symbol is None else _says(record, f"It calls {joint.join(symbol.names)} then.")
+
+    return mutate
+
+
+def _is_method(entity: str) -> bool:
+    return entity.partition("::")[2].count(".") == 1
+
+
 def _leaked(form: Callable[[str], str]) -> Mutation:
     def mutate(record: Record, _: ParsedSource) -> Record | None:
         name = _first(record).entity_id.partition("::")[2].rpartition(".")[2]
@@ -351,6 +374,7 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
             expected_line_ranges=[*r.answer.expected_line_ranges, CitedLines(file=_unseen(r, s), start=1, end=2)]
         ),
     ),
+    "range outside every entity": (Check.LINE_RANGES, _outside),
     "range past the end": (Check.LINE_RANGES, lambda r, _: _range(r, end=PAST)),
     "range from line 0": (Check.LINE_RANGES, lambda r, _: _range(r, start=0)),
     "swapped start and end": (
@@ -391,6 +415,11 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
             ),
             "A {}.",
         ),
+    ),
+    "name-dropped method": (Check.NAME_DROPS, _says_qualified("::")),
+    "name-dropped module": (
+        Check.NAME_DROPS,
+        lambda r, s: _says(r, f"It is set up in {'.'.join(module_parts(_unseen(r, s))[-2:])}."),
     ),
     "name-dropped file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {_unseen(r, s)}.")),
     "invented file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {min(s.top_folders)}/invented.py.")),

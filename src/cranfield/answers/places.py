@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of
+from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of, plain_name
 from cranfield.model import Entity, File, Hit, MatchingRules, Span, TestSet
 from cranfield.model.label import Lines
 
@@ -18,8 +18,6 @@ _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _NAME = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*")
 _PART = re.compile(r"\.|::|#")
 _FILE_NAME = re.compile(r"[^/]*\.[A-Za-z]\w*")
-_DUPLICATE = re.compile(r"#\d+$")
-"""What the id of the second symbol of a name ends in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ def _is_no_prose(name: str) -> bool:
 
 def _qualified(name: str) -> tuple[str, ...]:
     """The parts of the name of an entity: `("Index", "add")`."""
-    return tuple(_PART.split(_DUPLICATE.sub("", name.partition(ENTITY_MARK)[2])))
+    return tuple(plain_name(name.partition(ENTITY_MARK)[2]).split("."))
 
 
 def _names(text: str) -> Iterable[tuple[tuple[str, ...], bool]]:

@@ -1,7 +1,7 @@
 """Whether an adversary's report agrees with an oracle's answer enough to commit the label.
 
 Two conditions: the Jaccard index of entities and that of files is at least 0.8 (what the adversary calls missing is in the
-union), and every vote of the judge of the narrative is `equivalent`. Besides, every claim needs a verdict: silence is no
+union, and is named wherever the index is), and every vote of the judge of the narrative is `equivalent`. Besides, every claim needs a verdict: silence is no
 consent. Nothing is averaged: what differs goes to people.
 """
 
@@ -25,6 +25,8 @@ from cranfield.golden.records import (
     NarrativeJudgment,
     OracleAnswer,
 )
+from cranfield.matching.place import plain_entity
+from cranfield.words import and_list
 
 LEAST_JACCARD = Fraction(4, 5)
 STRUCTURAL: frozenset[ClaimType] = frozenset({"entity", "file", "line_range"})
@@ -94,13 +96,37 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """How far the answer and the adversary name the same entities, or the same files."""
+
+    supported: tuple[str, ...]
+    """Expected ones that the adversary supports."""
+    unsupported: tuple[str, ...]
+    missing: tuple[str, ...]
+    """That the adversary adds."""
+
+    @property
+    def jaccard(self) -> Fraction:
+        """Of the expected ones, and those that the adversary supports or adds; 1 where there are none."""
+        n = len(self.supported) + len(self.unsupported) + len(self.missing)
+        return Fraction(len(self.supported), n) if n else Fraction(1)
+
+    def low(self, what: str) -> str:
+        """Why the index is too low: what the adversary adds, and what it does not support."""
+        parts = [f"the adversary adds {and_list(self.missing)}"] if self.missing else []
+        parts += [f"it does not support {and_list(self.unsupported)}"] if self.unsupported else []
+        index = f"Jaccard index of {what} {float(self.jaccard):.3f}, at least {float(LEAST_JACCARD)} needed"
+        return f"{index}: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """The outcome, with every reason against the label."""
 
     outcome: Outcome
     disagreements: tuple[Disagreement, ...]
-    jaccard_entities: Fraction
-    jaccard_files: Fraction
+    entities: Overlap
+    files: Overlap
 
     @property
     def reasons(self) -> tuple[QueueReason, ...]:
@@ -152,26 +178,25 @@ def agree(
     found = [*structure.disagreements, *_narrative(answer, ratings)]
     if not ratings and needs_judge(answer, structure):
         found.append(Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative"))
-    return Agreement(_outcome(found), tuple(found), structure.jaccard_entities, structure.jaccard_files)
+    return Agreement(_outcome(found), tuple(found), structure.entities, structure.files)
 
 
 def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: ReviewedSource) -> Agreement:
     """Everything but the narrative, which is judged only where this finds nothing that blocks and no low index."""
     verdicts = _verdicts(report)
-    entities = [each.entity_id for each in answer.expected_entities]
-    by_entity = _jaccard("entity", entities, report.missing_entities, verdicts)
-    by_file = _jaccard("file", answer.expected_files, report.missing_files, verdicts)
+    ids = [each.entity_id for each in answer.expected_entities]
+    entities = _overlap("entity", ids, report.missing_entities, verdicts)
+    files = _overlap("file", answer.expected_files, report.missing_files, verdicts)
     found = [
         *(each for claim in dict.fromkeys(claims_of(answer)) for each in _of_claim(claim, verdicts, source)),
         *(Disagreement(QueueReason.BLOCKING_ISSUE, issue) for issue in report.blocking_issues),
         *_overall(report),
     ]
-    for kind, index in ((QueueReason.JACCARD_ENTITIES, by_entity), (QueueReason.JACCARD_FILES, by_file)):
-        if index < LEAST_JACCARD:
-            found.append(
-                Disagreement(kind, f"Jaccard index {float(index):.3f}, at least {float(LEAST_JACCARD)} needed")
-            )
-    return Agreement(_outcome(found), tuple(found), by_entity, by_file)
+    if entities.jaccard < LEAST_JACCARD:
+        found.append(Disagreement(QueueReason.JACCARD_ENTITIES, entities.low("entities")))
+    if files.jaccard < LEAST_JACCARD:
+        found.append(Disagreement(QueueReason.JACCARD_FILES, files.low("files")))
+    return Agreement(_outcome(found), tuple(found), entities, files)
 
 
 def needs_judge(answer: OracleAnswer, structure: Agreement) -> bool:
@@ -200,17 +225,26 @@ def _outcome(found: Sequence[Disagreement]) -> Outcome:
 def _verdicts(report: AdversaryReport) -> dict[Claim, list[ClaimReview]]:
     found: dict[Claim, list[ClaimReview]] = {}
     for review in report.claim_verdicts:
-        found.setdefault((review.claim_type, review.claim.strip()), []).append(review)
+        found.setdefault(_key(review.claim_type, review.claim), []).append(review)
     return found
 
 
-def _jaccard(
+def _key(kind: ClaimType, text: str) -> Claim:
+    """What a claim is about, whichever of its spellings an entity has."""
+    return kind, plain_entity(text.strip()) if kind == "entity" else text.strip()
+
+
+def _overlap(
     kind: ClaimType, expected: Sequence[str], missing: Sequence[str], verdicts: Mapping[Claim, Sequence[ClaimReview]]
-) -> Fraction:
-    """Of the expected ones, and those that the adversary supports or adds."""
-    supported = {name for name in expected if _worst(verdicts.get((kind, name.strip()), ())) == "supported"}
-    union = set(expected) | set(missing)
-    return Fraction(len(supported), len(union)) if union else Fraction(1)
+) -> Overlap:
+    wanted = dict.fromkeys(_key(kind, name) for name in expected)
+    added = dict.fromkeys(_key(kind, name) for name in missing)
+    supported = [claim for claim in wanted if _worst(verdicts.get(claim, ())) == "supported"]
+    return Overlap(
+        tuple(name for _, name in supported),
+        tuple(name for kind, name in wanted if (kind, name) not in supported),
+        tuple(name for kind, name in added if (kind, name) not in wanted),
+    )
 
 
 def _worst(reviews: Sequence[ClaimReview]) -> ClaimVerdict | None:
@@ -222,7 +256,7 @@ def _of_claim(
 ) -> Iterator[Disagreement]:
     kind, text = claim
     name = f"{kind} {text}"
-    reviews = verdicts.get((kind, text.strip()), ())
+    reviews = verdicts.get(_key(kind, text), ())
     worst = _worst(reviews)
     if worst is None:
         yield Disagreement(QueueReason.SILENT, f"{name}: no verdict")

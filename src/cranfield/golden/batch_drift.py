@@ -15,7 +15,7 @@ from enum import StrEnum
 from statistics import fmean
 
 from cranfield.golden.lexical import overlap
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.label import Label
 from cranfield.model.vocabulary import TASK_TYPE
@@ -64,7 +64,8 @@ class Record:
     @property
     def entities(self) -> list[str]:
         """Ids of the expected ones."""
-        return [target.id for target in self.targets if isinstance(target, Entity)]
+        ids = [target.id for target in self.targets if isinstance(target, Entity)]
+        return list(dict.fromkeys(map(plain_entity, ids)))
 
     @property
     def paths(self) -> set[str]:

@@ -76,8 +76,13 @@ def _ranges_of(parts: Sequence[CitedLines], source: ParsedSource) -> Iterator[st
 
 
 def line_ranges(record: Record) -> Iterator[str]:
-    """They are lines of their files."""
-    return _ranges_of(record.answer.expected_line_ranges, record.source)
+    """They are lines of their files, and where entities are expected, of one of these."""
+    yield from _ranges_of(record.answer.expected_line_ranges, record.source)
+    expected = [entity.entity_id for entity in record.answer.expected_entities]
+    for part in lines_of(record.answer.expected_line_ranges if expected else ()):
+        outside = None if record.source.range_problem(*part) else record.source.outside_problem(part, expected)
+        if outside:
+            yield outside
 
 
 def evidence(record: Record) -> Iterator[str]:

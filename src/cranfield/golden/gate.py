@@ -142,7 +142,7 @@ CHECKS: Mapping[Check, CheckSpec] = {
     Check.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
     Check.LINE_RANGES: CheckSpec(
         checks.line_ranges,
-        "line ranges count from 1, do not end before they start, and lie in their file",
+        "line ranges count from 1, do not end before they start, lie in their file, and share a line with an expected entity",
         "5, check 3",
         _no("line ranges", lambda record: record.answer.expected_line_ranges),
     ),

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place
+from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place, module_parts
 from cranfield.golden.rules import Bounds
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.symbols import language_of
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _TOKEN = re.compile(r"[^\W_][\w-]*|_+\w[\w-]*")
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"`([^`\n]{3,})`|\"([^\"\n]{3,})\"|(?<!\w)'([^'\n]{3,})'(?!\w)")
+CALL = re.compile(r"\((?!(?:s|es|ies|d|ed|r|er|n|y|ly|al|ing)\))")
+"""Follows a name that is called; `file(s)` is no call."""
 _SUFFIXES = ("ations", "ation", "ings", "ing", "ions", "ion", "ers", "er", "ors", "or", "ed", "es", "s", "ly", "e")
 _SHORTEST = 3
 _STOP_WORDS = """
@@ -96,8 +98,8 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
       or joined by hyphens (`smartanswer`, `smart-answer`) as one token. The parts as words of their own (`smart answer`) are
       none: that is how people speak;
     - a name of one word of prose (`run`, `_run`, `JSON`, `Snapshot`) where it is written as code: in backticks, before `(`,
-      after a dot or `::`, with its leading `_`; and, where it begins with a capital, written so within a sentence;
-    - the name of a file: `parser.py`, and its stem by the same rules;
+      after a dot, `::` or `#`, with its leading `_`; and, where it begins with a capital, written so within a sentence;
+    - the name of a file: `parser.py`, its stem by the same rules, and with its folder, `tools/parser`;
     - a heading of two words or more, word by word.
     """
     found: dict[str, None] = {}
@@ -107,6 +109,8 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             found[posixpath.basename(path)] = None
         elif _has_name(query, _stem_of(path)):
             found[_stem_of(path)] = None
+        elif len(parts := module_parts(path)) > 1 and _stands_in(query, "/".join(parts[-2:])):
+            found["/".join(parts[-2:])] = None
     for entity in entity_ids:
         path, _, qualified = entity.partition(ENTITY_MARK)
         if language_of(path) == "markdown":
@@ -115,7 +119,7 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             if len(words) > 1 and re.search(rf"(?<!\w){heading}(?!\w)", query, re.IGNORECASE):
                 found[" ".join(words)] = None
             continue
-        for name in re.split(r"\.|::", re.sub(r"#\d+$", "", qualified)):
+        for name in plain_name(qualified).split("."):
             if name and _has_name(query, name):
                 found[name] = None
     return list(found)
@@ -170,10 +174,14 @@ def _has_name(query: str, name: str) -> bool:
         wanted = _run_together(name)
         return any(_run_together(token) == wanted for token in _tokens(query))
     word = re.escape(name)
-    as_code = rf"(?<!\w){word}\(|(?:\.|::){word}(?!\w)|(?:\bdef|\bclass|\bfn|\bfunc) {word}(?!\w)"
+    as_code = rf"(?<!\w){word}{CALL.pattern}|(?:\.|::|\w#){word}(?!\w)|(?:\bdef|\bclass|\bfn|\bfunc) {word}(?!\w)"
     if re.search(as_code, query) or any(name in re.findall(r"\w+", code) for code in _CODE.findall(query)):
         return True
     return name[:1].isupper() and not name.isupper() and bool(re.search(rf"(?<=[^.?!:\s] ){word}(?!\w)", query))
+
+
+def _stands_in(query: str, path: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", query.replace("\\", "/")) is not None
 
 
 def _tokens(query: str) -> Iterator[str]:

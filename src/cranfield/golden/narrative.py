@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 import keyword
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from cranfield.golden.lexical import is_distinctive
-from cranfield.golden.parsed import ParsedSource
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.golden.lexical import CALL, is_distinctive, name_parts
+from cranfield.golden.parsed import PACKAGE_FILES, ParsedSource, folder_of, lies_in, module_parts
+from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.repo.definitions import parse_python
-from cranfield.repo.symbols import language_of, plain_name
+from cranfield.repo.symbols import language_of
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w*(?![\w/])")
-_NAME = re.compile(r"(?<![\w./-])[^\W\d]\w*(?:(?:\.|::)[^\W\d]\w*)*")
-_JOINT = re.compile(r"\.|::")
+_SLASHED = re.compile(r"(?<![\w./-])\w[\w-]*(?:/\w[\w-]*)+(?![\w/])")
+"""A path without the ending of its file: `click/shell_completion`."""
+_NAME = re.compile(r"(?<![\w./-])[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*")
+_JOINT = re.compile(r"\.|::|#")
+_CAMEL = re.compile(r"[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
 _OWN = frozenset({"self", "cls", "this", "super"})
 _COMMON = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | _OWN
+_BUILT_IN_METHODS = frozenset(
+    name for each in (str, bytes, list, dict, set, io.RawIOBase, io.TextIOWrapper) for name in dir(each)
+)
+"""`close()` in prose is that of any object, where it is not in backticks."""
 
 
 class NamesAllowed:
@@ -31,11 +39,18 @@ class NamesAllowed:
     def __init__(self, entities: Iterable[str], files: Iterable[str], source: ParsedSource) -> None:
         self.source = source
         self.files = frozenset(files)
-        self.entities = frozenset(_plain(entity) for entity in entities)
+        self.entities = frozenset(map(plain_entity, entities))
 
     def file(self, paths: Iterable[str]) -> bool:
         """Whether one of these files is expected."""
         return not self.files.isdisjoint(paths)
+
+    def module(self, paths: Sequence[str]) -> bool:
+        """Whether one of these files is expected, or is that of a package which holds an expected one."""
+        packages = [
+            folder_of(path) for path in paths if posixpath.splitext(posixpath.basename(path))[0] in PACKAGE_FILES
+        ]
+        return self.file(paths) or any(lies_in(file, package) for file in self.files for package in packages)
 
     def entity(self, ids: Iterable[str]) -> bool:
         """Whether one of these is expected; or holds, or lies in, what is; or is a field of a class that does.
@@ -65,40 +80,49 @@ class NamesAllowed:
 def names_not_expected(narrative: str, allowed: NamesAllowed) -> list[str]:
     """Entities and files that a narrative names, and that are not expected.
 
-    Looked at are: what is in backticks; elsewhere, names with `_` or an inner capital, dotted names of which a part has one,
-    and paths. Words of prose are not, nor acronyms. A token names
+    Looked at are: what is in backticks; elsewhere, names with `_` or an inner capital, names before `(`, names joined by a dot,
+    `::` or `#`, and paths. Words of prose are not, nor acronyms, nor the parts of a name as words of their own (`context
+    forward`): that is how people speak. A token names
 
-    - a file, where it is its path or the end of it; or where it begins with a folder of the repository, has the form of a path,
-      and there is no such file;
-    - an entity, where it is its name, or ends in `Class.name`, `module.name` or `path::name`. After `self.` it names a
-      member of an expected class. A name that is no word of prose names any entity so called; a word does only in backticks, alone
-      or before `(`, where it is no word of Python, and no parameter or local variable of an expected entity.
+    - a file, where it is its path or the end of it; where it is its module, with a package before it (`click.parser`,
+      `click/parser`) or no word of prose (`shell_completion`); or where it begins with a folder of the repository, has the
+      form of a path, and there is no such file;
+    - an entity, where it is its name, or ends in `Class.name`, `module.name`, `package.name` or `path::name`. After `self.` it
+      names a member of an expected class. A name that is no word of prose names any entity so called, also as `readFile` of
+      `read_file`; a word does only before `(` and, in backticks, alone, where it is no word of Python, and no parameter or
+      local variable of an expected entity; a method that built-in objects have (`close()`), in backticks only.
 
     Whatever could be an expected entity is taken for it.
     """
     found: dict[str, None] = {}
-    for token, is_code in _tokens(narrative):
+    for token, is_name in _tokens(narrative, allowed.source):
         named = _files_named(token, allowed.source)
         if named is not None:
             if not allowed.file(named):
                 found[token] = None
             continue
-        ids = _entities_named(token, allowed, is_code=is_code)
-        if ids and not allowed.entity(ids):
+        ids = () if "/" in token else _entities_named(token, allowed, is_name=is_name)
+        modules = _modules_named(token, allowed)
+        if (ids or modules) and not (allowed.entity(ids) or allowed.module(modules)):
             found[token] = None
     return list(found)
 
 
-def _tokens(narrative: str) -> Iterator[tuple[str, bool]]:
-    """Tokens that may name something, and whether each is a name in backticks: alone, or with its arguments."""
+def _tokens(narrative: str, source: ParsedSource) -> Iterator[tuple[str, bool]]:
+    """Tokens that may name something, and whether each is written as a name: in backticks alone, or with its arguments."""
     pieces = [(code, True) for code in _CODE.findall(narrative)]
     pieces.append((_CODE.sub(" ", narrative), False))
-    for text, is_code in pieces:
-        for found in _PATH.finditer(text):
-            yield found[0], is_code
-        for found in _NAME.finditer(_PATH.sub(lambda hit: hit[0] if "/" not in hit[0] else " ", text)):
-            is_name = is_code and (found[0] == text.strip() or found.string.startswith("(", found.end()))
-            if is_name or any(map(is_distinctive, _JOINT.split(found[0]))) or (is_code and _JOINT.search(found[0])):
+    for given, is_code in pieces:
+        text = given.replace("\\", "/")
+        for path in _PATH.findall(text):
+            yield path, is_code
+        text = _PATH.sub(lambda hit: " " if "/" in hit[0] or _files_named(hit[0], source) else hit[0], text)
+        for path in _SLASHED.findall(text):
+            yield path, is_code
+        for found in _NAME.finditer(text):
+            is_called = CALL.match(text, found.end()) is not None and (is_code or found[0] not in _BUILT_IN_METHODS)
+            is_name = is_called or (is_code and found[0] == text.strip())
+            if is_name or is_distinctive(found[0]) or _JOINT.search(found[0]):
                 yield found[0], is_name
 
 
@@ -112,29 +136,51 @@ def _files_named(token: str, source: ParsedSource) -> tuple[str, ...] | None:
     return () if is_path else None
 
 
-def _entities_named(token: str, allowed: NamesAllowed, *, is_code: bool) -> tuple[str, ...]:
+def _modules_named(token: str, allowed: NamesAllowed) -> tuple[str, ...]:
+    """Files of code that a token may mean by the names of their modules."""
+    parts = re.split(r"[./]|::", token)
+    known = allowed.source.modules.get(parts[-1], ())
+    if len(parts) > 1:
+        return tuple(path for path in known if module_parts(path)[-len(parts) :] == parts)
+    return known if is_distinctive(token) and token not in allowed.local_names else ()
+
+
+def _entities_named(token: str, allowed: NamesAllowed, *, is_name: bool) -> tuple[str, ...]:
     """Ids that a token may mean; none where it means nothing of the repository."""
     *before, last = _JOINT.split(token)
     ids = allowed.source.named.get(last, ())
+    if not ids and _CAMEL.fullmatch(last):
+        ids = allowed.source.named.get("_".join(name_parts(last)), ())
     if not ids:
         return ()
     if before and before[0] in _OWN:
         members = {f"{_owner(entity)}.{last}" for entity in allowed.entities}
         return tuple(entity for entity in ids if (len(before) > 1 and is_distinctive(last)) or entity in members)
     if before:
-        qualified = tuple(entity for entity in ids if _is_qualified(entity, before))
+        qualified = tuple(entity for entity in ids if _is_qualified(entity, before, allowed))
         return qualified or (ids if is_distinctive(last) and last not in allowed.local_names else ())
     if last in allowed.local_names or last in _COMMON:
         return ()
-    return ids if is_code or is_distinctive(last) else ()
+    return ids if is_name or is_distinctive(last) else ()
 
 
-def _is_qualified(entity: str, before: list[str]) -> bool:
-    """Whether what stands before a name is the class, the module or the packages of an entity."""
+def _is_qualified(entity: str, before: list[str], allowed: NamesAllowed) -> bool:
+    """Whether what stands before a name is the class, the module or the packages of an entity.
+
+    A package may stand in the place of its module, because it passes names on (`click.Context`); and a class may be written as
+    its instance is (`context.forward`), unless a variable of an expected entity is called so.
+    """
     path, _, qualified = entity.partition(ENTITY_MARK)
-    stem = posixpath.splitext(path)[0].removesuffix("/__init__")
-    parts = [*stem.split("/"), *qualified.split(".")][:-1]
-    return parts[-len(before) :] == before
+    module, owners = module_parts(path), qualified.split(".")[:-1]
+    if [*module, *owners][-len(before) :] == before:
+        return True
+    if before[0] in allowed.local_names:
+        return False
+    head, tail = before[: -len(owners) or None], before[len(before) - len(owners) :]
+    if len(before) <= len(owners):
+        head, tail, owners = [], before, owners[-len(before) :]
+    is_package = any(module[start : start + len(head)] == head for start in range(len(module)))
+    return is_package and [name_parts(name) for name in tail] == [name_parts(name) for name in owners]
 
 
 def _owner(entity: str) -> str:
@@ -142,11 +188,6 @@ def _owner(entity: str) -> str:
     path, mark, qualified = entity.partition(ENTITY_MARK)
     owner = qualified.rpartition(".")[0] or qualified
     return f"{path}{mark}{owner}"
-
-
-def _plain(entity: str) -> str:
-    path, mark, name = entity.partition(ENTITY_MARK)
-    return f"{path}{mark}{plain_name(name)}"
 
 
 def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:

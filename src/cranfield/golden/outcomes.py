@@ -44,6 +44,9 @@ class AgreementRecord(Decided):
     """`kind` is a `QueueReason`."""
     jaccard_entities: Annotated[float, Field(ge=0, le=1)]
     jaccard_files: Annotated[float, Field(ge=0, le=1)]
+    missing_entities: tuple[Filled, ...] = ()
+    """That the adversary adds to those of the answer: they lower `jaccard_entities`."""
+    missing_files: tuple[Filled, ...] = ()
     ratings: tuple[NarrativeJudgment, ...] = ()
     """Votes of the judge, in their order."""
     judge: str = ""

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of, plain_name
+from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 
 MOST_LINES = 200
 """Lines that are kept of one word: a word that is on more is too frequent to find anything by."""
+PACKAGE_FILES = frozenset({"__init__", "index", "mod"})
+"""Stems of files that have the name of their folder."""
 _WORD = re.compile(r"\w+")
 _NUMBERED = re.compile(r"#\d+$")
 
@@ -68,6 +70,8 @@ class ParsedSource:
     def symbols(self, entity_id: str) -> tuple[Symbol, ...]:
         """All that is defined under an id `path::Qual.name` or `path.md::Heading > Heading`; none where it does not resolve.
 
+        `path::name#2` is the same entity, where the name has a second definition.
+
         Raises:
             MissingExtraError: the library that reads this language is not installed.
         """
@@ -82,9 +86,8 @@ class ParsedSource:
             return ()
         if not outline.language and language_of(path):
             outline = self._outlines[path] = outline_of(path, self.snapshot.text(path) or "")
-        exact = tuple(symbol for symbol in outline.symbols[1:] if symbol.id == entity_id)
-        if _NUMBERED.search(name):
-            return exact
+        if _NUMBERED.search(name) and all(symbol.id != entity_id for symbol in outline.symbols[1:]):
+            return ()
         return outline.entities.get(plain_name(name), ())
 
     def entity_problem(self, entity_id: str) -> str | None:
@@ -104,6 +107,25 @@ class ParsedSource:
         """The lines of an entity; none where it does not resolve."""
         return [(symbol.start, symbol.end) for symbol in self.symbols(entity_id)]
 
+    def outside_problem(self, part: Lines, entity_ids: Iterable[str]) -> str | None:
+        """Why lines are of none of the entities; None where they share a line with one, or where that is not known.
+
+        It is not known of a file without symbols, such as one of settings, and where an entity of the file does not resolve.
+
+        Raises:
+            MissingExtraError: see `symbols`.
+        """
+        path, start, end = part
+        outline = self.outline(path)
+        if outline is None or not outline.language:
+            return None
+        entities = [self.ranges(each) for each in entity_ids if each.partition(ENTITY_MARK)[0] == path]
+        if not all(entities) or any(first <= end and start <= last for ranges in entities for first, last in ranges):
+            return None
+        holder = outline.innermost(start, end)
+        hint = f"; {holder.entity} holds it" if holder.names else ""
+        return f"{path}:{start}-{end}: outside every expected entity{hint}"
+
     @cached_property
     def named(self) -> Mapping[str, tuple[str, ...]]:
         """The last name of every symbol of code, to the ids of the entities that have it."""
@@ -115,6 +137,15 @@ class ParsedSource:
             for name in outline.entities:
                 found.setdefault(name.rpartition(".")[2], {})[f"{path}{ENTITY_MARK}{name}"] = None
         return {name: tuple(ids) for name, ids in found.items()}
+
+    @cached_property
+    def modules(self) -> Mapping[str, tuple[str, ...]]:
+        """The last part of the name of every module, to the paths of the modules that have it."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            if language_of(path) not in {"", "markdown"}:
+                found.setdefault(module_parts(path)[-1], []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
 
     @cached_property
     def file_names(self) -> Mapping[str, tuple[str, ...]]:
@@ -213,9 +244,20 @@ class Coverage:
         return frozenset(self._merged)
 
 
+def module_parts(path: str) -> list[str]:
+    """The name of a file of code as a module: `src`, `click`, `core` of `src/click/core.py`; of `click/__init__.py` the folder's."""
+    *folders, stem = posixpath.splitext(path)[0].split("/")
+    return folders if folders and stem in PACKAGE_FILES else [*folders, stem]
+
+
 def folder_of(path: str) -> str:
     """The folder of a file; empty for one at the root."""
     return posixpath.dirname(path)
+
+
+def files_in(snapshot: Snapshot, scope: Sequence[str]) -> list[str]:
+    """Files of a snapshot in some folders, or among some files; all, where none are named."""
+    return [path for path in snapshot.files if not scope or any(lies_in(path, part) for part in scope)]
 
 
 def lies_in(path: str, place: str) -> bool:

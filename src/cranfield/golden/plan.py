@@ -98,6 +98,12 @@ class Plan(Strict):
     secrets: SecretSettings = SecretSettings()
     seed: int = 0
 
+    @property
+    def roles(self) -> dict[str, ModelSettings]:
+        """The roles that a new query needs, with their settings."""
+        models = self.models
+        return {"author": models.author, "oracle": models.oracle, "adversary": models.adversary, "judge": models.judge}
+
     def scope_of(self, cell: Cell) -> Sequence[str]:
         """Folders and files that a cell is written from; empty: the whole repository."""
         return cell.scope or self.scope

@@ -32,7 +32,7 @@ class RowState(StrEnum):
     REMOVED = "removed"
     """The majority finds that it does not belong to the answer."""
     BROKEN = "broken"
-    """Its file, lines or symbol do not exist; it was not put to the vote."""
+    """Its file, lines or symbol do not exist, or its lines are of no expected entity; it was not put to the vote."""
     NO_MAJORITY = "no_majority"
     UNANSWERED = "unanswered"
     """Too few votes came for a majority."""
@@ -59,6 +59,8 @@ class Row:
     target: Span | Entity | File
     grades: tuple[float, ...] = ()
     """All that the set uses, in order."""
+    entities: tuple[str, ...] = ()
+    """Ids of all that the query expects."""
 
     @property
     def file(self) -> str:
@@ -105,9 +107,11 @@ def rows_of(testset: TestSet) -> list[Row]:
     """Every span, entity and file that a query expects, in the order of the set."""
     grades = tuple(sorted({target.grade for targets in testset.targets.values() for target in targets}))
     return [
-        Row(query.id, query.text, target, grades)
+        Row(query.id, query.text, target, grades, entities)
         for query in testset.queries
-        for target in testset.targets.get(query.id, ())
+        for targets in [testset.targets.get(query.id, ())]
+        for entities in [tuple(target.id for target in targets if isinstance(target, Entity))]
+        for target in targets
         if isinstance(target, Span | Entity | File)
     ]
 
@@ -119,12 +123,16 @@ def queries_without_rows(testset: TestSet) -> tuple[str, ...]:
 
 
 def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
-    """What of a row does not exist; None where all of it does."""
+    """What of a row does not exist, or lies outside every entity that its query expects; None where nothing does."""
     if row.entity and (problem := source.entity_problem(row.entity)):
         return problem
     spans = row.target.spans if isinstance(row.target, Entity) else (row.target,)
     for span in spans:
-        if isinstance(span, Span) and (problem := source.range_problem(span.path, span.start, span.end)):
+        if not isinstance(span, Span):
+            continue
+        part = (span.path, span.start, span.end)
+        outside = source.outside_problem(part, row.entities) if row.entities else None
+        if problem := source.range_problem(*part) or outside:
             return problem
     return None if row.file in source.files else f"{row.file}: no such file"
 

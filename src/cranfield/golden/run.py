@@ -175,16 +175,30 @@ def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -
     """
     chosen = options or RunOptions()
     with RunFolder.writing(path) as folder:
-        plan = load_plan(path / PLAN)
-        _check_same(folder, snapshot, RolePrompts.load(chosen.prompts))
-        return event_loop().run(_execute(folder, plan, ParsedSource(snapshot), chosen))
+        require_same(folder, snapshot, chosen)
+        return run_plan(folder, load_plan(path / PLAN), snapshot, chosen, calls=path / CALLS)
 
 
-async def _execute(folder: RunFolder, plan: Plan, source: ParsedSource, options: RunOptions) -> RunOutcome:
+def run_plan(folder: RunFolder, plan: Plan, snapshot: Snapshot, options: RunOptions, *, calls: Path) -> RunOutcome:
+    """Run the pipeline over a folder that is open for writing.
+
+    Args:
+        folder: of the records.
+        plan: of the queries.
+        snapshot: that the roles read.
+        options: see there.
+        calls: file that answers of models are kept in.
+    """
+    return event_loop().run(_run_plan(folder, plan, ParsedSource(snapshot), options, calls))
+
+
+async def _run_plan(
+    folder: RunFolder, plan: Plan, source: ParsedSource, options: RunOptions, calls: Path
+) -> RunOutcome:
     tools = _tools(plan, source.snapshot, folder.manifest.withheld)
     feedback = folder.path / FEEDBACK
     try:
-        async with open_models(plan, folder.path / CALLS, source=options.source, replay=options.replay) as (
+        async with open_models(plan, calls, source=options.source, replay=options.replay) as (
             kept,
             budget,
         ):
@@ -210,8 +224,14 @@ def _tools(plan: Plan, snapshot: Snapshot, withheld: Mapping[str, str] | None = 
     return SourceTools(snapshot, git=history, withheld=withheld or ())
 
 
-def _check_same(folder: RunFolder, snapshot: Snapshot, prompts: RolePrompts) -> None:
-    manifest, where = folder.manifest, shown(folder.path)
+def require_same(folder: RunFolder, snapshot: Snapshot, options: RunOptions) -> None:
+    """Refuse to go on with another source, or with other prompts.
+
+    Raises:
+        UsageError: the source is another one.
+        InputError: the prompts are.
+    """
+    manifest, where, prompts = folder.manifest, shown(folder.path), RolePrompts.load(options.prompts)
     if snapshot_digest(snapshot) != manifest.snapshot_digest:
         expected = f"commit {manifest.commit}" if manifest.commit else "the files that the run began with"
         got = snapshot.commit or "other files"

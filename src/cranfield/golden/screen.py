@@ -72,7 +72,7 @@ class Screener:
         """
         targets = of_candidate(candidate)
         found = [*self._of_cell(candidate, targets, accepted), *self._of_quotas(targets, accepted)]
-        missing = [*self._missing(targets)]
+        missing = [*self._missing(candidate, targets)]
         found += [ScreenProblem(ScreenReason.TARGET_MISSING, message) for message in missing]
         found += self._of_text(candidate, targets)
         for earlier in accepted:
@@ -110,8 +110,8 @@ class Screener:
             if quota.most is not None and taken >= quota.most and lies_in(targets.paths()[0], quota.path):
                 yield ScreenProblem(ScreenReason.QUOTA_FULL, f"{quota.path} has all of its {quota.most}")
 
-    def _missing(self, targets: Targets) -> Iterator[str]:
-        for entity in targets.entities:
+    def _missing(self, candidate: QueryCandidate, targets: Targets) -> Iterator[str]:
+        for entity in candidate.target_entity_ids:
             if problem := self.source.entity_problem(entity):
                 yield problem
         for span in targets.spans:

@@ -10,7 +10,7 @@ from cranfield.golden.lexical import leaks, overlap, target_names
 from cranfield.golden.parsed import Coverage, Lines, ParsedSource
 from cranfield.golden.records import CitedLines, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Extent
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.words import and_list
 
 
@@ -19,6 +19,7 @@ class Targets:
     """Targets of a query. Files count as targets only where there is nothing else: they follow from the others."""
 
     entities: tuple[str, ...] = ()
+    """As `plain_entity` has them, each once: overloads are one target."""
     spans: tuple[Lines, ...] = ()
     files: tuple[str, ...] = ()
 
@@ -95,7 +96,7 @@ def _count(lines: Iterable[Lines]) -> int:
 def of_candidate(candidate: QueryCandidate) -> Targets:
     """What an author aims at."""
     spans = tuple((span.file, span.start, span.end) for span in candidate.target_spans)
-    return Targets(tuple(candidate.target_entity_ids), spans, tuple(candidate.target_files))
+    return Targets(_each_once(candidate.target_entity_ids), spans, tuple(candidate.target_files))
 
 
 def of_answer(answer: OracleAnswer) -> Targets:
@@ -105,7 +106,11 @@ def of_answer(answer: OracleAnswer) -> Targets:
     context -= {entity.partition(ENTITY_MARK)[0] for entity in counted}
     spans = () if counted else tuple(lines_of(answer.expected_line_ranges))
     files = tuple(path for path in answer.expected_files if path not in context)
-    return Targets(tuple(counted), spans, files)
+    return Targets(_each_once(counted), spans, files)
+
+
+def _each_once(entity_ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(plain_entity, entity_ids)))
 
 
 def lines_of(cited: Iterable[CitedLines]) -> Iterator[Lines]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cranfield.errors import TestSetError
 from cranfield.matching.place import (
@@ -130,7 +130,7 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
     query = testset.by_id.get(query_id)
     lookout = looks_for(testset, query_id)
     negative = negative_of(query) if query is not None else None
-    targets = _documents(testset.targets.get(query_id, ()), query_id)
+    targets = _documents(merged_entities(testset.targets.get(query_id, ()), testset.matching), query_id)
     if targets:
         return _from_targets(targets, testset.matching, convention, lookout, negative)
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
@@ -148,6 +148,23 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
         lookout=lookout,
         negative=negative,
     )
+
+
+def merged_entities(targets: Sequence[Target], rules: MatchingRules) -> list[Target]:
+    """The targets, each entity once: with its best grade, and the lines of all its definitions that are listed.
+
+    Overloads and other definitions of one name (`prompt`, `prompt#2`) are one entity, which a system returns once.
+    """
+    merged: dict[str, Target] = {}
+    for place, target in enumerate(targets):
+        key = f"::{entity_of(target.id, rules)}" if isinstance(target, Entity) else str(place)
+        before = merged.get(key)
+        if isinstance(target, Entity) and isinstance(before, Entity):
+            lines = tuple(dict.fromkeys([*before.lines, *target.lines]))
+            merged[key] = replace(before, grade=max(before.grade, target.grade), lines=lines)
+        else:
+            merged[key] = target
+    return list(merged.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,16 @@ _LINES = re.compile(r"L?(\d{1,9})(?:[-:,]L?(\d{1,9}))?")
 _LINE = r"(L?\d{1,9})(?::\d{1,9}|C\d{1,9})?"
 _ID_WITH_LINES = re.compile(rf"(.*?[^:])[:#]{_LINE}(?:-{_LINE})?")
 """The column that may follow a line (`:12:5`, `#L12C5`) is passed over."""
+_ENTITY_WITH_LINES = re.compile(rf"(.*?[^:])(?::|#(?=L|\d+-)){_LINE}(?:-{_LINE})?")
+"""After the name of an entity a number alone, `#3`, is no line: it tells definitions of one name apart."""
 _HOST_WITH_PORT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 """The number at its end is no line."""
 ENTITY_MARK = "::"
 """Between the path of a file and the name of a symbol in it."""
+_NUMBERED = re.compile(r"(?<=\S)#\d+$")
+"""Ends the id of the second and later definitions of a name: `prompt#2`. After a blank it belongs to a heading: `Issue #2`."""
+_JOINTS = re.compile(r"::|(?<=\w)#(?=[^\W\d])|\.<locals>\.")
+"""Between the parts of a name, besides the dot: `Index::add`, `Index#add`, `outer.<locals>.inner`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Place:
     lines: tuple[int, int] | None
     """First and last, counted from 1, both included; None where the result does not say."""
     entity: str
-    """`path::Qual.name`; the path where it names none."""
+    """`path::Qual.name`, as `entity_of` has it; the path where it names none."""
 
 
 def place_of(hit: Hit, rules: MatchingRules) -> Place:
@@ -36,14 +42,14 @@ def place_of(hit: Hit, rules: MatchingRules) -> Place:
 
     The lines stand in its span (`12-40`), or at the end of its id (`src/a.rs:12-40`, `src/a.rs#L12-L40`, or `src/a.rs:12:5`,
     a line and a column). The entity stands in its id (`src/a.py::Index.add`, `src/a.py::Index.add:12-40`), with what a chunk
-    adds to it taken off.
+    adds to it taken off. After the name of an entity, `#3` is no line: see `plain_name`.
 
     Raises:
         InputError: `chunk_suffix` takes too long.
     """
     name = hit.id
     lines = None if hit.span is None else lines_of(hit.span, rules)
-    if (found := _ID_WITH_LINES.fullmatch(name)) is not None and not _HOST_WITH_PORT.fullmatch(name):
+    if (found := _with_lines(name)) is not None:
         name = found[1]
         lines = lines or lines_of(found[2] if found[3] is None else f"{found[2]}-{found[3]}", rules)
     entity = entity_of(name, rules)
@@ -57,7 +63,12 @@ def place_name(hit: Hit) -> str:
 
 def names_lines(doc_id: str) -> bool:
     """Whether an id ends in lines."""
-    return _ID_WITH_LINES.fullmatch(doc_id) is not None and not _HOST_WITH_PORT.fullmatch(doc_id)
+    return _with_lines(doc_id) is not None
+
+
+def _with_lines(doc_id: str) -> re.Match[str] | None:
+    found = (_ENTITY_WITH_LINES if ENTITY_MARK in doc_id else _ID_WITH_LINES).fullmatch(doc_id)
+    return None if _HOST_WITH_PORT.fullmatch(doc_id) else found
 
 
 def lines_of(text: str, rules: MatchingRules) -> tuple[int, int] | None:
@@ -71,11 +82,26 @@ def lines_of(text: str, rules: MatchingRules) -> tuple[int, int] | None:
 
 
 def entity_of(name: str, rules: MatchingRules) -> str:
-    """The id of an entity with its path in the one form, and without what a chunk adds."""
+    """The id of an entity with its path and its name in the one form, and without what a chunk adds."""
     if rules.chunk_suffix:
         name = _without_suffix(name, rules.chunk_suffix)
     path, mark, symbol = name.partition(ENTITY_MARK)
-    return path_of(path, rules) + mark + symbol
+    return path_of(path, rules) + mark + plain_name(symbol)
+
+
+def plain_name(name: str) -> str:
+    """A qualified name in the one form that names are compared in: `Index::add`, `Index#add` and `Index.add#2` are `Index.add`.
+
+    The number tells the definitions of one name apart (overloads, the branches of an `if`, the setter of a property). People
+    and tools name all of them together.
+    """
+    return _NUMBERED.sub("", _JOINTS.sub(".", name))
+
+
+def plain_entity(entity_id: str) -> str:
+    """The id of an entity with its name as `plain_name` has it."""
+    path, mark, name = entity_id.partition(ENTITY_MARK)
+    return path + mark + plain_name(name)
 
 
 def _without_suffix(name: str, suffix: str) -> str:

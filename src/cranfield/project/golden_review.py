@@ -154,7 +154,7 @@ def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> Revi
     """A record as its reviewers see it. No model is named."""
     query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
     candidate, answer = index.candidates[query_id], index.answers[query_id, attempt]
-    report = index.reports.get(query_id, attempt)
+    report, agreement = index.reports.get(query_id, attempt), index.agreements.get(query_id, attempt)
     cited = [each.citation for each in report.claim_verdicts if each.citation] if report else []
     same = {"task_type", "difficulty", "expected_entities", "expected_files", "expected_line_ranges", "confidence"}
     same |= {"must_mention_facts", "must_not_mention_facts", "canonical_narrative"}
@@ -169,7 +169,7 @@ def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> Revi
             "may_keep": waiting.may_keep,
             "claims": [each.model_dump(mode="json") for each in report.claim_verdicts] if report else [],
             "findings": report.findings if report else "",
-            "missing": [*report.missing_entities, *report.missing_files] if report else [],
+            "missing": [*agreement.missing_entities, *agreement.missing_files] if agreement else [],
             "sources": [each.model_dump() for each in _sources(answer, cited, source)],
             "commit": index.folder.manifest.commit,
         }

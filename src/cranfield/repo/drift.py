@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, get_args
 
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.symbols import Outline, Symbol, plain_name
+from cranfield.repo.symbols import Outline, Symbol
 
 State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
 STATES: tuple[State, ...] = get_args(State)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.model import Anchor, Meta
 from cranfield.repo.anchor import Expected
 from cranfield.repo.snapshot import Snapshot, as_text
-from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of, plain_name
+from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 
 Lost = Mapping[str, tuple[Expected, Anchor]]
 """Label to the place that is not where it was, and what it hung on."""

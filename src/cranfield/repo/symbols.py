@@ -1,8 +1,8 @@
 """The symbols of a source file, and hashes of its lines.
 
 A symbol's id is `path::Qual.name`; of a Markdown section `path::Install > Linux`; of the file itself its path. A name
-that is defined again (overloads, the setter of a property) is `path::name#2`, `#3` in the order of the file; together
-they are the entity `path::name`.
+that is defined again (overloads, the setter of a property) is `path::name#2`, `#3` in the order of the file. These ids tell
+definitions apart, for anchors; together they are one entity, `path::name`, which is what people, tools and sets name.
 
 The hash of lines is the SHA-256 of them joined by line feeds, without the blanks at their ends and the indentation that all
 share, so that code may move into a class; and with the names of the symbol they stand in blanked out, so that code whose
@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 
 from cranfield.errors import MissingExtraError
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.definitions import Definition, markdown_definitions, python_definitions
 from cranfield.repo.grammar import grammar_definitions
 
@@ -54,6 +54,12 @@ class Symbol:
     kind: str
     start: int
     end: int
+
+    @property
+    def entity(self) -> str:
+        """Id of the entity that it defines, or is one definition of; of the file, its path."""
+        name = (" > " if self.kind == "section" else ".").join(self.names)
+        return f"{self.id.partition(ENTITY_MARK)[0]}{ENTITY_MARK}{name}" if name else self.id
 
     @property
     def lines(self) -> int:
@@ -137,11 +143,6 @@ def language_of(path: str, text: str = "") -> str:
     if suffix == ".h" and _IS_CPP.search(text):
         return "cpp"
     return LANGUAGES.get(suffix, "")
-
-
-def plain_name(name: str) -> str:
-    """A qualified name in the one form it is looked up by: `Index::add`, `Index.add#2` and `Index.<locals>.add` are one."""
-    return re.sub(r"#\d+$", "", name.replace("::", ".").replace(".<locals>", ""))
 
 
 def _definitions(language: str, text: str, *, needed: bool) -> tuple[list[Definition] | None, str]:

@@ -51,6 +51,35 @@ def t_interval(values: Values, level: float = 0.95, about: Description | None = 
     return about.mean - half, about.mean + half
 
 
+def total_interval(values: Values, n: int, level: float = 0.95) -> tuple[float, float] | None:
+    """Prediction interval of the sum of n values, of which some are known.
+
+    The known sum, plus m (mean ± t s sqrt(1/m + 1/k)) of the m = n - k others, for normal values of one distribution (Hahn and
+    Meeker, *Statistical Intervals*, section 4.8).
+
+    Args:
+        values: the k known ones.
+        n: of all, at least k.
+        level: of confidence, in (0, 1).
+
+    Returns:
+        Both ends, in the unit of the values; None where k is under 2 and others are not known.
+
+    Example:
+        >>> total_interval([100.0, 120.0, 110.0], 3)
+        (330.0, 330.0)
+    """
+    k, m = len(values), n - len(values)
+    if m <= 0:
+        return math.fsum(values), math.fsum(values)
+    about = describe(values)
+    if about.mean is None or about.std is None:
+        return None
+    half = t_quantile((1 + level) / 2, k - 1) * about.std * math.sqrt(m + m * m / k)
+    middle = about.mean * n
+    return middle - half, middle + half
+
+
 def align_with_test(low: float | None, high: float | None, *, rejected: bool, upward: bool, scale: float) -> Ends:
     """Make an interval contain zero exactly where its own test does not reject zero.
 

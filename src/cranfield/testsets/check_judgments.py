@@ -11,7 +11,7 @@ from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target,
 from cranfield.model.query import negative_of
 from cranfield.patterns import Expression, any_match, search_limit
 from cranfield.testsets import declared
-from cranfield.testsets.expected import is_relevant, kind_of, paths_of
+from cranfield.testsets.expected import is_relevant, kind_of, paths_of, plain_label
 from cranfield.words import n_of
 
 Complaint = tuple[str, str]
@@ -70,7 +70,7 @@ def _twice(testset: TestSet, *, same_grade: bool) -> Iterator[Complaint]:
 def _grades_by_thing(testset: TestSet, query_id: str) -> Iterator[tuple[str, list[float | None]]]:
     by_thing: dict[str, list[float | None]] = defaultdict(list)
     for target in testset.targets.get(query_id, ()):
-        by_thing[f"{kind_of(target)} {target.label}"].append(target.grade)
+        by_thing[f"{kind_of(target)} {plain_label(target)}"].append(target.grade)
     for rating in testset.ratings.get(query_id, ()):
         by_thing[f"{rating.doc_id} by {rating.rater}"].append(rating.grade)
     yield from by_thing.items()
@@ -96,7 +96,7 @@ def shared_targets(testset: TestSet) -> Iterator[Complaint]:
     holders: dict[str, list[str]] = defaultdict(list)
     for query_id in testset.query_ids:
         targets = testset.targets.get(query_id, ())
-        labels = dict.fromkeys(target.label for target in targets if kind_of(target) in {"entity", "span"})
+        labels = dict.fromkeys(plain_label(target) for target in targets if kind_of(target) in {"entity", "span"})
         shared: dict[str, int] = defaultdict(int)
         for label in labels:
             for earlier in holders[label]:

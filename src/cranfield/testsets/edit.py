@@ -13,6 +13,7 @@ from cranfield.model.label import lines_of_targets
 from cranfield.model.query import negative_of
 from cranfield.model.query_ids import question_of
 from cranfield.testsets.declared import undeclared
+from cranfield.testsets.expected import plain_label
 from cranfield.words import n_of
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?")
@@ -199,8 +200,8 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
                 expected="documents, or targets: entities, spans, patterns, files",
             )
         )
-    known = {target.label for target in targets} | set(grades)
-    given = [*addition.grades, *(target.label for target in addition.targets)]
+    known = {plain_label(target) for target in targets} | set(grades)
+    given = [*addition.grades, *map(plain_label, addition.targets)]
     found += [Problem(f"query {query_id!r} is judged on {label!r} already") for label in given if label in known]
     found += [Problem(f"{label!r} is given twice") for place, label in enumerate(given) if label in given[:place]]
     if _expected_files(testset, addition) is not None:

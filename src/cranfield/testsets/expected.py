@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from cranfield.matching.place import ENTITY_MARK, plain_entity, plain_name
 from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
 
 
@@ -58,8 +59,13 @@ def paths_of(targets: Iterable[Target]) -> Iterator[str]:
             yield target.id.partition("::")[0]
 
 
+def plain_label(target: Target) -> str:
+    """The label of a target, the same of all definitions of one entity."""
+    return plain_entity(target.id) if isinstance(target, Entity) else target.label
+
+
 def names_of(target: Target) -> tuple[str, ...]:
     """Identifiers that give a target away: `Index` and `add` of `src/index.py::Index.add`, else the stem of its file."""
-    if isinstance(target, Entity) and "::" in target.id:
-        return tuple(name for name in target.id.rpartition("::")[2].split(".") if name)
+    if isinstance(target, Entity) and ENTITY_MARK in target.id:
+        return tuple(name for name in plain_name(target.id.partition(ENTITY_MARK)[2]).split(".") if name)
     return tuple(PurePosixPath(path).stem for path in paths_of([target]))

@@ -78,7 +78,7 @@ def with_verdict(number: int, **changes: Any) -> Agreement:
 def test_what_is_supported_in_everything_passes() -> None:
     found = agree(answer(), report(answer()), [EQUIVALENT, EQUIVALENT], SOURCE)
     assert (found.outcome, found.disagreements) == (Outcome.PASSED, ())
-    assert (found.jaccard_entities, found.jaccard_files) == (1, 1)
+    assert (found.entities.jaccard, found.files.jaccard) == (1, 1)
 
 
 @pytest.mark.parametrize("silent", range(7))
@@ -152,12 +152,31 @@ def test_of_two_verdicts_on_one_claim_the_worse_holds() -> None:
 def test_the_index_is_exact_at_its_bound_and_what_is_missing_is_in_the_union() -> None:
     four = answer([f"a.py::f{n}" for n in range(4)])
     at = agree(four, report(four, missing_entities=["a.py::g"]), [EQUIVALENT], SOURCE)
-    assert (at.jaccard_entities, at.outcome) == (Fraction(4, 5), Outcome.PASSED)
+    assert (at.entities.jaccard, at.outcome) == (Fraction(4, 5), Outcome.PASSED)
     under = agree(four, report(four, missing_entities=["a.py::g", "a.py::h"]), [EQUIVALENT], SOURCE)
-    assert (under.jaccard_entities, under.outcome) == (Fraction(2, 3), Outcome.QUEUED)
+    assert (under.entities.jaccard, under.outcome) == (Fraction(2, 3), Outcome.QUEUED)
     assert under.reasons == (QueueReason.JACCARD_ENTITIES,)
+    assert [each.message for each in under.disagreements] == [
+        "Jaccard index of entities 0.667, at least 0.8 needed: the adversary adds a.py::g and a.py::h"
+    ]
+    assert at.entities.missing == ("a.py::g",)  # named also where the index is high enough
     files = agree(four, report(four, missing_files=["c.py"]), [EQUIVALENT], SOURCE)
     assert files.reasons == (QueueReason.JACCARD_FILES,)
+
+
+def test_an_index_names_what_the_adversary_does_not_support() -> None:
+    found = with_verdict(ENTITY, verdict="unsupported")
+    message = next(each.message for each in found.disagreements if each.kind is QueueReason.JACCARD_ENTITIES)
+    assert message.endswith(f"needed: it does not support {claims_of(answer())[ENTITY][1]}")
+
+
+def test_a_definition_and_its_function_are_one_claim_and_no_missing_entity() -> None:
+    overloads = answer(["a.py::prompt", "a.py::prompt#3"])
+    plain = [each | {"claim": each["claim"].removesuffix("#3")} for each in verdicts(overloads)]
+    found = agree(
+        overloads, report(overloads, claim_verdicts=plain, missing_entities=["a.py::prompt#2"]), [EQUIVALENT], SOURCE
+    )
+    assert (found.outcome, found.entities.jaccard, found.entities.missing) == (Outcome.PASSED, 1, ())
 
 
 @pytest.mark.parametrize("rating", ["minor_divergence", "significant_divergence"])

@@ -238,6 +238,19 @@ def test_a_record_whose_lines_end_before_they_start_fails_the_gate_alone(old: tu
     assert f"{path}:4-1: ends before it starts" in str(reports["q1"].outcomes)
 
 
+def test_lines_outside_every_expected_entity_fail_in_a_set(
+    old: tuple[TestSet, Snapshot], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, path = old[1].root.parent, "src/knowcode/parser.py"
+    record = json.loads((root / "golden.json").read_text())[0] | {"expected_entities": [f"{path}::Parser.parse"]}
+    for line, code in ((1, 1), (2, 0)):
+        given = record | {"expected_line_ranges": [{"file": path, "start": line, "end": line}]}
+        (tmp_path / "golden.json").write_text(json.dumps([given]))
+        assert run_command_line(["golden", "gate", str(tmp_path / "golden.json"), "--repo", str(old[1].root)]) == code
+        message = f"{path}:1-1: outside every expected entity; {path}::Parser holds it"
+        assert (message in " ".join(capsys.readouterr().out.split())) == bool(code)
+
+
 def test_what_a_run_has_no_place_for_is_in_its_manifest(old: tuple[TestSet, Snapshot], tmp_path: Path) -> None:
     given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
     path = enter(*old, tmp_path, EntryStep.PEOPLE, given, Defaults()).folder
@@ -260,7 +273,7 @@ def test_a_run_says_which_steps_its_records_did_not_take(old, tmp_path: Path) ->
     given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
     for step, skipped in ((EntryStep.GATE, "author, oracle"), (EntryStep.PEOPLE, "gate, adversary, judge")):
         run = RunFolder.open(enter(*old, tmp_path, step, given, Defaults()).folder)
-        text = render_text(run_document(run.manifest, RunIndex(run).statuses()))
+        text = render_text(run_document(RunIndex(run)))
         assert re.search(rf"steps that did not run +.*{skipped}\n", text)
     assert "passed every step that ran" in text
 

@@ -30,6 +30,7 @@ def take(query):
     return query
 """,
     "src/service.py": "class ContextService:\n    def retrieve_context(self, query):\n        return query\n\n\ndef run():\n    pass\n\n\nJSON = 1\n",
+    "pyproject.toml": "[project]\n",
     "docs/page.md": "# Answers\n\nText.\n\n## How to ask\n\nMore.\n",
 }
 AGENT = "src/agent.py::Agent.smart_answer"
@@ -138,10 +139,62 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
     assert source.entity_problem("a.py") == "a.py: no entity id; expected path::Qual.name"
 
 
-def test_an_id_with_a_number_is_that_definition_and_one_without_is_all_of_them(tmp_path):
+@pytest.mark.parametrize("reads", [READS, None])
+@pytest.mark.parametrize(
+    ("file", "lines", "problem"),
+    [
+        ("src/agent.py", (1, 2), "src/agent.py:1-2: outside every expected entity; src/agent.py::Agent holds it"),
+        ("src/agent.py", (11, 12), "src/agent.py:11-12: outside every expected entity"),  # of no symbol
+        ("src/service.py", (6, 7), "src/service.py:6-7: outside every expected entity; src/service.py::run holds it"),
+        (
+            "docs/page.md",
+            (5, 7),
+            "docs/page.md:5-7: outside every expected entity; docs/page.md::Answers > How to ask holds it",
+        ),
+        ("src/agent.py", (7, 12), None),  # shares a line
+        ("pyproject.toml", (1, 1), None),  # a file without symbols
+    ],
+)
+def test_a_line_range_outside_every_expected_entity_fails_in_a_set_and_in_a_run(source, reads, file, lines, problem):
+    ranges = [CitedLines(file=file, start=lines[0], end=lines[1])]
+    candidate, answer = record(expected_line_ranges=ranges, expected_files=["src/agent.py", file])
+    outcome = gate(candidate, answer, reads, source).outcomes[Check.LINE_RANGES]
+    assert outcome.problems == ((problem,) if problem else ())
+
+
+def test_a_line_range_of_a_record_without_entities_or_with_one_that_does_not_resolve_is_outside_of_none(source):
+    ranges = [CitedLines(file="src/agent.py", start=1, end=2)]
+    bare = record(expected_entities=[], expected_line_ranges=ranges)
+    wrong = record(
+        expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges
+    )
+    for candidate, answer in (bare, wrong):
+        assert gate(candidate, answer, None, source).outcomes[Check.LINE_RANGES].status is Status.PASSED
+
+
+def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
+    (tmp_path / "a.py").write_text("def f(): pass\n\n\ndef f(x): pass\n\n\ndef f(x, y): return x\n")
+    names = ["a.py::f", "a.py::f#3"]
+    lines = CitedLines(file="a.py", start=4, end=4)  # of a definition that is not listed
+    candidate, answer = record(
+        expected_entities=[ExpectedEntity(entity_id=name, role="primary") for name in names],
+        expected_files=["a.py"],
+        expected_line_ranges=[lines],
+        canonical_narrative="",
+    )
+    found = gate(candidate.model_copy(update={"target_entity_ids": names}), answer, None, ParsedSource(take(tmp_path)))
+    for check in (Check.ENTITIES, Check.LINE_RANGES, Check.ROLES, Check.DIFFICULTY, Check.SCORER):
+        assert found.outcomes[check].problems == (), check  # an easy query has one entity
+
+
+def test_an_id_with_the_number_of_a_definition_is_the_entity_with_all_of_them(tmp_path):
     (tmp_path / "a.py").write_text("def f():\n    pass\n\ndef f():\n    return 1\n")
     source = ParsedSource(take(tmp_path))
-    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [[(1, 2), (4, 5)], [(4, 5)], []]
+    assert [source.ranges(name) for name in ("a.py::f", "a.py::f#2", "a.py::f#3")] == [
+        [(1, 2), (4, 5)],
+        [(1, 2), (4, 5)],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(

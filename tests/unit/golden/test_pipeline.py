@@ -24,6 +24,8 @@ from cranfield.golden.records import HumanReview
 from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.reporting.documents.golden import run_document
+from cranfield.reporting.renderers.text import render_text
 
 TIMES = {"created_at", "reviewed_at", "at", "cost", "wall_s", "model_s", "usage"}
 
@@ -126,6 +128,24 @@ def test_each_end_stands_in_its_file_with_its_reasons(whole: Any) -> None:
     assert "entities" in kinds["own-locate-easy-06"]
     passed = {record["query_id"] for record in found[Step.AGREEMENTS] if record["outcome"] == "passed"}
     assert passed.isdisjoint(kinds)
+
+
+def test_what_the_adversary_adds_stands_wherever_the_jaccard_index_stands(whole: Any) -> None:
+    index, query_id = RunIndex(RunFolder.open(whole[0])), "own-locate-easy-16"
+    missing = "src/cranfield/agents/budget.py::Estimate"
+    agreement, queued = index.agreements[query_id, 1], index.queue[query_id, 1]
+    assert (agreement.jaccard_entities, agreement.missing_entities) == (0.5, (missing,))
+    message = f"Jaccard index of entities 0.500, at least 0.8 needed: the adversary adds {missing}"
+    assert [each.message for each in queued.reasons] == [message]
+    document = run_document(index)
+    assert re.search(rf"{query_id} +0\.5 +1(\.0)? +{missing}\n", render_text(document))
+    record = next(each for each in document.payload()["records"] if each["query_id"] == query_id)
+    assert record["agreement"] == {
+        "jaccard_entities": 0.5,
+        "jaccard_files": 1.0,
+        "missing_entities": [missing],
+        "missing_files": [],
+    }
 
 
 def test_what_a_role_wrote_has_its_provenance(whole: Any, snapshot: Snapshot) -> None:

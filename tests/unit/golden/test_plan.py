@@ -13,7 +13,8 @@ from cranfield.agents.protocol import Usage
 from cranfield.errors import ConfigError, UnknownNameError
 from cranfield.golden.models import budget_of, shared_model_problems
 from cranfield.golden.plan import Plan, load_plan, shipped_plan
-from cranfield.golden.plan_check import check_plan, estimate
+from cranfield.golden.plan_check import check_plan
+from cranfield.golden.plan_cost import estimate
 from cranfield.golden.records import Difficulty, TaskType
 from cranfield.golden.rules import RULES, Bound, Extent
 from cranfield.golden.run import require_valid

@@ -58,6 +58,22 @@ def state_of(votes: list[RowCheck], source: ParsedSource, n_votes: int = 3) -> t
 
 
 @pytest.mark.parametrize(
+    ("targets", "problems"),
+    [
+        ([Entity("a.py::load", 1, ((1, 2),))], [None]),
+        ([Entity("a.py::load", 1, ((5, 6),))], ["a.py:5-6: outside every expected entity; a.py::save holds it"]),
+        ([Entity("a.py::load", 1, ((5, 6),)), Entity("a.py::save", 1, ((1, 2),))], [None, None]),  # of the other one
+        ([Entity("a.py::load"), Span("a.py", 3, 4)], [None, "a.py:3-4: outside every expected entity"]),
+        ([Span("a.py", 3, 4)], [None]),
+    ],
+)
+def test_a_row_with_lines_outside_every_expected_entity_is_broken(
+    targets: list[Span | Entity], problems: list[str | None], source: ParsedSource
+) -> None:
+    assert [mechanical_problem(row, source) for row in rows_of(set_of(*targets))] == problems
+
+
+@pytest.mark.parametrize(
     ("votes", "expected", "target"),
     [
         ([vote(), vote(), vote(("a.py", 5, 6))], RowState.CONFIRMED, Span("a.py", 1, 2, 2.0)),

@@ -61,7 +61,14 @@ def test_lines_from_0_are_moved_to_lines_from_1(text, lines):
         ("src/a.py::Index.add::0", None, Place("src/a.py", None, "src/a.py::Index.add")),
         ("src/a.py::Index.add::12", "3-4", Place("src/a.py", (3, 4), "src/a.py::Index.add")),
         ("src\\a.py::Index.add", None, Place("src/a.py", None, "src/a.py::Index.add")),
-        ("src/a.cpp::ns::Type::go", None, Place("src/a.cpp", None, "src/a.cpp::ns::Type::go")),
+        ("src/a.cpp::ns::Type::go", None, Place("src/a.cpp", None, "src/a.cpp::ns.Type.go")),
+        ("src/a.py::prompt#3", None, Place("src/a.py", None, "src/a.py::prompt")),  # a definition, and no line 3
+        ("src/a.py::prompt#3:12-40", None, Place("src/a.py", (12, 40), "src/a.py::prompt")),
+        ("src/a.py::prompt#L12", None, Place("src/a.py", (12, 12), "src/a.py::prompt")),
+        ("src/a.py::prompt#12-40", None, Place("src/a.py", (12, 40), "src/a.py::prompt")),
+        ("src/a.js::Context#forward", None, Place("src/a.js", None, "src/a.js::Context.forward")),
+        ("src/a.py::outer.<locals>.inner", None, Place("src/a.py", None, "src/a.py::outer.inner")),
+        ("a.md::Known > Issue #2", None, Place("a.md", None, "a.md::Known > Issue #2")),  # of the heading
         ("src/a.py::0", None, Place("src/a.py", None, "src/a.py")),
         ("src/a.rs:12:5", None, Place("src/a.rs", (12, 12), "src/a.rs")),  # a line and a column
         ("a:12:5-14:9", None, Place("a", (12, 14), "a")),

@@ -9,8 +9,9 @@ from textwrap import dedent
 import pytest
 
 from cranfield.errors import MissingExtraError
+from cranfield.matching.place import plain_name
 from cranfield.repo import grammar
-from cranfield.repo.symbols import outline_of, plain_name
+from cranfield.repo.symbols import outline_of
 
 PYTHON = """
 import os

@@ -96,6 +96,22 @@ def test_the_page_shows_the_record_and_its_lines_and_escapes_everything(golden) 
     assert golden.browser("ann").get("/api/books/golden/next").status_code == 200
 
 
+def test_what_the_adversary_adds_is_in_sight_also_where_it_supports_every_claim(team) -> None:
+    claims = [{"claim_type": "entity", "claim": "src/a.py::run", "verdict": "supported"}]
+    reason = "Jaccard index of entities 0.500, at least 0.8 needed: the adversary adds src/b.py::helper"
+    fields = {**RECORD, "claims": claims, "missing": ["src/b.py::helper"], "reasons": [reason]}
+    items = (PooledItem(query="q0", doc="attempt 1", fields=fields),)
+    pool = Pool(
+        name="adds", method="depth", depth=1, runs=(), queries=(PooledQuery(id="q0", text="Where?"),), items=items
+    )
+    book = team.store.books.create("adds", pool, review_settings(2, 0))
+    team.store.people.join(book.id, team.store.people.get("ann").id)
+    page = team.browser("ann").get("/books/adds/review").text
+    assert "<details open><summary>Verdicts of the adversary: 0 of 1 not supported in full, 1 missing</summary>" in page
+    assert "Missing in the answer, by the adversary: <code>src/b.py::helper</code>" in page
+    assert f"To be reviewed: {reason}" in page
+
+
 def test_a_form_that_is_sent_as_it_is_edits_nothing(golden) -> None:
     item, answer = review(golden, "ann", grade=1, seconds=7)
     assert (answer.status_code, answer.headers["location"]) == (303, "/books/golden/review?done=saved")

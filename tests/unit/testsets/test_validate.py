@@ -160,6 +160,11 @@ def test_with_runs_patterns_and_places_that_nothing_is_are_named(target, expecte
     assert found(with_targets(target), runs={"run": HITS}) == expected
 
 
+def test_definitions_of_one_entity_are_one_judgment():
+    assert found(with_targets(Entity("src/a.py::f"), Entity("src/a.py::f#2"))) == [("repeats", "q1")]
+    assert found(with_targets(Entity("src/a.py::f"), Entity("src/a.py::f#2", 2))) == [("contradictions", "q1")]
+
+
 def test_with_runs_relevant_documents_that_nothing_is_are_counted():
     testset = TestSet("t", (Query("q1", "one"),), {"q1": {"web/a": 1, "gone": 1, "also gone": 2, "irrelevant": 0}})
     (finding,) = validate(testset, today=TODAY, runs={"run": HITS})

@@ -36,7 +36,7 @@ from cranfield.repo.symbols import outline_of
 from cranfield.version import __version__
 from cranfield.words import n_of, printable
 
-VERSION = "1"
+VERSION = "2"
 """Of the tools as agents see them: names, arguments and texts of results."""
 
 
@@ -189,7 +189,7 @@ class SourceTools:
         outline = await _in_thread(lambda: outline_of(path, text, needed=False))
         symbols = outline.symbols[1:]
         entries = [
-            f"{symbol.start}-{symbol.end} {symbol.kind} {printable(symbol.id)}"
+            f"{symbol.start}-{symbol.end} {symbol.kind} {printable(symbol.entity)}"
             for symbol in symbols[: self.limits.symbols]
         ]
         entries = _within(entries, self.limits.chars)

@@ -51,7 +51,8 @@ def check_command(
 ) -> None:
     """Check each row of a test set (path, lines, grade) by votes of independent agents, and correct it by majority.
 
-    Rows whose file or lines do not exist, and rows without a majority, go to a person: they are in OUT/for_people.jsonl.
+    Rows whose file or lines do not exist or are of no expected entity, and rows without a majority, go to a person: they are
+    in OUT/for_people.jsonl.
     The corrections are printed as a diff of SET, after the text of the report, and are in OUT/corrections.diff. Exits with 1
     where a row is not confirmed.
     """

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from cranfield.golden.plan import Plan
 
 PlanArgument = Annotated[
-    str, typer.Argument(metavar="PLAN", help="Plan file, YAML or JSON; or the name of a plan of the package: phase1.")
+    str | None,
+    typer.Argument(
+        metavar="[PLAN]",
+        help="Plan file, YAML or JSON; or the name of a plan of the package; default: phase1.",
+        show_default=False,
+    ),
 ]
 RepoOption = Annotated[Path, typer.Option("--repo", metavar="DIR", help="Repository that the set is about.")]
 AtOption = Annotated[

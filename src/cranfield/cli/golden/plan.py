@@ -4,38 +4,118 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.golden.options import AtOption, PlanArgument, RepoOption, read_plan
+from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.golden.cost import show_cost, show_plan
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan
+from cranfield.cli.golden.run import (
+    PromptsOption,
+    ReplayOption,
+    open_run,
+    print_status,
+    print_usage,
+    print_waiting,
+)
 from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Output, deliver
+from cranfield.cli.shared import Output
+from cranfield.errors import UsageError
+from cranfield.words import n_of
+
+if TYPE_CHECKING:
+    from cranfield.golden.measured import DryRun
+
+DEFAULT_PLAN = "phase1"
 
 
 @option_groups
 def plan_command(
-    plan: PlanArgument = "phase1",
+    plan: PlanArgument = None,
     *,
     repo: RepoOption = Path(),
     at: AtOption = None,
+    measure: Annotated[
+        int | None,
+        typer.Option(
+            "--measure",
+            metavar="N",
+            min=1,
+            help="Take N queries, of different cells, through all steps with the models of the plan, and estimate from "
+            "what they took. The answers are kept in a run folder.",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="RUN", help="With --measure: go on in this run folder.")
+    ] = None,
+    out: OutOption = RUNS,
+    replay: ReplayOption = None,
+    prompts: PromptsOption = None,
     output: Output,
 ) -> None:
     """Check a plan against itself and a repository, and estimate the tokens and the money that it takes.
 
-    No model is called. Exit codes: 0 the plan can be run; 2 it cannot, with every problem.
+    No model is called, except with --measure: `--measure 3` is a dry run of three queries, within the budget of the plan.
+    `golden run --resume RUN` then makes the whole set, and pays for none of these answers again. Exit codes: 0 the plan can be
+    run; 1 it can, and its typical or measured cost is over the budget; 2 it cannot, with every problem; 3 a query of the dry run
+    waits, because a model has no answer for now or the budget is used up.
     """
-    show_plan(plan, repo, at, output)
+    if measure is not None:
+        _measure(measure, plan, repo, at, output, resume=resume, out=out, replay=replay, prompts=prompts)
+        return
+    given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
+    if unused := [name for name, value in given.items() if value is not None]:
+        raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
+    show_plan(plan or DEFAULT_PLAN, repo, at, output)
+    typer.echo(
+        f"next: `cranfield golden run {shlex.quote(plan or DEFAULT_PLAN)} --repo {shlex.quote(str(repo))}`", err=True
+    )
 
 
-def show_plan(plan: str, repo: Path, at: str | None, output: Output) -> None:
-    """Check a plan and print what it takes."""
-    from cranfield.golden.plan_check import estimate
-    from cranfield.golden.run import require_valid
-    from cranfield.repo.snapshot import source_snapshot
-    from cranfield.reporting.documents.golden import plan_document
+def _measure(
+    n: int,
+    plan: str | None,
+    repo: Path,
+    at: str | None,
+    output: Output,
+    *,
+    resume: Path | None,
+    out: Path,
+    replay: Path | None,
+    prompts: Path | None,
+) -> None:
+    from cranfield.agents.record_folder import PLAN
+    from cranfield.golden.measured import measure, part_of
+    from cranfield.golden.plan import load_plan
+    from cranfield.golden.plan_cost import estimate
+    from cranfield.golden.run import RunOptions
+    from cranfield.project.golden_next import quoted
 
-    found, _ = read_plan(plan)
-    snapshot = source_snapshot(repo, at)
-    require_valid(found, snapshot)
-    deliver(plan_document(found, estimate(found, snapshot), snapshot.commit), output)
-    typer.echo(f"next: `cranfield golden run {shlex.quote(plan)} --repo {shlex.quote(str(repo))}`", err=True)
+    if resume is None:
+        part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
+    path, snapshot = open_run(plan or (None if resume else DEFAULT_PLAN), repo, at, out, resume, prompts=prompts)
+    typer.echo(f"run folder: {path}", err=True)
+    found = measure(path, snapshot, n, RunOptions(replay=replay, prompts=prompts, on_status=print_status))
+    print_usage(found.outcome)
+    whole = load_plan(path / PLAN)
+    if found.outcome.result.waiting:
+        print_waiting(
+            found.outcome, f"cranfield golden plan --measure {n} --resume {quoted(path)} --repo {quoted(repo)}"
+        )
+        raise typer.Exit(EXIT_SYSTEM)
+    _print_kept(found, path, repo)
+    show_cost(whole, estimate(whole, snapshot, found.uses), snapshot.commit, output)
+
+
+def _print_kept(found: DryRun, path: Path, repo: Path) -> None:
+    from cranfield.project.golden_next import quoted
+
+    cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.plan.cells)
+    typer.echo(f"dry run of {n_of(found.plan.total, 'queries')}: {cells}", err=True)
+    silent = {role: use.n_unreported for role, use in found.uses.items() if use.n_unreported}
+    if silent:
+        text = ", ".join(f"{n} of {role}" for role, n in silent.items())
+        typer.echo(f"records without a report of their tokens, which are left out: {text}", err=True)
+    command = f"`cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}`"
+    typer.echo(f"next: {command} makes the set, and asks for none of this again", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
+from cranfield.cli.golden.cost import show_plan
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
-from cranfield.cli.golden.plan import show_plan
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
@@ -78,11 +77,16 @@ def run_command(
     wait, because a model has no answer for now or the budget is used up; 130 interrupted.
     """
     from cranfield.agents.kept import Kept
+    from cranfield.agents.record_folder import PLAN
     from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunIndex
     from cranfield.golden.pipeline import Until
+    from cranfield.golden.plan import load_plan
+    from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions, execute, n_planned
-    from cranfield.project.golden_next import after_run
+    from cranfield.project.golden_next import after_run, quoted
     from cranfield.reporting.documents.golden import run_document
+    from cranfield.reporting.documents.golden_plan import cost_verdict
 
     if until not in list(Until):
         raise typer.BadParameter(f"{until!r} is not one of {', '.join(Until)}.", param_hint="--until")
@@ -93,20 +97,22 @@ def run_command(
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
-    path, snapshot = _folder(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
+    path, snapshot = open_run(plan, repo, at, out, resume, feedback=feedback, prompts=prompts)
     typer.echo(f"run folder: {path}", err=True)
-    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=_print_status)
+    if resume is None and (cost := estimate(load_plan(path / PLAN), snapshot)).over_budget:
+        typer.echo(cost_verdict(cost), err=True)
+    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
     outcome = execute(path, snapshot, options)
-    _print_usage(outcome)
+    print_usage(outcome)
     folder = RunFolder.open(path)
-    deliver(run_document(folder.manifest, outcome.result.statuses, n_planned(folder)), output)
+    deliver(run_document(RunIndex(folder), n_planned(folder)), output)
     if outcome.result.waiting:
-        _print_waiting(outcome, path, repo)
+        print_waiting(outcome, f"cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}")
         raise typer.Exit(EXIT_SYSTEM)
     typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
 
-def _folder(
+def open_run(
     plan: str | None, repo: Path, at: str | None, out: Path, resume: Path | None, **settings: Path | None
 ) -> tuple[Path, Snapshot]:
     """The run folder, new or resumed, and the source that it is of."""
@@ -118,7 +124,7 @@ def _folder(
         found, text = read_plan(plan or "")
         snapshot = source_snapshot(repo, at)
         return create_run(found, text, snapshot, out, **settings), snapshot
-    if settings["feedback"] is not None:
+    if settings.get("feedback") is not None:
         raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
     commit = RunFolder.open(resume).manifest.commit
     if plan is not None:
@@ -126,12 +132,14 @@ def _folder(
     return resume, source_snapshot(repo, at or commit or None)
 
 
-def _print_status(status: RecordStatus) -> None:
+def print_status(status: RecordStatus) -> None:
+    """A line about a record with a new state."""
     reason = f": {status.reason}" if status.reason else ""
     typer.echo(f"{status.query_id} {status.state.value}{reason}", err=True)
 
 
-def _print_usage(outcome: RunOutcome) -> None:
+def print_usage(outcome: RunOutcome) -> None:
+    """What all calls of a run used."""
     spent = outcome.spent
     money = "" if not spent.money else f", {spent.money:.4f} of money"
     unmeasured = f", {spent.unmeasured} of them without a report" if spent.unmeasured else ""
@@ -142,11 +150,11 @@ def _print_usage(outcome: RunOutcome) -> None:
     )
 
 
-def _print_waiting(outcome: RunOutcome, path: Path, repo: Path) -> None:
+def print_waiting(outcome: RunOutcome, command: str) -> None:
+    """Which records have no answer for now, and the command that goes on with them."""
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
     typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
     typer.echo(f"first: {first.query_id}, {first.role.value}: {first.message}", err=True)
-    command = f"`cranfield golden run --resume {shlex.quote(str(path))} --repo {shlex.quote(str(repo))}`"
-    typer.echo(f"next: {command} goes on with them; a plan before --resume may have another budget", err=True)
+    typer.echo(f"next: `{command}` goes on with them", err=True)

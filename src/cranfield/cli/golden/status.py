@@ -22,6 +22,6 @@ def status_command(run: RunArgument, *, output: Output) -> None:
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    statuses = RunIndex(folder).statuses()
-    deliver(run_document(folder.manifest, statuses, n_planned(folder)), output)
-    typer.echo(f"next: {after_status(folder, statuses)}", err=True)
+    index = RunIndex(folder)
+    deliver(run_document(index, n_planned(folder)), output)
+    typer.echo(f"next: {after_status(folder, index.statuses())}", err=True)

@@ -1,4 +1,4 @@
-"""Plans, runs and gates of golden sets, as Documents."""
+"""Runs and gates of golden sets, as Documents."""
 
 from __future__ import annotations
 
@@ -6,81 +6,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cranfield.reporting.document import Cell, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
+from cranfield.reporting.document import Cell, Column, Document, KeyValues, Section, Table, tidy_table
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.golden.gate import GateReport
-    from cranfield.golden.index import RecordStatus
-    from cranfield.golden.outcomes import RunManifest
-    from cranfield.golden.plan import Plan
-    from cranfield.golden.plan_check import Estimate
+    from cranfield.golden.index import RecordStatus, RunIndex
+    from cranfield.golden.outcomes import AgreementRecord
     from cranfield.golden.states import State
 
 RECORDS_SHOWN = 200
 
 
-def plan_document(plan: Plan, estimate: Estimate, commit: str) -> Document:
-    """A plan that can be run: its cells, and what it takes."""
-    headings = ("task type", "difficulty", "wanted", "written")
-    rows: list[tuple[Cell, ...]] = [
-        (cell.task_type, cell.difficulty, cell.n, plan.emitted(cell)) for cell in plan.cells
-    ]
-    cells = Table(
-        (Column("task type"), Column("difficulty"), Column("wanted", "count"), Column("written", "count")),
-        rows,
-        f"Cells; candidates are written with a headroom of {plan.headroom:g}",
-        footer=("all", "", plan.total, sum(plan.emitted(cell) for cell in plan.cells)),
-        shown=None,
-    )
-    return Document(
-        title=f"Plan {plan.name}",
-        subtitle=(f"{n_of(plan.total, 'queries')}, at {commit[:12] or 'no commit'}", "The plan has no problem."),
-        sections=(
-            Section("cells", "Cells", (cells,)),
-            Section("cost", "Estimated cost", _cost(estimate)),
-        ),
-        tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: {
-            "schema_version": 1,
-            "plan": plan.name,
-            "digest": plan.digest,
-            "commit": commit,
-            "cells": [dict(zip(headings, row, strict=True)) for row in rows],
-            "tokens": estimate.tokens,
-            "token_limit": estimate.token_limit,
-            "money": estimate.money,
-            "money_limit": estimate.money_limit,
-            "roles": [_role(each) for each in estimate.roles],
-        },
-    )
-
-
-def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
-    money = f"money ({estimate.currency})"
-    columns = (
-        *(Column(title) for title in ("role", "model")),
-        *(Column(title, "count") for title in ("records", "tokens, typical", "tokens, at most")),
-        *(Column(title, "count") for title in (f"{money}, typical", f"{money}, at most")),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (each.role, each.model, each.records, each.tokens, each.token_limit, each.money, each.money_limit)
-        for each in estimate.roles
-    ]
-    total = ("all", "", None, estimate.tokens, estimate.token_limit, estimate.money, estimate.money_limit)
-    text = "At most: by the limits of the roles, and in all also by the budget. Empty: no limit, or no price."
-    return (Table(columns, rows, "Before anything is asked", footer=total, shown=None), Paragraph(text))
-
-
-def _role(each: Any) -> dict[str, Any]:
-    names = ("role", "model", "records", "tokens", "token_limit", "money", "money_limit")
-    return {name: getattr(each, name) for name in names}
-
-
-def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_planned: int | None = None) -> Document:
+def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
     """Where the records of a run stand, of so many drafts that its plan wants."""
     from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
+    manifest, statuses = index.folder.manifest, index.statuses()
+    agreements = {
+        each.query_id: found
+        for each in statuses
+        if (found := index.agreements.get(each.query_id, each.attempt)) is not None
+    }
     counts = Counter(each.state for each in statuses)
     n_ended = sum(counts[state] for state, info in STATES.items() if info.is_end)
     headings = ("record", "task type", "difficulty", "state", "attempt", "reasons")
@@ -106,6 +53,7 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
+            *_differences(agreements),
         ),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
@@ -113,9 +61,27 @@ def run_document(manifest: RunManifest, statuses: Sequence[RecordStatus], n_plan
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
-            "records": [_record(each) for each in statuses],
+            "records": [_record(each, agreements.get(each.query_id)) for each in statuses],
         },
     )
+
+
+def _differences(agreements: Mapping[str, AgreementRecord]) -> list[Section]:
+    """Records in which the adversary names other entities or files than the oracle; no section where there are none."""
+    rows: list[tuple[Cell, ...]] = [
+        (query_id, each.jaccard_entities, each.jaccard_files, ", ".join([*each.missing_entities, *each.missing_files]))
+        for query_id, each in agreements.items()
+        if min(each.jaccard_entities, each.jaccard_files) < 1
+    ]
+    if not rows:
+        return []
+    columns = (
+        *(Column("record", "code"), Column("entities", "statistic"), Column("files", "statistic")),
+        Column("missing: the adversary adds", "code"),
+    )
+    title = "Jaccard index of what oracle and adversary name, where it is under 1"
+    table = Table(columns, rows, title, shown=RECORDS_SHOWN, wrap=True)
+    return [Section("agreement", "Oracle and adversary", (table,))]
 
 
 def _states(counts: Mapping[State, int]) -> Table:
@@ -135,7 +101,8 @@ def _states(counts: Mapping[State, int]) -> Table:
     )
 
 
-def _record(each: RecordStatus) -> dict[str, Any]:
+def _record(each: RecordStatus, agreement: AgreementRecord | None) -> dict[str, Any]:
+    names = {"jaccard_entities", "jaccard_files", "missing_entities", "missing_files"}
     return {
         "query_id": each.query_id,
         "task_type": each.task_type,
@@ -143,6 +110,7 @@ def _record(each: RecordStatus) -> dict[str, Any]:
         "state": each.state.value,
         "attempt": each.attempt,
         "reasons": [reason.model_dump() for reason in each.reasons],
+        "agreement": None if agreement is None else agreement.model_dump(mode="json", include=names),
     }
 
 
@@ -167,7 +135,7 @@ def gate_document(name: str, commit: str, reports: Mapping[str, GateReport], not
     sections = [Section("checks", "Checks", (Table(kinds, checks, "Records by check", shown=None),))]
     if rows:
         columns = (Column("record", "code"), Column("check", "code"), Column("problem"))
-        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN)
+        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN, wrap=True)
         sections.append(Section("failures", "Failures", (failures,)))
     return Document(
         title=f"Gate of {name}",

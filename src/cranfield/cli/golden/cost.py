@@ -1,0 +1,43 @@
+"""A plan with its cost, printed: of `golden plan`, and of `golden run --dry-run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cranfield.cli.ending import EXIT_VERDICT
+from cranfield.cli.golden.options import read_plan
+from cranfield.cli.shared import Output, deliver
+
+if TYPE_CHECKING:
+    from cranfield.golden.plan import Plan
+    from cranfield.golden.plan_cost import Estimate
+
+
+def show_plan(plan: str, repo: Path, at: str | None, output: Output) -> None:
+    """Check a plan and print what it takes."""
+    from cranfield.golden.plan_cost import estimate
+    from cranfield.golden.run import require_valid
+    from cranfield.repo.snapshot import source_snapshot
+
+    found, _ = read_plan(plan)
+    snapshot = source_snapshot(repo, at)
+    require_valid(found, snapshot)
+    show_cost(found, estimate(found, snapshot), snapshot.commit, output)
+
+
+def show_cost(plan: Plan, estimate: Estimate, commit: str, output: Output) -> None:
+    """Print what a plan takes.
+
+    Raises:
+        typer.Exit: with 1, where that is over the budget.
+    """
+    from cranfield.reporting.documents.golden_plan import plan_document
+
+    deliver(plan_document(plan, estimate, commit), output)
+    if any(each.is_likely for each in estimate.over_budget):
+        if not estimate.is_measured:
+            typer.echo("Hint: `cranfield golden plan PLAN --measure 3` measures the cost on three queries.", err=True)
+        raise typer.Exit(EXIT_VERDICT)

@@ -1,0 +1,234 @@
+"""What a plan will cost: by assumptions about the roles before anything is asked of a model, or by what a dry run took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TypeVar
+
+from cranfield.agents.budget import PER, TYPICAL_BYTES, Limit, Price
+from cranfield.agents.loop import RESULT_CHARS
+from cranfield.agents.protocol import Usage
+from cranfield.agents.settings import ModelSettings
+from cranfield.golden.parsed import files_in
+from cranfield.golden.plan import Plan
+from cranfield.repo.snapshot import Snapshot
+from cranfield.stats.interval import total_interval
+
+Interval = tuple[float, float]
+"""Lower and upper end of a 95 % prediction interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a role typically does for a record."""
+
+    turns: int
+    answer: int
+    """Tokens of the final answer."""
+
+
+PROMPT_TOKENS = 2_500
+"""Of a role's prompt, its tools and the schema of its answer."""
+CALL_TOKENS = 150
+"""Of a turn that calls tools, as the model writes it."""
+TYPICAL_WORK = {
+    "author": _Work(6, 400),
+    "oracle": _Work(10, 1_800),
+    "adversary": _Work(12, 1_500),
+    "judge": _Work(1, 120),
+}
+"""Assumptions of the estimate; the run reports what was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """What a role took in a dry run, record by record; of a judge, vote by vote."""
+
+    tokens: tuple[int, ...] = ()
+    """Of the records whose model reported them."""
+    money: tuple[float, ...] = ()
+    """Of the same, where the model has a price."""
+    n_unreported: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleEstimate:
+    """Of one role."""
+
+    role: str
+    model: str
+    records: int
+    tokens: int
+    """Typical, or as measured."""
+    money: float | None
+    """None: the model has no price."""
+    token_limit: int | None
+    """Tokens that its limits allow, but for the request in which a limit is reached; None: no limit is set."""
+    money_limit: float | None
+    """Of that many tokens, at the higher of its prices."""
+    measured: int = 0
+    """Records of a dry run that the estimate is made from; 0: it is assumed."""
+    token_interval: Interval | None = None
+    """None: assumed, or measured on one record."""
+    money_interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OverBudget:
+    """A limit that the run will reach, or may reach, before it ends."""
+
+    limit: Limit
+    cost: float
+    """Typical, or as measured."""
+    interval: Interval | None
+    budget: float
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether the cost itself is over the budget; else only the upper end of its interval is."""
+        return self.cost > self.budget
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a plan will cost."""
+
+    roles: tuple[RoleEstimate, ...]
+    currency: str
+    budget_tokens: int | None
+    budget_money: float | None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether a dry run measured any role."""
+        return any(role.measured for role in self.roles)
+
+    @property
+    def tokens(self) -> int:
+        """Of all roles."""
+        return sum(role.tokens for role in self.roles)
+
+    @property
+    def money(self) -> float | None:
+        """Of all roles; None where a model has no price."""
+        return _sum([role.money for role in self.roles])
+
+    @property
+    def token_interval(self) -> Interval | None:
+        """Of all roles: the sum of theirs, which holds also where records are dear to all roles at once."""
+        return _sum_of_ends([role.token_interval for role in self.roles])
+
+    @property
+    def money_interval(self) -> Interval | None:
+        """As `token_interval`."""
+        return _sum_of_ends([role.money_interval for role in self.roles])
+
+    @property
+    def token_limit(self) -> int | None:
+        """The sum of the limits of roles, or the budget, whichever is less; None: neither is set."""
+        limits = (_sum([role.token_limit for role in self.roles]), self.budget_tokens)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def money_limit(self) -> float | None:
+        """As `token_limit`."""
+        limits = (_sum([role.money_limit for role in self.roles]), self.budget_money)
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def over_budget(self) -> tuple[OverBudget, ...]:
+        """Limits of the budget that the cost is over, or that its interval reaches beyond."""
+        costs: tuple[tuple[Limit, float | None, Interval | None, float | None], ...] = (
+            ("tokens", self.tokens, self.token_interval, self.budget_tokens),
+            ("money", self.money, self.money_interval, self.budget_money),
+        )
+        return tuple(
+            OverBudget(limit, cost, interval, budget)
+            for limit, cost, interval, budget in costs
+            if cost is not None and budget is not None and max((cost, *(interval or ()))) > budget
+        )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _sum(values: Sequence[_Number | None]) -> _Number | None:
+    """None where one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _sum_of_ends(intervals: Sequence[Interval | None]) -> Interval | None:
+    known = [interval for interval in intervals if interval is not None]
+    if len(known) < len(intervals):
+        return None
+    return sum(low for low, _ in known), sum(high for _, high in known)
+
+
+def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None = None) -> Estimate:
+    """Tokens and money of a plan, by role.
+
+    Candidates are written with headroom; the oracle, the adversary and the judge see as many as are wanted. Without a dry run
+    a turn shows a typical file of the scope and is sent again with every later turn.
+
+    Args:
+        plan: what is wanted.
+        snapshot: what is read.
+        uses: role to what it took in a dry run; what no record reached is assumed.
+    """
+    sizes = [len(snapshot.data(path) or b"") for path in files_in(snapshot, plan.scope)]
+    result = min(int(median(sizes)) if sizes else 0, RESULT_CHARS) // TYPICAL_BYTES
+    records = dict.fromkeys(plan.roles, plan.total)
+    records["judge"] *= plan.judge_votes
+    records["author"] = sum(map(plan.emitted, plan.cells))
+    roles = []
+    for role, settings in plan.roles.items():
+        assumed = _of_role(plan, role, settings, records[role], result)
+        use = (uses or {}).get(role)
+        roles.append(_measured(assumed, use) if use is not None and use.tokens else assumed)
+    return Estimate(tuple(roles), plan.budget.prices.currency, plan.budget.tokens, plan.budget.money)
+
+
+def _measured(assumed: RoleEstimate, use: RoleUse) -> RoleEstimate:
+    """The estimate of a role from what it took in some of its records."""
+    n, k = assumed.records, len(use.tokens)
+    is_priced = len(use.money) == k
+    return replace(
+        assumed,
+        tokens=round(sum(use.tokens) * max(n, k) / k),
+        money=sum(use.money) * max(n, k) / k if is_priced else None,
+        measured=k,
+        token_interval=_at_least(total_interval(use.tokens, n), sum(use.tokens)),
+        money_interval=_at_least(total_interval(use.money, n), sum(use.money)) if is_priced else None,
+    )
+
+
+def _at_least(interval: Interval | None, spent: float) -> Interval | None:
+    """An interval of a cost of which a part is spent already."""
+    return None if interval is None else (max(interval[0], spent), interval[1])
+
+
+def _of_role(plan: Plan, role: str, settings: ModelSettings, records: int, result: int) -> RoleEstimate:
+    work = TYPICAL_WORK[role]
+    turns = min(work.turns, settings.limits.turns)
+    grows = result + CALL_TOKENS
+    sent = turns * PROMPT_TOKENS + turns * (turns - 1) // 2 * grows
+    written = (turns - 1) * CALL_TOKENS + work.answer
+    price = plan.budget.prices.models.get(settings.model)
+    usage = Usage(input=records * sent, output=records * written)
+    limit = None if settings.limits.tokens is None else records * settings.limits.tokens
+    return RoleEstimate(
+        role,
+        settings.model,
+        records,
+        records * (sent + written),
+        None if price is None else price.cost(usage),
+        limit,
+        None if price is None or limit is None else limit * _highest(price) / PER,
+    )
+
+
+def _highest(price: Price) -> float:
+    return max(price.input, price.output, price.cache_read or 0, price.cache_write or 0)
