@@ -337,7 +337,7 @@ VARIABLES = {
     f"`{TOKEN_VARIABLE}`": "Token that callers of `cranfield mcp --http` send, 32 characters or more. Unset: it is made, and printed.",
     f"`{KEY_VARIABLE}`": "Key that signs the cookies of the judging server, 32 characters or more. Unset: a file that is made once in "
     "`cranfield/` in the data folder of the user (`XDG_DATA_HOME`, else `~/.local/share`).",
-    f"`{AUTH_VARIABLE}`": "User and password of a Pushgateway, `USER:PASSWORD`, for `cranfield metrics --push`.",
+    f"`{AUTH_VARIABLE}`": "User and password of a Pushgateway, `USER:PASSWORD`, for `cranfield metrics RESULTS --push URL`.",
     f"`{MARK_NAME}`": "Set by Cranfield, not by you: the mark by which it finds the processes of a system to end them.",
 }
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, Page, expect
 
+from cranfield.database.engine import now_ms
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.review import review_settings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, ItemState, Role
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import SaveRequest
+from cranfield.project.golden_second_look import open_second_look
 
 from .served import check_page, new_page, serving, sign_in
 
@@ -124,7 +131,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     expect(page.locator("ins")).to_have_text("It is configured.")
     check_page(page, "golden-changes")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("status")).to_have_text("Saved. This is the next item.")
+    expect(page.get_by_role("status")).to_have_text("Saved.")
     (row,) = served.store.reading.item(item).ratings
     assert (row.grade, row.reason, row.data["failure_mode"]) == (2, "It lacks the setting.", "query_unclear")
     assert row.data["edits"][0]["after"] == RECORD["canonical_narrative"] + " It is configured."
@@ -152,3 +159,72 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     expect(lead.get_by_text("lee decided")).to_be_visible()
     check_page(lead, "golden-record")
     assert served.messages == []
+
+
+@contextmanager
+def judging(folder: Path, book: str, name: str) -> Iterator[str]:
+    """The server of one user, who states a name; the address that it prints."""
+    command = [sys.executable, "-m", "cranfield", "judge", book, "--as", name, "--no-open", "--port", "0"]
+    with (folder / "judge.log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--db", str(folder / "alone.db")],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "XDG_DATA_HOME": str(folder)},
+        )
+    try:
+        line = server.stdout.readline() if server.stdout else ""
+        assert line.startswith("Judge at http"), (folder / "judge.log").read_text()
+        yield line.removeprefix("Judge at ").strip()
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+def test_one_person_looks_twice_by_the_keyboard_and_the_second_time_blind(browser: Browser, tmp_path: Path) -> None:
+    later: list[int] = []
+    store = open_store(tmp_path / "alone.db", clock=lambda: now_ms() + sum(later))
+    queries = tuple(PooledQuery(id=f"q{n}", text=f"Where is decision {n} made?") for n in range(5))
+    items = tuple(PooledItem(query=query.id, doc="attempt 1", fields=RECORD) for query in queries)
+    pool = Pool(name="r", method="depth", depth=1, runs=(), queries=queries, items=items)
+    first = store.books.create("r", pool, review_settings(1, 0))
+    messages: list[str] = []
+    orders = []
+    for book in ("r", "r-second-look"):
+        with judging(tmp_path, book, "dee") as address:
+            page = new_page(browser, messages)
+            page.goto(address)
+            expect(page.get_by_text("You review as dee")).to_contain_text("stated, not verified")
+            check_page(page, f"golden-alone-{book}")
+            seen = []
+            for n in range(len(queries)):
+                page.wait_for_load_state("load")  # the keys are there
+                seen.append(page.locator(".query .fine").first.inner_text().split(" ")[0])
+                expect(page.locator("[name=grade]:checked")).to_have_count(0)
+                assert page.locator("#reason").input_value() == ""
+                if n == 0 and book == "r":
+                    page.keyboard.press("2")
+                    page.keyboard.press("ArrowDown")
+                    page.keyboard.press("Escape")
+                    page.keyboard.press("r")
+                    page.keyboard.type("It lacks the setting.")
+                else:
+                    page.keyboard.press("1")
+                expect(page.locator("[name=grade]:checked")).to_have_count(1)
+                page.keyboard.press("Control+Enter")
+                expect(page.get_by_text(f"{n + 1} of 5 reviewed.")).to_be_visible()
+            orders.append(seen)
+            assert "It lacks the setting" not in page.content() or book == "r"
+            expect(page.get_by_text("cranfield golden reviewed RUN")).to_be_visible()
+            check_page(page, f"golden-alone-{book}-end")
+            page.context.close()
+        later.append(25 * 3_600_000)
+        open_second_look(store, first, 0)
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+    again = store.reading.items(store.books.get("r-second-look").id)
+    assert {row.rater for item in again for row in item.ratings} == {"dee"}
+    store.close()
+    assert messages == []

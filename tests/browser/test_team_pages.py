@@ -168,7 +168,7 @@ def test_adjudication_by_the_keyboard_alone(served: Served) -> None:
     page.keyboard.press("2")
     page.keyboard.type("It answers 1 part of 2.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector("text=This is the next item")
+    page.wait_for_selector("text=Saved.")
     decided = served.store.reading.item(item)
     assert (decided.final, decided.final_reason, decided.final_by) == (2.0, "It answers 1 part of 2.", "lee")
     assert len(served.waiting()) == n - 1

@@ -71,6 +71,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
         name=plan.name,
         plan_digest=plan.digest,
         labels_digest=tasks.labels_digest,
+        task_set=tasks.source,
         commit=evidence.read_commit or evidence.commit,
         cranfield_version=__version__,
         agent=_agent(evidence),

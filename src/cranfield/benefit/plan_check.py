@@ -320,7 +320,10 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
     if others:
         message = f"{n_of(len(others), 'records')} of the golden set name another commit than the set"
         yield Problem(
-            message, expected=tasks.commit, got=and_list(others[:5]), hint="`cranfield testset drift` shows why"
+            message,
+            expected=tasks.commit,
+            got=and_list(others[:5]),
+            hint="`cranfield testset verify SET --repo DIR` shows why",
         )
 
 
@@ -354,7 +357,9 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
     differing = [path for path, digest in stored.items() if snapshot.sha256(path) != digest.removeprefix("sha256:")]
     if differing:
         message = f"{n_of(len(differing), 'files')} are not as the golden set was verified against"
-        yield Problem(message, got=and_list(differing[:5]), hint="`cranfield testset drift` shows what moved")
+        yield Problem(
+            message, got=and_list(differing[:5]), hint="`cranfield testset verify SET --repo DIR` shows what moved"
+        )
 
 
 def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
@@ -378,6 +383,8 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
         yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
     if tasks.testset is not None and tasks.testset.meta.uncommitted:
         yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
+    if tasks.source:
+        yield f"The tasks are of {tasks.source}."
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
 

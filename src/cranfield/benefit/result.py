@@ -316,6 +316,8 @@ class BenefitResult(Strict):
     name: str
     plan_digest: str
     labels_digest: str = ""
+    task_set: str = ""
+    """Name and version of the golden set that the tasks are of, and who reviewed it."""
     commit: str = ""
     cranfield_version: str
     agent: Mapping[str, Any]

@@ -56,6 +56,14 @@ class TaskSet:
     """Task to why it is not in the experiment, besides those that `tasks.only` leaves out."""
 
     @property
+    def source(self) -> str:
+        """Name and version of the golden set, and who reviewed it; empty where there is none."""
+        if self.testset is None:
+            return ""
+        name = f"{self.testset.name} {self.testset.version}".strip()
+        return f"{name}: {self.testset.meta.review or 'no review is stated'}"
+
+    @property
     def by_id(self) -> Mapping[str, Task]:
         """Tasks by id."""
         return {task.id: task for task in self.tasks}

@@ -63,6 +63,8 @@ class ScoredAnswers:
     rules: Mapping[Correctness, str]
     """Kind of correctness to what it is here: a column, a measure with its bound."""
     answers: Sequence[ScoredAnswer]
+    testset: str = ""
+    """Name, version and review of the test set by which they are judged; empty: a table has no test set."""
 
     @property
     def queries_digest(self) -> str:

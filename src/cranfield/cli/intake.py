@@ -139,7 +139,7 @@ def export_command(
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Write the stored queries with their counts as a log for `cranfield testset refresh --log`, the most frequent first."""
+    """Write the stored queries with their counts as a log for `cranfield testset refresh --log FILE`, the most frequent first."""
     import json
 
     from cranfield.cli.testset.common import note, refuse_existing

@@ -54,6 +54,15 @@ PortOption = Annotated[
         help=f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
     ),
 ]
+AsOption = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="NAME",
+        help="Your name in judgments and reports: stated, not verified; default: that of your account on this machine.",
+        show_default=False,
+    ),
+]
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser of this machine.")]
 
 
@@ -66,6 +75,7 @@ def judge_command(
     db: DbOption = DEFAULT_DATABASE,
     host: HostOption = "127.0.0.1",
     port: PortOption = None,
+    user: AsOption = "",
     workbench: WorkbenchOption = None,
     config: ProjectOption = None,
     browser: OpenOption = True,
@@ -97,7 +107,10 @@ def judge_command(
             name = book_of_runs(store, book, judged, depth, testset)
         else:
             name = book[0]
-        options = ServerOptions(host=host, port=port or free_port(host, preferred=port is None), secret=server_secret())
+        who = store.people.local(user)
+        typer.echo(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another", err=True)
+        number = port or free_port(host, preferred=port is None)
+        options = ServerOptions(host=host, port=number, user=user, secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
         with (
             suppress(KeyboardInterrupt),  # the ordinary end

@@ -129,7 +129,7 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
     if pooled:
         raise UsageError(
             f"{', '.join(pooled)}: one number over all queries, which has no difference query by query",
-            hint="compare measures that are averaged over queries, such as AP; `cranfield evaluate` prints these",
+            hint="compare measures that are averaged over queries, such as AP; `cranfield evaluate TESTSET RUN` prints these",
         )
 
 

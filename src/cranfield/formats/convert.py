@@ -320,7 +320,7 @@ def _refuse_bare(testset: TestSet, entry: Format, path: Path) -> None:
             path=str(path),
             expected=f"texts, which {entry.name} needs",
             got=shorten(first_of(bare)),
-            hint="`cranfield testset convert` takes texts by query id, topics, TSV or JSONL: --queries FILE; qrels and "
-            "CSV need none",
+            hint="`cranfield testset convert IN OUT --queries FILE` takes texts by query id, topics, TSV or JSONL; qrels and CSV "
+            "need none",
         )
         raise TestSetError(problem)

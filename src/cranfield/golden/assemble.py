@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from cranfield.errors import UsageError
@@ -24,7 +25,7 @@ from cranfield.golden.records import (
     QueryCandidate,
     Stamp,
 )
-from cranfield.golden.review import Cell, ReviewOutcome, ReviewReport
+from cranfield.golden.review import CEILINGS, HOURS, Cell, ReviewProfile, ReviewReport
 from cranfield.model.vocabulary import TASK_TYPE
 from cranfield.words import first_of, n_of
 
@@ -40,7 +41,7 @@ class Criterion(StrEnum):
     ATTRITION = "attrition"
     CELLS = "cells"
     REVIEW = "review"
-    SECOND_REVIEWER = "second_reviewer"
+    SECOND_LOOK = "second_look"
     HARNESS = "harness"
     BASELINE = "baseline"
     CALIBRATION = "calibration"
@@ -50,14 +51,25 @@ class Criterion(StrEnum):
 CRITERIA: Mapping[Criterion, str] = {
     Criterion.ATTRITION: "less than 7 % of the planned records are missing",
     Criterion.CELLS: "each cell has at least 80 % of its planned records",
-    Criterion.REVIEW: "people have reviewed the batch, and no ceiling is reached",
-    Criterion.SECOND_REVIEWER: "a second reviewer has confirmed each reviewed record",
+    Criterion.REVIEW: "every record of the sample, and every one that must be seen, is reviewed, and no ceiling is reached",
+    Criterion.SECOND_LOOK: "two people decided on each reviewed record, without sight of each other's verdict",
     Criterion.HARNESS: "the set can be read, is valid, stands in the repository, and the runs can be evaluated on it",
     Criterion.BASELINE: "a baseline is committed",
     Criterion.CALIBRATION: "a calibration of the system's confidence is published",
-    Criterion.SIMILAR: "the new records are distributed as those of the version before",
+    Criterion.SIMILAR: "no metric of the new records differs significantly from those of the version before",
 }
 """In the order in which they are reported. The last one is of sets that have a version before."""
+OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, the second time blind"
+"""What the second look is of a profile of one person."""
+
+
+class Result(StrEnum):
+    """Whether a criterion is met."""
+
+    MET = "met"
+    NOT_MET = "not met"
+    NOT_TESTED = "not tested"
+    """Nothing is known against it, and nothing for it: the set may be golden, and the report says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +77,27 @@ class Checked:
     """A criterion, and what was found."""
 
     criterion: Criterion
-    is_met: bool
+    result: Result
     found: str
+    step: str = ""
+    """What to do where it is not met."""
+    demand: str = ""
+    """Where it is another one than that of `CRITERIA`."""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether it was tested, and holds."""
+        return self.result is Result.MET
+
+    @property
+    def demands(self) -> str:
+        """What must hold."""
+        return self.demand or CRITERIA[self.criterion]
+
+
+def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> Checked:
+    """A criterion that was tested; the step is dropped where it is met."""
+    return Checked(criterion, Result.MET if is_met else Result.NOT_MET, found, "" if is_met else step, demand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,57 +116,75 @@ class Record:
         return self.candidate.task_type, self.candidate.difficulty
 
 
-def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int]) -> tuple[Checked, Checked]:
+def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: str = "") -> tuple[Checked, Checked]:
     """Attrition and cells.
 
     Args:
         planned: records of each cell, by the plan of the batch.
         kept: records that enter the set.
+        step: what to do where too many are missing.
     """
     n, n_kept = sum(planned.values()), sum(min(kept.get(cell, 0), wanted) for cell, wanted in planned.items())
-    share = Fraction(n - n_kept, n) if n else Fraction(1)
-    text = f"{n - n_kept} of {n} planned records are missing ({float(share):.1%})"
-    short = {cell: (kept.get(cell, 0), wanted) for cell, wanted in planned.items()}
-    low = [
-        f"{cell[0]} {cell[1]} has {has} of {wanted}"
-        for cell, (has, wanted) in short.items()
-        if wanted and Fraction(has, wanted) < LEAST_FILLED
+    most = max(ceil(MOST_ATTRITION * n) - 1, 0)
+    text = f"{n - n_kept} of {n_of(n, 'planned records')} {'is' if n == 1 else 'are'} missing; at most {most} may be"
+    few = [
+        f"{task_type} {difficulty} has {has} of {wanted}, and needs {ceil(LEAST_FILLED * wanted)}"
+        for (task_type, difficulty), wanted in planned.items()
+        if (has := kept.get((task_type, difficulty), 0)) < LEAST_FILLED * wanted
     ]
+    n_full = sum(kept.get(cell, 0) >= wanted for cell, wanted in planned.items())
+    cells = n_of(len(planned), "cells")
+    enough = f"{n_full} of {cells} full" + ("" if n_full == len(planned) else "; the others have at least 80 %")
     return (
-        Checked(Criterion.ATTRITION, share < MOST_ATTRITION, text),
-        Checked(Criterion.CELLS, not low, "; ".join(low) or f"all {len(planned)} are filled"),
+        checked(Criterion.ATTRITION, text, step, is_met=n - n_kept < MOST_ATTRITION * n),
+        checked(Criterion.CELLS, f"{len(few)} of {cells}: {'; '.join(few)}" if few else enough, step, is_met=not few),
     )
 
 
-def check_review(report: ReviewReport | None) -> tuple[Checked, Checked]:
-    """The ceilings, and the second reviewer."""
+def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str = "") -> tuple[Checked, Checked]:
+    """The ceilings, and the second look; each by its own, so that what is confirmed is called confirmed.
+
+    Args:
+        report: what people found; None: no record was given to them.
+        profile: of the review.
+        step: what to do next.
+    """
+    demand = OF_ONE_PERSON if profile.people == 1 else ""
     if report is None:
-        unseen = "no person has reviewed the batch"
-        return Checked(Criterion.REVIEW, False, unseen), Checked(Criterion.SECOND_REVIEWER, False, unseen)
-    tally = report.tally
-    counts = f"{tally.n} sampled: {tally.serious} serious, {tally.minor} minor, {tally.wrong_on_easy} wrong on easy"
+        unseen = "no record was given to people"
+        return (
+            checked(Criterion.REVIEW, unseen, step, is_met=False),
+            checked(Criterion.SECOND_LOOK, unseen, step, is_met=False, demand=demand),
+        )
+    found = report.counts
     if report.breached:
-        counts += f"; reached: {', '.join(each.replace('_', ' ') for each in report.breached)}"
+        found = f"ceiling reached: {', '.join(CEILINGS[each] for each in report.breached)}; {found}"
     if report.unreviewed:
-        counts += f"; not reviewed: {first_of(report.unreviewed)}"
-    is_passed = not report.breached and not report.unreviewed and report.outcome is not ReviewOutcome.BREACHED
-    confirmed = f"not confirmed: {first_of(report.unconfirmed)}" if report.unconfirmed else "each record is confirmed"
+        n = len(report.unreviewed) + report.n_reviewed
+        found += f"; {len(report.unreviewed)} of {n} without a decision: {first_of(report.unreviewed)}"
+    confirmed = f"all {n_of(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
     return (
-        Checked(Criterion.REVIEW, is_passed, counts),
-        Checked(Criterion.SECOND_REVIEWER, is_passed and not report.unconfirmed, confirmed),
+        checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),
+        checked(
+            *(Criterion.SECOND_LOOK, report.missing or confirmed, step),
+            is_met=not report.missing,
+            demand=demand,
+        ),
     )
 
 
-def check_similar(drift: BatchDrift) -> Checked:
+def check_similar(drift: BatchDrift, step: str = "") -> Checked:
     """The batch against the version before."""
+    tested = sum(each.result.p_two_sided is not None for each in drift.metrics)
     if drift.verdict is BatchVerdict.UNTESTED:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
-        return Checked(Criterion.SIMILAR, True, f"not tested: {why}")
+        return Checked(Criterion.SIMILAR, Result.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
-        tested = sum(each.result.p_two_sided is not None for each in drift.metrics)
-        return Checked(Criterion.SIMILAR, True, f"no significant difference in {n_of(tested, 'metrics')}")
+        found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
+        return checked(Criterion.SIMILAR, found, is_met=True)
     names = ", ".join(each.name for each in drift.differing)
-    return Checked(Criterion.SIMILAR, False, f"differs in {names}: back to the authors")
+    found = f"{len(drift.differing)} of {n_of(tested, 'metrics')} differ: {names}"
+    return checked(Criterion.SIMILAR, found, step, is_met=False)
 
 
 def golden_record(record: Record, run: str, carried: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cranfield.agents.record_folder import PLAN
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus, RunIndex
+from cranfield.golden.plan import load_plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.review import (
+    ONE_PERSON,
     PROFILES,
     SPOT_CHECK,
     Reviewable,
@@ -53,7 +57,7 @@ def waiting_records(index: RunIndex) -> list[Waiting]:
         raise UsageError(
             f"the run is not finished: {n_of(len(unfinished), 'records')} {wait} for a step: {first_of(unfinished)}",
             path=shown(index.folder.path),
-            hint="finish it with `cranfield golden run --resume`",
+            hint=f"finish it: `cranfield golden run --resume {shlex.quote(str(index.folder.path))} --repo DIR`",
         )
     found = []
     for status in statuses:
@@ -81,19 +85,26 @@ def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> Waitin
     return Waiting(status, reviewable, tuple(messages), may_keep)
 
 
+def planned_profile(run: Path) -> str:
+    """The profile of the review that the plan of a run declares; that of a run without a plan is `bootstrap`."""
+    path = run / PLAN
+    return load_plan(path).profile if path.is_file() else "bootstrap"
+
+
 def next_sample(samples: Sequence[Sample], waiting: Sequence[Waiting], profile: str, seed: int) -> Sample:
     """The sample of a batch; once there is one, what must be seen besides: records that came back, or are new.
 
     Raises:
-        UsageError: another profile than that of the sample that was drawn.
+        UsageError: another profile than that of the sample that was drawn. Only one person may go on with what was drawn for
+            two, since shares and ceilings are the same.
     """
     attempts = {each.reviewable.query_id: each.status.attempt for each in waiting}
     if not samples:
         drawn = draw_sample([each.reviewable for each in waiting], PROFILES[profile], seed)
         return drawn.model_copy(update={"attempts": {name: attempts[name] for name in drawn.to_review}})
     before = merged(samples)
-    if before.profile != profile:
-        raise UsageError(f"the sample of this run is of profile {before.profile}", got=profile)
+    if profile not in {before.profile, f"{before.profile}-{ONE_PERSON}"}:
+        raise UsageError("the sample of this run is drawn for another profile", expected=before.profile, got=profile)
     more = [
         each.reviewable
         for each in waiting
@@ -101,6 +112,7 @@ def next_sample(samples: Sequence[Sample], waiting: Sequence[Waiting], profile: 
     ]
     return before.model_copy(
         update={
+            "profile": profile,
             "sampled": (),
             "must_see": {each.query_id: each.must_see for each in more},
             "cells": {each.query_id: each.cell for each in more},
@@ -115,6 +127,7 @@ def merged(samples: Sequence[Sample]) -> Sample:
     must_see = {name: reasons for each in samples for name, reasons in each.must_see.items()}
     return first.model_copy(
         update={
+            "profile": samples[-1].profile,
             "must_see": {name: reasons for name, reasons in must_see.items() if name not in first.sampled},
             "cells": {name: cell for each in samples for name, cell in each.cells.items()},
             "attempts": {name: number for each in samples for name, number in each.attempts.items()},
@@ -140,7 +153,7 @@ def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
     """
     sample = read_sample(folder)
     if sample is None:
-        hint = "make a book of it with `cranfield golden review`"
+        hint = f"make a book of it: `cranfield golden review {shlex.quote(str(folder.path))} --repo DIR`"
         raise UsageError("no record of this run was given to people", path=shown(folder.path), hint=hint)
     reviews = folder.read(Step.HUMAN_REVIEWS, HumanReview)
     before: list[Tally] = [review_of(RunFolder.open(path)).tally for path in earlier]

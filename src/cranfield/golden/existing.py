@@ -263,7 +263,7 @@ def enter(
     reversed_lines = [
         Problem(
             f"query {query_id!r}: lines {lines} end before they start",
-            hint="`cranfield golden gate` checks every record",
+            hint="`cranfield golden gate SET --repo DIR` checks every record",
         )
         for query_id, label in testset.labels.items()
         for lines in label.line_ranges

@@ -87,8 +87,8 @@ class Plan(Strict):
     """Let one model be oracle and adversary."""
     headroom: Annotated[float, Field(ge=1, le=10)] = 1.5
     """Candidates that are written for each that is wanted, because some are rejected."""
-    profile: Literal["bootstrap", "scale"] = "bootstrap"
-    """Of the review by people."""
+    profile: Literal["bootstrap", "scale", "bootstrap-one-person", "scale-one-person"] = "bootstrap"
+    """Of the review by people: by two; or by one, who looks at each record again a day later."""
     scope: tuple[Filled, ...] = ()
     """Folders and files; empty: the whole repository."""
     targets: TargetKind = "entities"

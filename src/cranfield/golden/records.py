@@ -293,7 +293,7 @@ class Opinion(ReviewDecision):
 class HumanReview(ReviewDecision):
     """What people decided of a record; the last line of a record holds.
 
-    Written where the reviewers agree in everything, or a lead has decided.
+    Written where the reviewers agree in everything, or a lead has decided; or one person has looked at it twice.
     """
 
     query_id: Filled
@@ -302,7 +302,7 @@ class HumanReview(ReviewDecision):
     opinions: list[Opinion]
     """Of the reviewers, in the order in which they were given."""
     lead: str = ""
-    """Who decided between them; empty: they agree."""
+    """Who decided between them; empty: they agree, or they are two looks of one person, of which the stricter one holds."""
     book: str
     reviewed_at: str
     schema_version: str = SCHEMA_VERSION

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
@@ -29,14 +30,19 @@ from cranfield.golden.records import (
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict
 from cranfield.stats.proportion import exact_interval
-from cranfield.words import n_of
+from cranfield.words import first_of, n_of
 
 Cell = tuple[TaskType, Difficulty]
 LEVEL = 0.95
 SPOT_CHECK = "narrative_spot_check"
 """Reason to see a record: a person checks the judge of the narrative on it."""
+LATER = timedelta(hours=24)
+"""Least time from the first look of one person to the second one, which is blind."""
 RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
 """Defect rates of the operating characteristic."""
+
+
+HOURS = f"{LATER // timedelta(hours=1)} h"
 
 
 class Ceiling(StrEnum):
@@ -47,6 +53,14 @@ class Ceiling(StrEnum):
     MINOR = "minor"
     WRONG_ON_EASY = "wrong_on_easy"
     """A number: none is allowed."""
+
+
+CEILINGS: Mapping[Ceiling, str] = {
+    Ceiling.SERIOUS: "major issue or wrong",
+    Ceiling.MINOR: "minor issue",
+    Ceiling.WRONG_ON_EASY: "wrong on easy",
+}
+"""What each of them counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +74,9 @@ class ReviewProfile:
     serious: Fraction
     """A share of the sample must be less than this, not equal."""
     minor: Fraction
-    reviewers: int = 2
-    """Of each record: the second confirms the first without sight of the verdict."""
+    people: int = 2
+    """2: each of two people sees a record, without sight of the other's verdict. 1: one person sees it twice, the second time at
+    least `LATER` after the first and without sight of the first verdict."""
     batch: int | None = None
     """Records of a batch; None: any number."""
 
@@ -71,12 +86,21 @@ class ReviewProfile:
             return count > 0
         return count > 0 and Fraction(count, n) >= (self.serious if ceiling is Ceiling.SERIOUS else self.minor)
 
+    def most(self, ceiling: Ceiling, n: int) -> int:
+        """The largest count that does not reach a ceiling in a sample of n."""
+        return next((count for count in range(n, 0, -1) if not self.fails(ceiling, count, n)), 0)
 
-PROFILES = {
-    "bootstrap": ReviewProfile("bootstrap", Fraction(15, 100), True, Fraction(5, 100), Fraction(15, 100)),
-    "scale": ReviewProfile("scale", Fraction(5, 100), False, Fraction(3, 100), Fraction(15, 100), batch=40),
+
+_OF_TWO = (
+    ReviewProfile("bootstrap", Fraction(15, 100), True, Fraction(5, 100), Fraction(15, 100)),
+    ReviewProfile("scale", Fraction(5, 100), False, Fraction(3, 100), Fraction(15, 100), batch=40),
+)
+ONE_PERSON = "one-person"
+"""What the names of their profiles, and of their sets, end with."""
+PROFILES = {each.name: each for each in _OF_TWO} | {
+    (name := f"{each.name}-{ONE_PERSON}"): replace(each, name=name, people=1) for each in _OF_TWO
 }
-"""By name."""
+"""By name. Those of one person have the shares and ceilings of those of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +228,7 @@ class ReviewOutcome(StrEnum):
     BREACHED = "breached"
     """The whole batch is requeued, with the failure modes as feedback."""
     INCOMPLETE = "incomplete"
-    """Reviews, second reviewers or decisions of a lead are missing."""
+    """Reviews, second looks or decisions of a lead are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +250,89 @@ class ReviewReport:
     n_edited: int
     unreviewed: tuple[str, ...]
     """Without a decision that holds."""
-    unconfirmed: tuple[str, ...]
-    """With fewer reviewers than the profile asks for."""
+    unconfirmed: Mapping[str, str]
+    """Those with a decision that no second look confirms, as the profile asks for; and why."""
+    reviewers: tuple[str, ...]
+    """All who looked at a record, by name: as they named themselves."""
+    n_twice: int
+    """Records that were looked at twice."""
+    n_same: int
+    """Those of them that got the same verdict both times."""
     n_spot_checked: int
     """Narratives that a judge called equivalent, and people reviewed."""
     n_spot_failed: int
     """Those with an edit of the narrative, or a failure of it."""
     feedback: tuple[ReviewFeedback, ...]
     notes: tuple[str, ...]
+
+    @property
+    def n_reviewed(self) -> int:
+        """Records with a decision that holds, of the sample and besides."""
+        return sum(self.dispositions.values())
+
+    @property
+    def who(self) -> str:
+        """Who reviewed, as a sentence of every report has it: names are never more than stated."""
+        names = f" ({', '.join(self.reviewers)})" if self.reviewers else ""
+        if self.profile.people == 1:
+            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and the second time blind"
+            who, note = f"one person{names}, who {sees}", "the name is stated, not verified"
+        else:
+            n = "two people" if self.missing else n_of(len(self.reviewers), "people")
+            who, note = (
+                f"{n}{'' if self.missing else names}",
+                "that names are of different people is stated, not verified",
+            )
+        return f"{'to be ' if self.missing else ''}reviewed by {who}; {note}"
+
+    @property
+    def agreement(self) -> str:
+        """How often both looks at a record came to the same verdict; that of one person is never called that of two."""
+        if not self.n_twice:
+            return "no record was seen twice"
+        same = f"the same verdict both times on {self.n_same} of {n_of(self.n_twice, 'records')}"
+        if self.profile.people == 1:
+            return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"
+        return f"{same}, by two reviewers without sight of each other"
+
+    @property
+    def counts(self) -> str:
+        """What each ceiling counts in the sample, and the most that it allows."""
+        if not self.tally.n:
+            return "no sample: a person sees every record"
+        found = ", ".join(
+            f"{self.tally.count(each)} {words} (at most {self.profile.most(each, self.tally.n)})"
+            for each, words in CEILINGS.items()
+        )
+        still = f", {self.tally.n_open} without a decision" if self.tally.n_open else ""
+        return f"{self.tally.n} sampled: {found}{still}"
+
+    @property
+    def missing(self) -> str:
+        """Records without a decision, and those with one that nothing confirms; empty where there are none."""
+        n = self.n_reviewed + len(self.unreviewed)
+        parts = [f"{len(self.unreviewed)} of {n} without a decision: {first_of(self.unreviewed)}"] * bool(
+            self.unreviewed
+        )
+        if self.unconfirmed:
+            why = first_of(f"{name} ({why})" for name, why in self.unconfirmed.items())
+            parts.append(f"{len(self.unconfirmed)} of {n} not confirmed: {why}")
+        return "; ".join(parts)
+
+    @property
+    def state(self) -> str:
+        """What the review came to, with the numbers that decide."""
+        if self.outcome is ReviewOutcome.BREACHED:
+            reached = ", ".join(CEILINGS[each] for each in self.breached)
+            return f"review failed, ceiling reached: {reached}; {self.counts}"
+        if self.outcome is ReviewOutcome.INCOMPLETE:
+            return f"review not finished: {self.missing}"
+        names, same = ", ".join(self.reviewers), f"same verdict on {self.n_same} of {self.n_twice}"
+        if self.profile.people == 1:
+            by = f"reviewed by one person ({names}; stated, not verified)"
+            return f"{by}, agreement is with themselves on a later day: {same}; {self.tally.n} sampled"
+        by = f"reviewed by {n_of(len(self.reviewers), 'people')} ({names}; stated, not verified)"
+        return f"{by}, {same}; {self.tally.n} sampled"
 
     @property
     def characteristic(self) -> tuple[tuple[float, float], ...]:
@@ -267,6 +366,22 @@ def latest_reviews(lines: Iterable[HumanReview]) -> dict[tuple[str, int], HumanR
     return {key: latest[key] for key in sorted(latest)}
 
 
+def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
+    """Why no second look confirms a decision, as the profile asks for; empty where one does."""
+    if profile.people > 1:
+        n = len(review.reviewers)
+        return "" if n >= profile.people else f"{n_of(n, 'reviewers')}, and {profile.people} are needed"
+    if len(review.opinions) < 2:
+        return "no second look"
+    first, second = review.opinions[:2]
+    if first.reviewer != second.reviewer:
+        return f"the first look is by {first.reviewer}, the second by {second.reviewer}: one person is needed"
+    between = datetime.fromisoformat(second.at) - datetime.fromisoformat(first.at)
+    if between < timedelta(0):
+        return "the first look was changed after the second one"
+    return "" if between >= LATER else f"the second look is {between} (h:mm:ss) after the first, and {HOURS} are needed"
+
+
 def assess(
     reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = ()
 ) -> ReviewReport:
@@ -286,7 +401,8 @@ def assess(
     tally = _tally(sampled, sample)
     breached = tuple(each for each in Ceiling if profile.fails(each, tally.count(each), tally.n))
     unreviewed = tuple(name for name in sample.to_review if name not in wanted)
-    unconfirmed = tuple(name for name, each in wanted.items() if len(each.reviewers) < profile.reviewers)
+    unconfirmed = {name: why for name, each in wanted.items() if (why := unconfirmed_because(each, profile))}
+    twice = [each.opinions for each in wanted.values() if len(each.opinions) > 1]
     missing = bool(unreviewed or unconfirmed)
     checked = [each for name, each in wanted.items() if SPOT_CHECK in sample.must_see.get(name, ())]
     return ReviewReport(
@@ -305,6 +421,9 @@ def assess(
         n_edited=sum(bool(each.edits) for each in wanted.values()),
         unreviewed=unreviewed,
         unconfirmed=unconfirmed,
+        reviewers=tuple(sorted({name for each in latest.values() for name in each.reviewers})),
+        n_twice=len(twice),
+        n_same=sum(len({opinion.verdict for opinion in each}) == 1 for each in twice),
         n_spot_checked=len(checked),
         n_spot_failed=sum(_blames_narrative(each) for each in checked),
         feedback=tuple(

@@ -54,7 +54,7 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
             f"{shorten(name)} is no measure of a ranking: it is of the text of an answer",
             expected=f"one of {len(CATALOGUE)} measures",
             hint="of the results that an answer is written from, R@5 says how many of the judged passages are there, Success@5 "
-            "whether one is; `cranfield answers score` scores answers against labels",
+            "whether one is; `cranfield answers score LABELS ANSWERS` scores answers against labels",
         )
     elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
     hint = _suggestion(name, params, cutoff, parse) if elsewhere is None else _whole(elsewhere, params, cutoff, parse)

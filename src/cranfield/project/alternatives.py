@@ -28,7 +28,8 @@ def with_and_without(
     """
     alternatives = alternatives_of(testset)
     if not alternatives:
-        raise UsageError(f"the test set {testset.name!r} has no alternatives", hint="`cranfield pool accept` adds them")
+        hint = "`cranfield pool accept TESTSET POOL --book NAME --out FILE` adds them"
+        raise UsageError(f"the test set {testset.name!r} has no alternatives", hint=hint)
     names = tuple(measures or DEFAULT_MEASURES)
     first = evaluate_files(without_alternatives(testset), runs, names, options)
     second = evaluate_files(testset, runs, names, options)

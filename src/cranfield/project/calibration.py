@@ -56,7 +56,9 @@ def answers_of_run(evaluation: Evaluation, field: str | None, rule: Threshold) -
         found.append(ScoredAnswer(query.id, score, correctness, query_strata(query), is_failed=is_failed))
     if problems:
         raise InputError(problems)
-    return ScoredAnswers(evaluation.name, field, {Correctness.STRUCTURAL: str(rule)}, found)
+    judged = evaluation.testset
+    about = ", ".join(filter(None, (f"{judged.name} {judged.version}".strip(), judged.meta.review)))
+    return ScoredAnswers(evaluation.name, field, {Correctness.STRUCTURAL: str(rule)}, found, about)
 
 
 def _outcomes(evaluation: Evaluation, rule: Threshold) -> dict[str, bool]:

@@ -57,7 +57,7 @@ def check_repository(
     report = verify(testset, snapshot)
     if report.drifted and not allow_drift and not intact:
         hint = (
-            f"{REVIEW}, then rehash it (`cranfield testset rehash`); {{allow_drift}} continues with the drifted places, "
+            f"{REVIEW}, then rehash it (`cranfield testset rehash SET --repo DIR`); {{allow_drift}} continues with the drifted places, "
             "{intact} with the queries whose places all stand"
         )
         raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
@@ -78,7 +78,7 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
     if len(left_out) == n:
         raise TestSetError(
             f"test set {testset.name!r}: each of {n_of(n, 'queries')} expects a place that is not as it was in {report.where}",
-            hint=f"{REVIEW}, then rehash it (`cranfield testset rehash`)",
+            hint=f"{REVIEW}, then rehash it (`cranfield testset rehash SET --repo DIR`)",
         )
     notes = _notes(report)
     if not left_out:
@@ -133,7 +133,11 @@ def rehash(
     report = verify(testset, snapshot)
     changed = [finding for finding in report.findings if finding.state in DRIFTED | {"moved"}]
     if changed and not allow_drift:
-        hint = "`cranfield testset verify` can write the set with moved lines corrected" if report.moved else REVIEW
+        hint = (
+            "`cranfield testset verify SET --repo DIR --out FILE` can write the set with moved lines corrected"
+            if report.moved
+            else REVIEW
+        )
         hint += "; {allow_drift} takes every place as it stands now"
         raise TestSetError(_refusal(testset, changed, len(report.findings), report, hint))
     outlines = Outlines(snapshot)

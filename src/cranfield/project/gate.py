@@ -305,7 +305,7 @@ def _shifted_rows(plan: Plan, experiment: Experiment, baseline: Baseline) -> Ite
             path=shown(plan.path),
             expected="ids of the test set",
             got=first_of(rows),
-            hint="name the queries by their ids: cranfield testset show",
+            hint="name the queries by their ids: `cranfield testset show SET`",
         )
 
 

@@ -39,7 +39,7 @@ def lost_anchors(plan: Plan, name: str) -> Iterator[Problem]:
             message = (
                 f"{n_of(len(lost), what)} checked for drift in {plan.ref.name}, and not here: {first_of(sorted(lost))}"
             )
-            hint = "write what ties the test set to the repository anew: `cranfield testset rehash`"
+            hint = "write what ties the test set to the repository anew: `cranfield testset rehash SET --repo DIR`"
             yield Problem(message, path=shown(path), hint=hint)
 
 

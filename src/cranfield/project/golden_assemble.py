@@ -22,18 +22,21 @@ from cranfield.gate.baseline import read_baseline
 from cranfield.golden.assemble import (
     Checked,
     Criterion,
+    Result,
     check_counts,
     check_review,
     check_similar,
+    checked,
     merge_records,
     next_version,
 )
 from cranfield.golden.batch_drift import batch_drift
-from cranfield.golden.review import ReviewOutcome
+from cranfield.golden.review import ONE_PERSON, ReviewOutcome
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.project.drift import rehash
 from cranfield.project.golden_batch import Batch, Content, assembly_of, read_batch
+from cranfield.project.golden_next import after_breach, quoted
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
@@ -44,7 +47,8 @@ from cranfield.repo.tree import read_tree
 from cranfield.testsets.validate import validate
 from cranfield.words import first_of, n_of
 
-"""Name of a set that is not golden."""
+MEASURED = frozenset({Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION})
+"""Criteria of what is measured with the set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,8 @@ class Assembly:
 
     @property
     def is_golden(self) -> bool:
-        """Whether every criterion is met."""
-        return all(each.is_met for each in self.checked)
+        """Whether no criterion is unmet."""
+        return all(each.result is not Result.NOT_MET for each in self.checked)
 
 
 def assemble(
@@ -95,7 +99,7 @@ def assemble(
         repo: folder of the repository; places are looked for at the commit of the run.
         out: folder of the versions; the newest one there is the version before.
         evidence: what was measured with the set.
-        draft: write the set also where it is not golden, under another name, its review pending.
+        draft: write the set also where it is not golden, under another name of the file.
         today: date of the version; None is today.
         allow_dirty: accept a folder that is not as the commit of the run; the metadata of the set say so first.
 
@@ -110,16 +114,24 @@ def assemble(
     content = _merged(batch, out, take(repo, batch.commit))
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
-    checked = [*check_counts(batch.planned, batch.kept), *check_review(batch.report)]
-    checked += [
+    places = f"{quoted(run)} --repo {quoted(repo)}"
+    why_missing = f"`cranfield golden status {quoted(run)}` shows why records are missing"
+    found = [
+        *check_counts(batch.planned, batch.kept, why_missing),
+        *check_review(batch.report, batch.profile, _review_step(run, repo, batch)),
         _harness(testset, evidence.runs, take(repo, batch.commit), today),
         _baseline(testset, evidence.baseline),
         _calibration(testset, evidence.calibration),
     ]
     if content.before is not None:
-        checked.append(check_similar(batch_drift(content.before, content.batch)))
-    is_golden = all(each.is_met for each in checked)
-    assembly = Assembly(_named(testset, batch, content, is_golden=is_golden), content.version, tuple(checked))
+        found.append(check_similar(batch_drift(content.before, content.batch), after_breach(run, batch.source, repo)))
+    first = next((each for each in found if each.criterion in MEASURED and each.step), None)
+    if first is not None and not draft:
+        make = f"`cranfield golden assemble {places} --out {quoted(out)} --draft` writes a draft to measure with"
+        found[found.index(first)] = replace(first, step=f"{make}; then {first.step}")
+    assembly = Assembly(testset, content.version, tuple(found))
+    is_golden = assembly.is_golden
+    assembly = replace(assembly, testset=_named(testset, batch, content, is_golden=is_golden))
     if not is_golden and not draft:
         return assembly
     path = out / (content.version.file_name("golden" if is_golden else "draft"))
@@ -143,6 +155,15 @@ def _uncommitted(batch: Batch, repo: Path, without: Collection[Path], *, allow_d
         for when, text in (("the records were made", recorded.uncommitted), ("they were assembled", now.sentence))
         if text
     )
+
+
+def _review_step(run: Path, repo: Path, batch: Batch) -> str:
+    """What the review of a batch lacks."""
+    if batch.report is None:
+        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+    if batch.report.outcome is ReviewOutcome.BREACHED:
+        return after_breach(run, batch.source, repo)
+    return f"`cranfield golden reviewed {quoted(run)}` says what is next"
 
 
 def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
@@ -172,7 +193,8 @@ def _refuse_drift(before: TestSet, path: Path, snapshot: Snapshot) -> None:
         raise TestSetError(
             f"places of the version before are not as they were in {report.where}: {first_of(changed)}",
             path=shown(path),
-            hint="correct them: `cranfield testset verify --out` writes moved lines, `cranfield testset rehash` the anchors",
+            hint="correct them: `cranfield testset verify SET --repo DIR --out FILE` writes moved lines, "
+            "`cranfield testset rehash SET --repo DIR` the anchors",
         )
 
 
@@ -197,18 +219,23 @@ def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
 def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None) -> Checked:
     """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
     if drifted := [each.label for each in verify(testset, snapshot).drifted]:
-        return Checked(Criterion.HARNESS, is_met=False, found=f"not in the repository: {first_of(drifted)}")
+        found = f"not in the repository: {first_of(drifted)}"
+        step = "correct the places: `cranfield testset verify SET --repo DIR` lists them"
+        return Checked(Criterion.HARNESS, Result.NOT_MET, found, step)
     errors = [each.message for each in validate(testset, today=today or _today()) if each.level == "error"]
     if errors:
-        return Checked(Criterion.HARNESS, is_met=False, found=first_of(errors))
+        step = "correct the set: `cranfield testset validate SET` lists what is wrong"
+        return Checked(Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step)
+    step = "name a run of a system on it with --run RUN"
     if not runs:
-        return Checked(Criterion.HARNESS, is_met=False, found="valid, but no run was evaluated")
+        return Checked(Criterion.HARNESS, Result.NOT_MET, "the set is valid, and no run of a system is named", step)
     try:
         evaluations = evaluate_files(testset, runs, None, ScoringOptions())
     except CranfieldError as error:
-        return Checked(Criterion.HARNESS, is_met=False, found=error.problems[0].sentence())
+        return Checked(Criterion.HARNESS, Result.NOT_MET, error.problems[0].sentence(), step)
     found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
-    return Checked(Criterion.HARNESS, is_met=True, found=found)
+    is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)
+    return checked(Criterion.HARNESS, found, step, is_met=is_scored)
 
 
 def _mean(evaluation: Evaluation) -> str:
@@ -218,17 +245,19 @@ def _mean(evaluation: Evaluation) -> str:
 
 def _baseline(testset: TestSet, path: Path | None) -> Checked:
     """A baseline of this content that git has."""
+    accept = "`cranfield baseline accept CONFIG`, commit the file, and name it with --baseline FILE"
     if path is None:
-        return Checked(Criterion.BASELINE, is_met=False, found="none is named")
+        return Checked(Criterion.BASELINE, Result.NOT_MET, "no baseline is named", accept)
     try:
         baseline = read_baseline(path)
     except CranfieldError as error:
-        return Checked(Criterion.BASELINE, is_met=False, found=error.problems[0].sentence())
+        return Checked(Criterion.BASELINE, Result.NOT_MET, error.problems[0].sentence(), accept)
     if baseline.testset_digest != testset.digest:
         found = f"{shown(path)} is of another test set ({baseline.testset} {baseline.testset_version})"
-        return Checked(Criterion.BASELINE, is_met=False, found=found)
+        return Checked(Criterion.BASELINE, Result.NOT_MET, found, accept)
     why_not = _not_committed(path)
-    return Checked(Criterion.BASELINE, not why_not, why_not or f"{shown(path)}, of {baseline.system}")
+    found = why_not or f"{shown(path)}, of {baseline.system}"
+    return checked(Criterion.BASELINE, found, f"commit {shown(path)} as it stands", is_met=not why_not)
 
 
 def _not_committed(path: Path) -> str:
@@ -245,23 +274,28 @@ def _not_committed(path: Path) -> str:
 
 def _calibration(testset: TestSet, path: Path | None) -> Checked:
     """The JSON of a calibration over these queries that git has."""
+    measure = "`cranfield calibrate DRAFT RUN --format json`, commit what it prints, and name the file with --calibration FILE"
+
+    def not_met(found: str, step: str = measure) -> Checked:
+        return Checked(Criterion.CALIBRATION, Result.NOT_MET, found, step)
+
     if path is None:
-        return Checked(Criterion.CALIBRATION, is_met=False, found="none is named")
+        return not_met("no calibration is named")
     try:
         found = json.loads(read_bytes(path, InputError))
         diagnosis, source, n = found["diagnosis"], found["source"], len(found["calibrations"])
         n_queries, digest = source["n_queries"], source["queries_digest"]
     except CranfieldError as error:
-        return Checked(Criterion.CALIBRATION, is_met=False, found=error.problems[0].sentence())
+        return not_met(error.problems[0].sentence())
     except (ValueError, KeyError, TypeError):
-        return Checked(Criterion.CALIBRATION, is_met=False, found=f"{shown(path)} is no JSON of `cranfield calibrate`")
+        return not_met(f"{shown(path)} is no JSON of `cranfield calibrate`")
     if digest != ids_digest(testset.query_ids):
-        text = f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}"
-        return Checked(Criterion.CALIBRATION, is_met=False, found=text)
+        return not_met(f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}")
     if not n:
-        return Checked(Criterion.CALIBRATION, is_met=False, found=f"{shown(path)}: no answer could be judged")
+        return not_met(f"{shown(path)}: no answer could be judged")
     why_not = _not_committed(path)
-    return Checked(Criterion.CALIBRATION, not why_not, why_not or f"{shown(path)}: {diagnosis}")
+    text = why_not or f"{shown(path)}: {diagnosis}"
+    return checked(Criterion.CALIBRATION, text, f"commit {shown(path)} as it stands", is_met=not why_not)
 
 
 def _today() -> date:
@@ -271,10 +305,11 @@ def _today() -> date:
 def _named(testset: TestSet, batch: Batch, content: Content, *, is_golden: bool) -> TestSet:
     """The set with its version, and how it was assembled."""
     version, merged, before = content.version, content.merged, content.before
-    sample = batch.report.tally.n if batch.report is not None else 0
-    is_reviewed = batch.report is not None and batch.report.outcome is ReviewOutcome.PASSED
-    review = f"reviewed by people, {sample} of {len(batch.records)} in the sample of the last batch"
-    review = review if is_reviewed else "review pending"
+    review = "not reviewed by people" if batch.report is None else batch.report.state
+    assembly = assembly_of(batch, content)
+    alone = [str(each["version"]) for each in assembly["runs"] if each["people"] == 1]
+    if set(alone) - {str(version)}:
+        review += f"; reviewed by one person: version {', '.join(alone)}"
     parts = (("added", merged.added), ("changed", merged.changed), ("renamed", merged.renamed))
     done = ", ".join(f"{len(ids)} {what}" for what, ids in parts if ids)
     meta = replace(
@@ -284,9 +319,9 @@ def _named(testset: TestSet, batch: Batch, content: Content, *, is_golden: bool)
         counts={**testset.meta.counts, REVIEWED: _n_reviewed(testset)},
         previous="" if before is None else before.digest,
         history=(*testset.meta.history, f"Version {version}: {n_of(len(testset.queries), 'records')}; {done}."),
-        assembly=assembly_of(batch, content),
+        assembly=assembly,
     )
-    return replace(testset, name="golden", version=str(version), meta=meta)
+    return replace(testset, name=f"golden-{ONE_PERSON}" if alone else "golden", version=str(version), meta=meta)
 
 
 def _n_reviewed(testset: TestSet) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from cranfield.golden.assemble import (
     Record,
     golden_record,
 )
-from cranfield.golden.batch_review import read_sample, review_of
+from cranfield.golden.batch_review import planned_profile, read_sample, review_of
 from cranfield.golden.existing import CARRIED
 from cranfield.golden.folder import RunFolder
 from cranfield.golden.index import RunIndex
@@ -26,7 +27,7 @@ from cranfield.golden.model_records import kept_records, model_records, read_kep
 from cranfield.golden.plan import load_plan
 from cranfield.golden.records import Stamp
 from cranfield.golden.retirement import Decision, SequentialTest, model_histories
-from cranfield.golden.review import Cell, ReviewReport, apply_edits
+from cranfield.golden.review import PROFILES, Cell, ReviewProfile, ReviewReport, apply_edits
 from cranfield.golden.states import State
 from cranfield.model import TestSet
 from cranfield.model.review import Disposition
@@ -54,6 +55,16 @@ class Batch:
     def commit(self) -> str | None:
         """Of the run; None where it read a folder without git."""
         return self.index.folder.manifest.commit or None
+
+    @property
+    def source(self) -> str:
+        """`plan`, or the name of the existing set whose records entered."""
+        return self.index.folder.manifest.source
+
+    @property
+    def profile(self) -> ReviewProfile:
+        """Of the review: of the sample that was drawn, or else of the plan."""
+        return PROFILES[planned_profile(self.index.folder.path)] if self.report is None else self.report.profile
 
     @property
     def name(self) -> str:
@@ -104,7 +115,7 @@ def read_batch(run: Path) -> Batch:
             )
         )
     if not records:
-        hint = "`cranfield golden status` shows why"
+        hint = f"`cranfield golden status {shlex.quote(str(run))}` shows why"
         raise UsageError("no record of this run enters a set", path=shown(run), hint=hint)
     report = review_of(folder) if read_sample(folder) is not None else None
     return Batch(index, tuple(records), _planned(run, index), report)
@@ -154,14 +165,15 @@ def _run(batch: Batch, merged: Merged, version: FileVersion) -> dict[str, Any]:
         "states": {state.value: n for state, n in Counter(each.state for each in batch.index.statuses()).items()},
         "renamed": dict(merged.renamed),
         "outcomes": kept_records(model_records(batch.index)),
+        "profile": batch.profile.name,
+        "people": batch.profile.people,
     }
     if report is not None:
         tally = report.tally
         found |= {
-            "profile": report.profile.name,
-            "reviewers": sorted(
-                {name for lines in batch.index.reviews.values() for each in lines for name in each.reviewers}
-            ),
+            "reviewed": report.state,
+            "reviewers": list(report.reviewers),
+            "same_verdict": {"records": report.n_same, "of": report.n_twice},
             "error_rates": {
                 "sampled": tally.n,
                 "serious": tally.serious,

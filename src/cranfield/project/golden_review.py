@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
-from cranfield.golden.batch_review import Waiting, merged, next_sample, read_sample, waiting_records
+from cranfield.golden.batch_review import (
+    Waiting,
+    merged,
+    next_sample,
+    planned_profile,
+    read_sample,
+    waiting_records,
+)
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import Finding, Rejection
 from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
-from cranfield.golden.review import PROFILES, Sample
-from cranfield.golden.states import State
+from cranfield.golden.records import CitedLines, HumanReview, OracleAnswer
+from cranfield.golden.review import PROFILES, Sample, unconfirmed_because
+from cranfield.golden.states import STATES, State
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.review import VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
 from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import Action, ItemState, RaterKind
+from cranfield.judging.store.schema import ItemState
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
+from cranfield.judging.store.values import BookInfo, ItemView
 from cranfield.matching.place import ENTITY_MARK
 from cranfield.model.review import Disposition
+from cranfield.project.golden_second_look import (
+    SecondLook,
+    attempt_of,
+    confirmed_review,
+    looks,
+    open_second_look,
+    opinions_of,
+    second_items,
+    second_look,
+    time_text,
+)
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 
 NEAR = 5
@@ -49,34 +67,43 @@ class MadeBook:
     sample: Sample
     n_new: int
     """Records that were added to it."""
+    second: SecondLook | None = None
+    """Of a profile of one person."""
+    is_open: bool = True
+    """Whether a record of the book waits for a reviewer."""
 
 
 def make_review_book(
-    run: Path, repo: Path, store: Store, *, name: str | None = None, profile: str = "bootstrap", seed: int | None = None
+    run: Path, repo: Path, store: Store, *, name: str | None = None, profile: str | None = None, seed: int | None = None
 ) -> MadeBook:
     """Draw the sample of a run, and make the book of everything that people see of it.
 
-    Once there is a sample it stays; records that came back from the oracle since are added to the book.
+    Once there is a sample it stays; records that came back from the oracle since are added to the book. Where one person
+    reviews, those that he or she looked at a day ago are put into the book of the second look.
 
     Args:
         run: folder of a finished run.
         repo: its repository; the lines are those of the run's commit.
         store: database of books.
         name: of the book; None: that of the folder.
-        profile: a name of `PROFILES`.
+        profile: a name of `PROFILES`; None: that of the sample, or of the plan.
         seed: of the sample; None: that of the run.
 
     Raises:
-        UsageError: the run is not finished, the files have changed, or there is a book of this name of something else.
+        UsageError: the run is not finished, the files have changed, there is a book of this name of something else, or the
+            profile is another one than that by which records were decided.
         UnknownNameError: no such profile.
     """
-    if profile not in PROFILES:
+    if profile is not None and profile not in PROFILES:
         raise UnknownNameError.among("profile", profile, PROFILES)
     with RunFolder.writing(run) as folder:
         index, manifest = RunIndex(folder), folder.manifest
         waiting = {each.reviewable.query_id: each for each in waiting_records(index)}
         samples = folder.read(Step.REVIEW_SAMPLES, Sample)
-        sample = next_sample(samples, list(waiting.values()), profile, manifest.seed if seed is None else seed)
+        wanted = profile or (samples[-1].profile if samples else planned_profile(run))
+        if samples and wanted != (before := samples[-1].profile) and index.reviews:
+            raise UsageError("records of this run are decided already", path=shown(run), expected=before, got=wanted)
+        sample = next_sample(samples, list(waiting.values()), wanted, manifest.seed if seed is None else seed)
         snapshot = take(repo, manifest.commit or None)
         if not manifest.commit and snapshot_digest(snapshot) != manifest.snapshot_digest:
             raise UsageError("the files are not those that the run read", path=shown(repo))
@@ -85,10 +112,13 @@ def make_review_book(
         pool = _pool(name, manifest.snapshot_digest, index, shown_ones, ParsedSource(snapshot))
         if not samples and not shown_ones:
             raise UsageError("no record of this run has an answer that a person could review", path=shown(run))
-        book, n_new = _stored(store, name, pool, PROFILES[profile].reviewers, sample.seed)
-        if not samples or shown_ones:
+        people = PROFILES[sample.profile].people
+        book, n_new = _stored(store, name, pool, people, sample.seed)
+        if not samples or shown_ones or sample.profile != samples[-1].profile:
             folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
-        return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new)
+        second = open_second_look(store, book, sample.seed) if people == 1 else None
+        is_open = any(item.state is ItemState.OPEN for item in store.reading.items(book.id))
+        return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new, second, is_open)
 
 
 def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> tuple[BookInfo, int]:
@@ -205,7 +235,13 @@ class Collected:
     differing: tuple[str, ...]
     """Records that wait for a lead."""
     late: tuple[str, ...]
-    """Changed after they were sent back or dropped: that stays as it is."""
+    """Changed after they were sent back or dropped, or after both looks of one person were compared: that stays as it is."""
+    second: SecondLook | None = None
+    """Of a profile of one person."""
+    unconfirmed: Mapping[str, str] = field(default_factory=dict)
+    """Records whose second look confirms nothing, and why."""
+    sent_back: tuple[str, ...] = ()
+    """Records that wait for a step of the run again."""
 
 
 def collect_reviews(run: Path, store: Store) -> Collected:
@@ -217,18 +253,25 @@ def collect_reviews(run: Path, store: Store) -> Collected:
     with RunFolder.writing(run) as folder:
         sample = read_sample(folder)
         if sample is None:
-            hint = "make a book of it with `cranfield golden review`"
+            hint = f"make a book of it: `cranfield golden review {shlex.quote(str(run))} --repo DIR`"
             raise UsageError("no record of this run was given to people", path=shown(run), hint=hint)
         index, book = RunIndex(folder), store.books.get(sample.book)
         before = {(each.query_id, each.attempt): each for lines in index.reviews.values() for each in lines}
+        profile, unconfirmed = PROFILES[sample.profile], dict[str, str]()
+        is_alone = profile.people == 1
+        again = second_items(store, book.name) if is_alone else {}
         n_new, late, waits = 0, [], defaultdict[ItemState, list[str]](list)
         for item in store.reading.items(book.id):
-            if item.state not in {ItemState.DONE, ItemState.ADJUDICATED}:
-                waits[item.state].append(item.query)
+            review = _decided(item, again.get((item.query, item.doc)), book.name, is_alone=is_alone)
+            if review is None:
+                if not (is_alone and looks(item)):
+                    waits[item.state].append(item.query)
                 continue
-            review = human_review(item, book.name)
+            if is_alone and (why := unconfirmed_because(review, profile)):
+                unconfirmed[item.query] = why
+                continue
             old = before.get((review.query_id, review.attempt))
-            if old is not None and old != review and old.disposition is not Disposition.KEEP:
+            if old is not None and old != review and (is_alone or old.disposition is not Disposition.KEEP):
                 late.append(item.query)
             elif old != review:
                 folder.append(Step.HUMAN_REVIEWS, review)
@@ -237,8 +280,18 @@ def collect_reviews(run: Path, store: Store) -> Collected:
             if old.disposition is Disposition.DROP and (old.query_id, old.attempt) not in index.dropped:
                 folder.append(Step.REJECTED, _dropped(old))
         return Collected(
-            book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE]), tuple(late)
+            *(book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE]), tuple(late)),
+            second=second_look(store, book) if is_alone else None,
+            unconfirmed=unconfirmed,
+            sent_back=tuple(each.query_id for each in RunIndex(folder).statuses() if not STATES[each.state].is_end),
         )
+
+
+def _decided(item: ItemView, again: ItemView | None, book: str, *, is_alone: bool) -> HumanReview | None:
+    """What was decided of a record; None while a reviewer, or the second look, is waited for."""
+    if is_alone:
+        return None if again is None else confirmed_review(item, again, book)
+    return human_review(item, book) if item.state in {ItemState.DONE, ItemState.ADJUDICATED} else None
 
 
 def _dropped(review: HumanReview) -> Rejection:
@@ -254,8 +307,7 @@ def _dropped(review: HumanReview) -> Rejection:
 
 def human_review(item: ItemView, book: str) -> HumanReview:
     """The decision that holds of an item: that of the lead, or the one that all reviewers gave."""
-    rows = [row for row in item.ratings if row.kind is RaterKind.PERSON and row.action is Action.GRADE]
-    opinions = [_opinion(row) for row in rows]
+    opinions = opinions_of(item)
     if item.final is not None:
         decision = {"verdict": VERDICTS[item.final], "reason": item.final_reason} | data_of(item).model_dump(
             mode="json"
@@ -265,24 +317,17 @@ def human_review(item: ItemView, book: str) -> HumanReview:
         decision = first.model_dump(mode="json", exclude={"reviewer", "at"})
         for field in ("reason", "hint"):
             decision[field] = " / ".join(dict.fromkeys(filter(None, (getattr(each, field) for each in opinions))))
-    at = item.final_at or max((row.at for row in rows), default=0)
+    at = (
+        max((each.at for each in opinions), default=time_text(0)) if item.final_at is None else time_text(item.final_at)
+    )
     return HumanReview.model_validate(
         decision
         | {
             "query_id": item.query,
-            "attempt": int(item.doc.removeprefix("attempt ")),
+            "attempt": attempt_of(item),
             "opinions": opinions,
             "lead": item.final_by or "",
             "book": book,
-            "reviewed_at": _time(at),
+            "reviewed_at": at,
         }
     )
-
-
-def _opinion(row: RatingRow) -> Opinion:
-    values = data_of(row).model_dump(mode="json") | {"verdict": VERDICTS[row.grade or 0], "reason": row.reason}
-    return Opinion.model_validate(values | {"reviewer": row.rater, "at": _time(row.at)})
-
-
-def _time(at: int) -> str:
-    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -98,7 +98,7 @@ def _refuse_rows(name: str, scored: Mapping[str, Evaluation], old: TestSet, new:
     if by_row and old.query_ids != new.query_ids[: len(old.query_ids)]:
         raise UsageError(
             f"run {name!r} names queries by row, and a row is another query in the other version",
-            hint="`cranfield testset migrate-ids` gives it the ids of the version that it was made with",
+            hint="`cranfield testset migrate-ids SET FILE` gives it the ids of the version that it was made with",
         )
 
 

@@ -263,7 +263,7 @@ def read_results(folder: Path) -> Results:
     if not path.is_file():
         parts = _parquet(folder) if folder.is_dir() else []
         message = "the results in this folder are incomplete" if parts else "no results in this folder"
-        hint = "evaluate again" if parts else "`cranfield evaluate … --out` writes such a folder"
+        hint = "evaluate again" if parts else "`cranfield evaluate … --out DIR` writes such a folder"
         raise InputError(Problem(message, path=str(folder), expected=INFO_FILE, hint=hint))
     about, version, rows = _read_info(path)
     files = tuple(_parquet(folder))

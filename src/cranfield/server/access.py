@@ -198,8 +198,10 @@ def _caller(request: Request, store: Store) -> Caller | None:
     header = request.headers.get("authorization")
     if header is not None:
         scheme, _, raw = header.partition(" ")
-        if scheme.lower() == "bearer" and _is_start_token(request, raw.strip()) and store.people.local().active:
-            return Caller(store.people.local(), scope="manage")
+        if scheme.lower() == "bearer" and _is_start_token(request, raw.strip()):
+            local = store.people.local(request.app.state.options.user)
+            if local.active:
+                return Caller(local, scope="manage")
         token = store.people.token(raw.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             raise RefusedError(401, "the token is unknown, revoked or expired", code="token")

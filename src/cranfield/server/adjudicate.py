@@ -88,4 +88,4 @@ def adjudicate(
         if item_of_book(request, caller, item_id).final_at == seen:
             raise
         return _page(request, caller, item_id, (grade, reason))
-    return see_other(book_path(book_of(caller), "adjudicate"), done="adjudicated")
+    return see_other(book_path(book_of(caller), "adjudicate"), done="saved")

@@ -377,7 +377,7 @@ def with_labels(error: UsageError) -> UsageError:
     boxes = {
         "allow_partial": "the box “also half graded or undecided”",
         "without_earlier": "the box “without the earlier judgments”",
-        "onto": "`cranfield book freeze --onto SET`",
+        "onto": "`cranfield book freeze BOOK --onto SET --out FILE`",
     }
     return UsageError(
         [

@@ -43,6 +43,8 @@ class ServerOptions:
     port: int = DEFAULT_PORT
     accounts: bool = False
     """Whether people sign in; otherwise one user of this machine does, with the start-up token."""
+    user: str = ""
+    """Name that the user of this machine states; empty: that of the operating system."""
     url: str = ""
     """Address that browsers use, `https://judge.example.org`; empty: host and port."""
     trusted_proxies: tuple[str, ...] = ()

@@ -95,7 +95,6 @@ NOTICES = {
     "saved": "Saved.",
     "revoked": "Revoked.",
     "reopened": "The items are open again.",
-    "adjudicated": "Saved. This is the next item.",
     "frozen": "The book is frozen: its version is listed below.",
     "signed-out": "You are signed out.",
     "signed-out-everywhere": "You are signed out everywhere.",

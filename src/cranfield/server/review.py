@@ -117,7 +117,7 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
         raise
     except UsageError as error:
         return _page(request, caller, found, draft, error.problems)
-    return see_other(book_path(book, "review"), done="adjudicated" if form.step == "save" else "")
+    return see_other(book_path(book, "review"), done="saved" if form.step == "save" else "")
 
 
 @router.get("/decide")
@@ -168,7 +168,7 @@ def decide(request: Request, caller: Lead, item_id: int, form: Annotated[ReviewF
         return _page(request, caller, item_of_book(request, caller, item_id), draft, error.problems, lead=True)
     except UsageError as error:
         return _page(request, caller, found, draft, error.problems, lead=True)
-    return see_other(book_path(book, "review", "decide"), done="adjudicated")
+    return see_other(book_path(book, "review", "decide"), done="saved")
 
 
 @router.get("/records/{item_id}")
@@ -258,6 +258,7 @@ def _page(
         "before": before[0].item_id if before else None,
         "enabled": PageSettings.of(caller.account).enabled,
         "guideline": guideline_html(book),
+        "accounts": request.app.state.options.accounts,
         "key": draft.form.key if draft.form else secrets.token_urlsafe(16),
     }
     return book_page(request, "review.html", caller, http_status=422 if problems else 200, item=found, **values)

@@ -122,7 +122,7 @@ def start(request: Request, caller: Visitor, token: str = "", target: NextQuery 
         raise RefusedError(
             403, "the address is of an earlier start", "open the one that the server printed at its last start", "token"
         )
-    account = store.people.local()
+    account = store.people.local(options.user)
     if not account.active:
         raise RefusedError(
             403, f"the account {account.name} may not sign in", f"`cranfield people activate {account.name}` lets it in"

@@ -79,7 +79,7 @@ def part(testset: TestSet, name: SplitPart) -> TestSet:
     if gone:
         raise TestSetError(
             f"held-out queries that are not in the set: {', '.join(sorted(gone)[:3])} ({len(gone)})",
-            hint="`cranfield testset split` can draw and replace it",
+            hint="`cranfield testset split SET` can draw and replace it",
         )
     wanted = held_out if name == "held-out" else set(testset.query_ids) - held_out
     return replace(only(testset, wanted), name=f"{testset.name} ({name})")

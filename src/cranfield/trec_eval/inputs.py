@@ -123,7 +123,7 @@ def _check_grades(testset: TestSet, path: Path) -> None:
                 f"query {query_id!r}, document {doc_id!r} has the grade {grade:g}",
                 path=shown(path),
                 expected="a whole number, as trec_eval has it",
-                hint="`cranfield evaluate` takes other grades.",
+                hint="`cranfield evaluate TESTSET RUN` takes other grades.",
             )
     problems.raise_if_any()
 

@@ -26,6 +26,7 @@ from cranfield.golden.model_records import kept_records, model_records, read_kep
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, RunManifest
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.retirement import SequentialTest, model_histories
+from cranfield.golden.review import PROFILES
 from cranfield.project.golden_assemble import Assembly, Evidence, assemble
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
@@ -190,12 +191,12 @@ def test_attrition_and_cells_are_compared_exactly(kept: int, attrition: bool, ce
 def test_a_full_cell_does_not_make_up_for_an_empty_one() -> None:
     found = check_counts({CELL: 30, ("debug", "hard"): 4}, {CELL: 40})
     assert [each.is_met for each in found] == [False, False]
-    assert found[0].found == "4 of 34 planned records are missing (11.8%)"
-    assert found[1].found == "debug hard has 0 of 4"
+    assert found[0].found == "4 of 34 planned records are missing; at most 2 may be"
+    assert found[1].found == "1 of 2 cells: debug hard has 0 of 4, and needs 4"
 
 
 def test_nothing_is_golden_without_people() -> None:
-    assert [each.is_met for each in check_review(None)] == [False, False]
+    assert [each.is_met for each in check_review(None, PROFILES["bootstrap"])] == [False, False]
 
 
 def test_versions(tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_a_set_that_lacks_something_is_a_draft_at_most(tmp_path: Path, repo: Pat
     assert not out.exists()
     draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY)
     assert [path.name for path in draft.written] == ["draft_v1.0.json", "draft_v1.0.meta.json"]
-    assert read_testset(draft.written[0]).meta.review == "draft 1.0, not golden: review pending"
+    assert read_testset(draft.written[0]).meta.review == "draft 1.0, not golden: not reviewed by people"
     assert file_versions(out, "golden") == {}
 
 
@@ -260,7 +261,9 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     facts = json.loads((out / "golden_v1.0.meta.json").read_text())
     assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
     assert facts["assembly"] == testset.meta.assembly
-    assert facts["dataset_status"].startswith("golden 1.0: reviewed by people")
+    assert facts["dataset_status"].startswith(
+        "golden 1.0: reviewed by 2 people (ann, bob; stated, not verified), same verdict on"
+    )
     write_testset(testset, tmp_path / "native.yaml")
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
 
@@ -277,10 +280,10 @@ def test_an_existing_set_that_no_model_saw_names_no_model_and_enters_once(tmp_pa
     draft = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY).testset
     (made,) = draft.meta.assembly["runs"]
     assert (made["models"], made["prompts"]) == ({}, {})
-    assert draft.meta.review == "draft 1.0, not golden: review pending"
+    assert draft.meta.review == "draft 1.0, not golden: not reviewed by people"
     review(run)
     again = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY)
-    assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by people")
+    assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by 2 people (ann, bob;")
     for path in again.written:
         path.rename(path.with_name(path.name.replace("draft", "golden")))
     with pytest.raises(UsageError, match=r"nothing is added to version 1\.0"):
@@ -311,7 +314,7 @@ def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
     review(run, reviewers=("ann",))
     found = {each.criterion: each for each in assemble(run, repo, tmp_path / "golden", Evidence()).checked}
     assert found[Criterion.REVIEW].is_met
-    assert not found[Criterion.SECOND_REVIEWER].is_met
+    assert not found[Criterion.SECOND_LOOK].is_met
 
 
 def test_the_next_version_adds_a_batch_and_names_models_that_were_exchanged(
@@ -368,6 +371,6 @@ def test_the_command_prints_every_criterion(
     assert [each["criterion"] for each in payload["criteria"]] == list(Criterion)[:-1]
     assert run_command_line(arguments) == 1
     out = capsys.readouterr().out
-    assert "Not golden: review, second reviewer, harness, baseline, calibration. Nothing was written." in " ".join(
+    assert "Not golden: review, second look, harness, baseline, calibration. Nothing was written." in " ".join(
         out.split()
     )

@@ -164,7 +164,8 @@ def test_the_command_measures_keeps_the_answers_and_says_how_to_go_on(
     code, out, err = run_cli(capsys, "plan", plan, *at, "--out", tmp_path / "runs", "--measure", 3, "--format", "json")
     assert (code, [role["measured"] for role in json.loads(out)["roles"]]) == (0, [3, 3, 3, 3])
     (folder,) = (tmp_path / "runs").iterdir()
-    assert f"`cranfield golden run --resume {folder}` makes the set, and asks for none of this again" in err
+    assert f"`cranfield golden run --resume {folder} --repo " in err
+    assert "makes the set, and asks for none of this again" in err
     assert "dry run of 3 queries: " in err
     again = run_cli(capsys, "plan", "--resume", folder, *at, "--measure", 3, "--format", "json")
     assert (again[0], again[1]) == (0, out)
@@ -195,7 +196,7 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
     code, out, err = run_cli(capsys, "plan", plan, "--repo", repo, "--out", tmp_path / "runs", "--measure", 3)
     (folder,) = (tmp_path / "runs").iterdir()
     assert (code, out) == (3, "")
-    assert f"Hint: `cranfield golden plan --measure 3 --resume {folder}` goes on with them." in err
+    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo " in err
 
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:

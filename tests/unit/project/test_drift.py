@@ -125,7 +125,9 @@ def test_rehash_does_not_anchor_old_lines_to_new_text(folder: Path) -> None:
     (folder / "src/a.py").write_text("import os\n" + CODE)
     with pytest.raises(TestSetError, match="1 moved") as caught:
         rehash(tied, folder, today=TODAY)
-    assert "`cranfield testset verify` can write the set with moved lines corrected" in str(caught.value)
+    assert "`cranfield testset verify SET --repo DIR --out FILE` can write the set with moved lines corrected" in str(
+        caught.value
+    )
     again = rehash(check_repository(tied, folder), folder, today=TODAY)
     assert again.meta.anchors["src/a.py:6-7"] == tied.meta.anchors["src/a.py:5-6"]
     assert check_repository(again, folder).notes == again.notes

@@ -114,7 +114,7 @@ def test_what_the_adversary_adds_is_in_sight_also_where_it_supports_every_claim(
 
 def test_a_form_that_is_sent_as_it_is_edits_nothing(golden) -> None:
     item, answer = review(golden, "ann", grade=1, seconds=7)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/books/golden/review?done=adjudicated")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/books/golden/review?done=saved")
     (row,) = ratings(golden, item)
     assert (row.grade, row.duration_ms, row.data["edits"]) == (1, 7000, [])
     assert golden.browser("ann").get("/books/golden/review").text.count(f"/review/{item}") == 0  # the other one

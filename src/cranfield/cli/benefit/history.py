@@ -28,7 +28,9 @@ def history_command(folder: FolderArgument = Path("benefit-results"), *, output:
 
     history = read_results(folder)
     if not history.results and not history.damaged:
-        raise UsageError("no result of an experiment", path=shown(folder), hint="cranfield benefit result writes one")
+        raise UsageError(
+            "no result of an experiment", path=shown(folder), hint="`cranfield benefit result RUN` writes one"
+        )
     start = Path() if output.html is None else output.html.parent
     document = benefit_history_document(
         history, lambda past: Path(os.path.relpath(folder / past.file, start)).as_posix()

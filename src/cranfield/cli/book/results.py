@@ -156,7 +156,7 @@ def agreement_command(
         testset = persons_testset(contents_of(store, book))
     if not any(testset.ratings.values()):
         raise UsageError(
-            f"no person has graded a document of book {book!r}", hint="`cranfield book show` has its progress"
+            f"no person has graded a document of book {book!r}", hint=f"`cranfield book show {book}` has its progress"
         )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
     deliver(agreement_document(report), output)

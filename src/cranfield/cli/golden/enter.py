@@ -45,7 +45,10 @@ def enter_command(
     """
     from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
+    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunIndex
     from cranfield.golden.outcomes import ReadSource
+    from cranfield.project.golden_next import after_run
     from cranfield.project.loading import read_stored
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
@@ -60,5 +63,5 @@ def enter_command(
         deliver(gate_document(judged.name, ReadSource.of(snapshot), reports, entered.imported.notes), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
-    command = "review" if step is EntryStep.PEOPLE else "run --resume"
-    note(f"next: `cranfield golden {command} {entered.folder} --repo {repo}`")
+    statuses = RunIndex(RunFolder.open(entered.folder)).statuses()
+    note(f"next: {after_run(entered.folder, statuses, repo)}")

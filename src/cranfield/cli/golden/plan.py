@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +70,9 @@ def plan_command(
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
     show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty)
+    typer.echo(
+        f"next: `cranfield golden run {shlex.quote(plan or DEFAULT_PLAN)} --repo {shlex.quote(str(repo))}`", err=True
+    )
 
 
 def _measure(
@@ -79,6 +83,7 @@ def _measure(
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions
+    from cranfield.project.golden_next import quoted
 
     if source.resume is None:
         part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
@@ -93,20 +98,23 @@ def _measure(
     print_usage(found.outcome)
     whole = load_plan(path / PLAN)
     if found.outcome.result.waiting:
-        print_waiting(found.outcome, f"cranfield golden plan --measure {n} --resume {path}")
+        print_waiting(
+            found.outcome, f"cranfield golden plan --measure {n} --resume {quoted(path)} --repo {quoted(source.repo)}"
+        )
         raise typer.Exit(EXIT_SYSTEM)
-    _print_kept(found, path)
+    _print_kept(found, path, source.repo)
     show_cost(whole, estimate(whole, snapshot, found.uses), snapshot, output)
     source.refuse_changed(path, snapshot)
 
 
-def _print_kept(found: DryRun, path: Path) -> None:
+def _print_kept(found: DryRun, path: Path, repo: Path) -> None:
+    from cranfield.project.golden_next import quoted
+
     cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.plan.cells)
     typer.echo(f"dry run of {n_of(found.plan.total, 'queries')}: {cells}", err=True)
     silent = {role: use.n_unreported for role, use in found.uses.items() if use.n_unreported}
     if silent:
         text = ", ".join(f"{n} of {role}" for role, n in silent.items())
         typer.echo(f"records without a report of their tokens, which are left out: {text}", err=True)
-    typer.echo(
-        f"Hint: `cranfield golden run --resume {path}` makes the set, and asks for none of this again.", err=True
-    )
+    command = f"`cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}`"
+    typer.echo(f"next: {command} makes the set, and asks for none of this again", err=True)

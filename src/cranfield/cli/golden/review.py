@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -14,11 +16,13 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 
 ProfileOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="How much is reviewed, and the ceilings: bootstrap (15 % and one of each cell) or scale (5 %, batches of 40).",
+        help="How much is reviewed, and the ceilings: bootstrap (15 % and one of each cell) or scale (5 %, batches of 40), by "
+        "two people; by one who looks again a day later: bootstrap-one-person or scale-one-person; default: that of the plan.",
+        show_default=False,
     ),
 ]
 BookOption = Annotated[
@@ -37,29 +41,46 @@ def review_command(
     run: RunArgument,
     *,
     repo: RepoOption = Path(),
-    profile: ProfileOption = "bootstrap",
+    profile: ProfileOption = None,
     book: BookOption = None,
     seed: SeedOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Draw the sample of a finished run, and make a book of everything that people see of it.
 
-    After records were sent back and answered again, the same command adds them to the book.
+    After records were sent back and answered again, the same command adds them to the book. Where one person reviews, it opens
+    the second look at what he or she decided a day before.
     """
+    from cranfield.golden.review import PROFILES
+    from cranfield.project.golden_next import people_steps, second_look_steps
     from cranfield.project.golden_review import make_review_book
     from cranfield.words import n_of
 
     with closing(open_books(db, create=True)) as store:
         made = make_review_book(run, repo, store, name=book, profile=profile, seed=seed)
         where = store.where
-    sample = made.sample
+    sample, reviewers = made.sample, PROFILES[made.sample.profile]
+    who = "two reviewers" if made.second is None else "one reviewer, the first look"
     typer.echo(
-        f"book {made.book.name}: {n_of(made.n_new, 'new records')} for two reviewers, in {where}\n"
+        f"book {made.book.name}: {n_of(made.n_new, 'new records')} for {who}, in {where}\n"
         f"sample: {len(sample.sampled)} of {n_of(sample.n_batch, 'records')}; "
         f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
-        f"must be seen besides: {len(sample.must_see)}\n"
-        f"next: `cranfield judge {made.book.name}`"
+        f"must be seen besides: {len(sample.must_see)}"
     )
+    steps = [f"`cranfield judge {shlex.quote(made.book.name)}`"] if made.is_open else []
+    if (second := made.second) is not None:
+        typer.echo(f"book {second.book}: {n_of(second.n_new, 'new records')}, the second look")
+        steps += second_look_steps(run, second, repo=repo)
+    steps += people_steps(run, reviewers, repo)
+    print_steps(steps or [f"`cranfield golden reviewed {shlex.quote(str(run))}`"], db)
+
+
+def print_steps(steps: Sequence[str], db: str) -> None:
+    """Write what to do next, and where the books are if not in the default database."""
+    for step in steps:
+        typer.echo(f"next: {step}")
+    if db != DEFAULT_DATABASE:
+        typer.echo(f"note: the books are in {db}: commands over books take --db {shlex.quote(db)}, or CRANFIELD_DB")
 
 
 @option_groups
@@ -79,6 +100,7 @@ def reviewed_command(
     from cranfield.golden.batch_review import review_of, write_feedback
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.review import ReviewOutcome
+    from cranfield.project.golden_next import after_review
     from cranfield.project.golden_review import collect_reviews
     from cranfield.reporting.documents.golden_review import review_document
     from cranfield.words import first_of, n_of
@@ -90,13 +112,14 @@ def reviewed_command(
     written = write_feedback(folder, report)
     typer.echo(f"{n_of(found.n_new, 'new decisions')} of book {found.book}", err=True)
     for names, what in (
-        (found.undecided, "wait for a reviewer"),
-        (found.differing, "wait for a lead, since the reviewers differ"),
-        (found.late, "were changed after they were sent back or dropped: that stays"),
+        (found.undecided, "waiting for a reviewer"),
+        (found.differing, "waiting for a lead"),
+        (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
-    deliver(review_document(run.resolve().name, report), output, written=written)
+    steps = after_review(run, found, report, folder.manifest.source)
+    deliver(review_document(run.resolve().name, report, steps), output, written=written)
     code = {ReviewOutcome.BREACHED: EXIT_VERDICT, ReviewOutcome.INCOMPLETE: EXIT_INCONCLUSIVE}.get(report.outcome)
     if code is not None:
         raise typer.Exit(code)

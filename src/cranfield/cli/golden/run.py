@@ -86,6 +86,7 @@ def run_command(
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions, execute, n_planned
+    from cranfield.project.golden_next import after_run, quoted
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
 
@@ -118,8 +119,9 @@ def run_command(
     _print_unreadable(outcome, path)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
-        print_waiting(outcome, f"cranfield golden run --resume {path}")
+        print_waiting(outcome, f"cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}")
         raise typer.Exit(EXIT_SYSTEM)
+    typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
 
 @dataclass(frozen=True)
@@ -233,4 +235,4 @@ def print_waiting(outcome: RunOutcome, command: str) -> None:
     typer.echo(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}", err=True)
     first = waiting[0]
     typer.echo(printable(f"first: {first.query_id}, {first.role.value}: {first.message}"), err=True)
-    typer.echo(f"Hint: `{command}` goes on with them.", err=True)
+    typer.echo(f"next: `{command}` goes on with them", err=True)

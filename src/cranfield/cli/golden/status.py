@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typer
+
 from cranfield.cli.golden.options import RunArgument
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
@@ -9,14 +11,17 @@ from cranfield.cli.shared import Output, deliver
 
 @option_groups
 def status_command(run: RunArgument, *, output: Output) -> None:
-    """Show where every record of a run stands: counts by state, and the records with their reasons.
+    """Show where every record of a run stands: counts by state, the records with their reasons, and the next step.
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
     from cranfield.golden.run import n_planned
+    from cranfield.project.golden_next import after_status
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    deliver(run_document(RunIndex(folder), n_planned(folder)), output)
+    index = RunIndex(folder)
+    deliver(run_document(index, n_planned(folder)), output)
+    typer.echo(f"next: {after_status(folder, index.statuses())}", err=True)

@@ -66,7 +66,7 @@ _SAME_LIST = (
     "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
     "list of 5 results or more"
 )
-_REHASH = "Look at the places that changed, correct the test set, and rehash it (cranfield testset rehash)."
+_REHASH = "Look at the places that changed, correct the test set, and rehash it (`cranfield testset rehash`)."
 _ROWS = (
     Check(
         "uncommitted-changes",
@@ -112,7 +112,7 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=row_ids,
-        cause="Collect the run again, or give it the ids of the set with `cranfield testset migrate-ids --old`.",
+        cause="Collect the run again, or give it the ids of the set with `cranfield testset migrate-ids SET FILE --old OLD`.",
     ),
     Check(
         "failed-queries",

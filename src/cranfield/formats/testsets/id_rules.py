@@ -151,7 +151,7 @@ def with_stored_split(testset: TestSet) -> TestSet:
         raise TestSetError(
             f"the held-out queries are named by row, and were drawn from {counted} queries",
             expected=f"{len(testset.queries)} queries, as the set has now",
-            hint="`cranfield testset migrate-ids` carries a split over from the version that it was drawn from",
+            hint="`cranfield testset migrate-ids SET FILE --old OLD` carries a split over from the version that it was drawn from",
         )
     held_out = tuple(match.names.get(name, name) for name in stored.held_out)
     return replace(testset, meta=replace(testset.meta, split=replace(stored, held_out=held_out)))

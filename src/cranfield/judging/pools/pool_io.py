@@ -77,8 +77,8 @@ def require_texts(pool: Pool) -> None:
     if without:
         raise UsageError(
             f"{n_of(len(without), 'queries')} of the pool without a text, which no rater can judge: {first_of(without)}",
-            hint="make the pool with texts: `cranfield pool` and `cranfield holes` take them by query id from "
-            "--queries FILE, or from the test set",
+            hint="make the pool with texts: `cranfield pool RUN... --queries FILE` takes them by query id; with --testset they "
+            "are those of the test set",
         )
 
 

@@ -32,7 +32,7 @@ def open_store(url: str | Path, *, create: bool = True, clock: Clock = now_ms) -
         raise UsageError(
             "there is no database of books here",
             path=str(path),
-            hint="`cranfield book create` or `cranfield serve` makes one",
+            hint="`cranfield book create NAME --pool FILE` or `cranfield serve` makes one",
         )
     if path is not None and not path.parent.is_dir():
         raise UsageError("the folder of the database does not exist", path=str(path))

@@ -90,8 +90,22 @@ class People(Part):
             row = session.scalar(select(Account).where(Account.name == name))
             return None if row is None else account_info(row)
 
-    def local(self) -> AccountInfo:
-        """The account of the user of this machine; where there is none it is made, as an administrator."""
+    def local(self, stated: str = "") -> AccountInfo:
+        """The account of the user of this machine; where there is none it is made, as an administrator.
+
+        Args:
+            stated: name that the user gives himself or herself, which nothing verifies; empty: that of the operating system.
+
+        Raises:
+            UsageError: the name is none that may be chosen, or is of an account that signs in with a password.
+        """
+        if stated:
+            found = self.find(stated)
+            if found is not None and found.password_hash is not None:
+                raise UsageError(
+                    f"{found.name} signs in with a password", hint="`cranfield serve --accounts` lets people sign in"
+                )
+            return found or self.add(stated, Role.ADMIN)
         try:
             name = getuser()
         except (ImportError, KeyError, OSError):  # a container whose user has no name

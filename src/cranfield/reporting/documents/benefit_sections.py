@@ -372,6 +372,7 @@ def _setup(result: BenefitResult) -> Section:
     items = [(name.replace("_", " "), _text(value)) for name, value in result.agent.items()]
     items += [(f"tool {name}", _text(value)) for name, value in result.tools.items()]
     items += [(f"rule: {name.replace('_', ' ')}", _text(value)) for name, value in result.rule.items()]
+    items += [("tasks of", result.task_set)] if result.task_set else []
     items += [("plan", result.plan_digest), ("Cranfield", result.cranfield_version), ("run", result.run or UNKNOWN)]
     notes = (
         "The task is the unit: seeds are averaged in a task, and intervals are Student's t on the differences of tasks.",

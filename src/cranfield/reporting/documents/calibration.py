@@ -110,7 +110,11 @@ def calibration_document(report: CalibrationReport) -> Document:
     )
     return Document(
         title=f"Calibration: {source.score}",
-        subtitle=(f"{source.name}, {n_of(len(source.answers), 'queries', format_count)}", f"correctness: {counted}"),
+        subtitle=(
+            f"{source.name}, {n_of(len(source.answers), 'queries', format_count)}",
+            *([f"test set {source.testset}"] if source.testset else ()),
+            f"correctness: {counted}",
+        ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, _tidy(report)),
         payload=lambda: _payload(report),
@@ -311,7 +315,7 @@ def _tidy(report: CalibrationReport) -> list[tuple[Cell, ...]]:
 
 FIELDS: Fields = {
     CalibrationReport: "source diagnosis losses calibrations options",
-    ScoredAnswers: "name score n_queries=answers.__len__ queries_digest",
+    ScoredAnswers: "name score testset? n_queries=answers.__len__ queries_digest",
     Losses: "n n_retrieval n_synthesis is_synthesis",
     Calibration: (
         "correctness=kind rule group excluded bins bins_mass brier brier_skill log_loss fit auroc risk aurc routed advice"

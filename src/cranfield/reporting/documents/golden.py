@@ -129,7 +129,7 @@ def gate_document(name: str, source: ReadSource, reports: Mapping[str, GateRepor
         (check.value, found[Status.PASSED], found[Status.FAILED], found[Status.MISSING], CHECKS[check].what)
         for check, found in counts.items()
     ]
-    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("what holds"))
+    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("demands"))
     headings = ("record", "check", "problem")
     rows: list[tuple[Cell, ...]] = [
         (query_id, check.value, problem)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from cranfield.golden.review import Ceiling, ReviewReport, Tally
+from collections.abc import Sequence
+
+from cranfield.golden.review import CEILINGS, Ceiling, ReviewOutcome, ReviewReport, Tally
 from cranfield.numbers import format_percent
 from cranfield.record import plain
 from cranfield.reporting.document import Bullets, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
-from cranfield.words import first_of, n_of
+from cranfield.words import capitalised, n_of
 
-CEILINGS = {
-    Ceiling.SERIOUS: "major issue or wrong",
-    Ceiling.MINOR: "minor issue",
-    Ceiling.WRONG_ON_EASY: "wrong on easy",
+OUTCOMES = {
+    ReviewOutcome.PASSED: "The review is passed: every record is decided and confirmed, and no ceiling is reached.",
+    ReviewOutcome.BREACHED: "The review has failed: a ceiling is reached, which no further decision can change.",
+    ReviewOutcome.INCOMPLETE: "The review is not finished.",
 }
 
 
-def review_document(run: str, report: ReviewReport) -> Document:
-    """Ceilings, what the sample can show, failure modes."""
+def review_document(run: str, report: ReviewReport, steps: Sequence[str] = ()) -> Document:
+    """Ceilings, what the sample can show, failure modes, and what to do next."""
     sections = [
         Section("ceilings", "Ceilings", (_ceilings(report), *(Paragraph(note, "note") for note in report.notes))),
         Section("evidence", "What the sample shows", _evidence(report)),
@@ -27,11 +29,16 @@ def review_document(run: str, report: ReviewReport) -> Document:
             f"{each.query_id}: {each.failure_mode.value.replace('_', ' ')}: {each.reason}" for each in report.feedback
         )
         sections.append(Section("failures", "Failures", (Bullets(lines),)))
+    if steps:
+        sections.append(Section("next", "Next steps", (Bullets(tuple(steps)),)))
     return Document(
         title="Review by people",
-        subtitle=(f"{run}: {report.outcome.value}", f"profile {report.profile.name}"),
+        subtitle=(
+            f"{run}: {report.outcome.value}, profile {report.profile.name}",
+            f"{OUTCOMES[report.outcome]} {capitalised(report.who)}.",
+        ),
         sections=tuple(sections),
-        payload=lambda: {"run": run, **_payload(report)},
+        payload=lambda: {"run": run, **_payload(report), "next": list(steps)},
         tidy=lambda: tidy_table(
             ("ceiling", "count", "n", "breached"),
             [(each.value, report.tally.count(each), report.tally.n, each in report.breached) for each in Ceiling],
@@ -61,6 +68,8 @@ def _ceilings(report: ReviewReport) -> Table:
 def _result(ceiling: Ceiling, report: ReviewReport) -> str:
     if ceiling in report.breached:
         return "breached"
+    if not report.tally.n:
+        return "no sample"
     return f"open: {report.tally.n_open} of {report.tally.n} without a decision" if report.tally.n_open else "holds"
 
 
@@ -91,9 +100,9 @@ def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
     rows.append(("edited", str(report.n_edited)))
     if report.n_spot_checked:
         rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} not in order"))
-    for label, names in (("without a decision", report.unreviewed), ("without a second reviewer", report.unconfirmed)):
-        if names:
-            rows.append((label, f"{len(names)}: {first_of(names)}"))
+    rows.append(("agreement", report.agreement))
+    if report.missing:
+        rows.append(("missing", report.missing))
     return tuple(rows)
 
 
@@ -118,7 +127,11 @@ def _payload(report: ReviewReport) -> dict[str, object]:
         "edited": report.n_edited,
         "spot_check": {"n": report.n_spot_checked, "failed": report.n_spot_failed},
         "unreviewed": list(report.unreviewed),
-        "unconfirmed": list(report.unconfirmed),
+        "unconfirmed": dict(report.unconfirmed),
+        "people": report.profile.people,
+        "reviewed_by": report.who,
+        "same_verdict": {"records": report.n_same, "of": report.n_twice},
+        "agreement": report.agreement,
         "operating_characteristic": [{"rate": rate, "passes": passes} for rate, passes in report.characteristic],
         "feedback": [plain(each.model_dump(mode="json")) for each in report.feedback],
         "notes": list(report.notes),

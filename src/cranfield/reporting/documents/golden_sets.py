@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.golden.assemble import CRITERIA, Checked
+from cranfield.golden.assemble import Checked, Result
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
 from cranfield.golden.retirement import Decision, ModelHistory, SequentialTest
 from cranfield.golden.row_votes import CheckResult
@@ -20,6 +20,7 @@ from cranfield.reporting.document import (
     Paragraph,
     Section,
     Table,
+    Tone,
     TonedCell,
     tidy_table,
 )
@@ -161,25 +162,44 @@ def models_document(histories: Sequence[ModelHistory], test: SequentialTest) -> 
     )
 
 
-def assembly_document(testset: TestSet, checked: Sequence[Checked], *, draft: bool) -> Document:
-    """The criteria of a version, one by one."""
+def assembly_document(testset: TestSet, found: Sequence[Checked], *, draft: bool) -> Document:
+    """The criteria of a version, one by one: what each demands, what was found, and what to do where it is not met."""
+    tones: Mapping[Result, Tone] = {Result.MET: "good", Result.NOT_MET: "bad", Result.NOT_TESTED: ""}
     rows = [
         (
             each.criterion.replace("_", " "),
-            CRITERIA[each.criterion],
-            TonedCell("met" if each.is_met else "not met", "good" if each.is_met else "bad"),
+            each.demands,
+            TonedCell(each.result, tones[each.result]),
             each.found,
         )
-        for each in checked
+        for each in found
     ]
     columns = (Column("criterion"), Column("demands"), Column("result"), Column("found"))
-    missing = [each.criterion.replace("_", " ") for each in checked if not each.is_met]
-    text = "Every criterion is met: the set is golden."
+    of = {result: [each for each in found if each.result is result] for result in Result}
+    names = {result: ", ".join(each.criterion.replace("_", " ") for each in of[result]) for result in Result}
+    text = f"The set is golden: {len(of[Result.MET])} of {n_of(len(found), 'criteria')} are met"
+    text += f", and not tested: {names[Result.NOT_TESTED]}." if of[Result.NOT_TESTED] else "."
+    missing = of[Result.NOT_MET]
     if missing:
-        text = f"Not golden: {', '.join(missing)}. " + ("Written as a draft." if draft else "Nothing was written.")
+        text = f"Not golden: {names[Result.NOT_MET]}. " + ("Written as a draft." if draft else "Nothing was written.")
     blocks = (Paragraph(text, "warning" if missing else ""), Table(columns, rows, "Criteria", shown=None, wrap=True))
-    headings = ("criterion", "is_met", "found")
-    values = [(each.criterion, str(each.is_met).lower(), each.found) for each in checked]
-    payload = {"golden": not missing, "criteria": plain(tuple(checked))}
+    headings = ("criterion", "result", "found", "next")
+    values = [(each.criterion, each.result, each.found, each.step) for each in found]
+    payload = {
+        "golden": not missing,
+        "criteria": [
+            dict(zip(headings, row, strict=True)) | {"demands": each.demands}
+            for row, each in zip(values, found, strict=True)
+        ],
+    }
     sections = [Section("criteria", "Criteria", blocks)]
+    if missing:
+        steps = dict.fromkeys(each.step for each in missing)
+        lines = tuple(f"{', '.join(_names(missing, step))}: {step}" for step in steps)
+        sections.append(Section("next", "Next steps", (Bullets(lines),)))
     return testset_document("Golden set", testset, sections, tidy_table(headings, values), payload)
+
+
+def _names(found: Sequence[Checked], step: str) -> list[str]:
+    """The criteria that a step helps."""
+    return [each.criterion.replace("_", " ") for each in found if each.step == step]

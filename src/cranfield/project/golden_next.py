@@ -1,0 +1,117 @@
+"""The next step on the way to a golden set, as a command to type: of each command that ends a step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from cranfield.agents.record_folder import PLAN
+from cranfield.golden.batch_review import FEEDBACK, read_sample, review_of
+from cranfield.golden.folder import RunFolder
+from cranfield.golden.index import RecordStatus
+from cranfield.golden.review import HOURS, ONE_PERSON, ReviewOutcome, ReviewProfile, ReviewReport
+from cranfield.golden.states import PLANNED, STATES
+from cranfield.project.golden_review import Collected
+from cranfield.project.golden_second_look import SecondLook
+from cranfield.words import n_of
+
+UNKNOWN = "DIR"
+"""For a folder of the repository that the command was not given."""
+
+
+def quoted(path: Path | str) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UNKNOWN) -> str:
+    """Of a run: go on with it, or let people review it."""
+    is_finished = all(STATES[each.state].is_end for each in statuses)
+    if is_finished:
+        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+    return f"`cranfield golden run --resume {quoted(run)} --repo {quoted(repo)}`"
+
+
+def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
+    """Of a run as it stands: as `after_run`; once there is a sample, what the review says; once it is passed, the set."""
+    if read_sample(folder) is None or not all(STATES[each.state].is_end for each in statuses):
+        return after_run(folder.path, statuses)
+    if review_of(folder).outcome is ReviewOutcome.PASSED:
+        return f"`cranfield golden assemble {quoted(folder.path)} --repo {UNKNOWN}`"
+    return f"`cranfield golden reviewed {quoted(folder.path)}`"
+
+
+def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
+    """Of a batch with too many defects: the whole of it is made again."""
+    if source == PLANNED:
+        plan, feedback = quoted(run / PLAN), quoted(run / FEEDBACK)
+        return f"`cranfield golden run {plan} --repo {quoted(repo)} --feedback {feedback}` makes the batch again"
+    return f"correct the set, then `cranfield golden enter SET --repo {quoted(repo)}` lets it enter again"
+
+
+def after_review(run: Path, found: Collected, report: ReviewReport, source: str) -> tuple[str, ...]:
+    """Of a review: what is to be done, in that order.
+
+    Args:
+        run: folder of the run.
+        found: what came back from the books.
+        report: what it comes to.
+        source: of the records: `plan`, or the name of an existing set.
+    """
+    steps = []
+    if found.sent_back:
+        n = n_of(len(found.sent_back), "records")
+        steps.append(f"`cranfield golden run --resume {quoted(run)} --repo {UNKNOWN}`: {n} sent back to the oracle")
+        steps.append(f"then `cranfield golden review {quoted(run)} --repo {UNKNOWN}` adds them to the book")
+    if report.outcome is ReviewOutcome.BREACHED:
+        return (*steps, after_breach(run, source))
+    if found.undecided:
+        steps += to_judge(found.book, len(found.undecided))
+        steps += people_steps(run, report.profile)
+    if found.differing:
+        who = "the same person as a lead" if found.second else "a lead who did not review them"
+        n = n_of(len(found.differing), "records")
+        steps.append(f"`cranfield judge {quoted(found.book)}`, page Adjudicate: {n} for {who}")
+    if found.second is not None:
+        steps += second_look_steps(run, found.second, found.unconfirmed)
+    if not steps and report.outcome is ReviewOutcome.PASSED:
+        steps.append(f"`cranfield golden assemble {quoted(run)} --repo {UNKNOWN}`")
+    return tuple(steps)
+
+
+def to_judge(book: str, n: int, what: str = "a reviewer") -> list[str]:
+    """The page of a book, where so many records wait."""
+    wait = "waits" if n == 1 else "wait"
+    return [f"`cranfield judge {quoted(book)}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
+
+
+def second_look_steps(
+    run: Path, second: SecondLook, unconfirmed: Mapping[str, str] = MappingProxyType({}), repo: Path | str = UNKNOWN
+) -> list[str]:
+    """Of the second look of one person."""
+    steps = to_judge(second.book, len(second.opened), "the second look")
+    again = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+    if second.due:
+        steps.append(f"{again}: the second look at {n_of(len(second.due), 'records')} is due")
+    if second.early:
+        n = n_of(len(second.early), "records")
+        steps.append(f"from {second.due_at} on, {again}: the second look at {n}, {HOURS} after the first")
+    for name, why in unconfirmed.items():
+        steps.append(f"`cranfield book reopen {quoted(second.book)} --query {quoted(name)}`: {why}")
+    return steps
+
+
+def people_steps(run: Path, profile: ReviewProfile, repo: Path | str = UNKNOWN) -> list[str]:
+    """Under which names two people review, and what one person alone does; nothing of a profile of one person."""
+    if profile.people == 1:
+        return []
+    alone = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)} --profile {profile.name}-{ONE_PERSON}`"
+    return [
+        (
+            "two people review, each under a name, which is stated and not verified: `cranfield judge BOOK --as NAME` on this machine; "
+            "or by accounts, `cranfield people add NAME` and `cranfield serve --accounts`"
+        ),
+        f"one person alone: {alone}, and looks at each record again a day later",
+    ]
