@@ -48,6 +48,7 @@ databases: {corpus: "sqlite:corpus.db"}
 consensus: median
 grouping: subtopic
 meta:
+  uncommitted: "uncommitted changes: src/a.rs (modified)"
   review: agent curated, pending human review
   scale: [0, 1, 2.5]
   made: 2026-11-21
@@ -122,6 +123,7 @@ MEANING = TestSet(
     consensus="median",
 )
 META = Meta(
+    "uncommitted changes: src/a.rs (modified)",
     "agent curated, pending human review",
     (0.0, 1.0, 2.5),
     "2026-11-21",

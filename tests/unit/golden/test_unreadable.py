@@ -21,7 +21,8 @@ from cranfield.golden.pipeline import Until
 from cranfield.golden.run import RunOptions, RunOutcome, execute
 from cranfield.golden.states import State
 from cranfield.project.golden_rows import CheckOptions, check_set
-from cranfield.repo.snapshot import Snapshot, source_snapshot
+from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.source import source_snapshot
 
 ROLES = {
     "author": State.NOT_AUTHORED,

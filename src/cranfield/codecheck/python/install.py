@@ -136,7 +136,7 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
 def _installer(version: str) -> list[str]:
     """The program that installs, with the options of the Python that it installs for."""
     if _has_pip():
-        pip = [sys.executable, "-m", "pip"]
+        pip = [sys.executable, "-P", "-m", "pip"]
         is_this, python = version == this_version(), python_of(version)
         of_python = ["--python", python] if python and not is_this else []
         of_version = [] if python else ["--python-version", version]
