@@ -384,7 +384,7 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     if tasks.testset is not None and tasks.testset.meta.uncommitted:
         yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
     if tasks.source:
-        yield f"The tasks are of {tasks.source}."
+        yield f"The tasks are of {tasks.source.rstrip('.')}."
     if plan.repo and not tasks.commit:
         yield "The tasks name no commit: whether the code is theirs is not checked."
 

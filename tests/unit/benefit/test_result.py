@@ -590,7 +590,7 @@ def test_the_commands_score_and_write(tmp_path: Path, call: Any) -> None:
 @pytest.mark.slow  # the libraries that call models take seconds to import
 def test_a_judge_that_fails_has_an_exit_code_of_its_own(tmp_path: Path, call: Any) -> None:
     def judged(budget: dict[str, int]) -> Path:
-        judge = {"model": "openai:judge", "base_url": "http://127.0.0.1:9"}
+        judge = {"model": "openai:judge", "base_url": "http://127.0.0.1:9", "attempts": 1}
         return experiment(
             tmp_path,
             change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
