@@ -21,7 +21,6 @@ from cranfield.benefit.result import (
     StratumResult,
     TaskRow,
     Validity,
-    ValidityKind,
     Verdict,
 )
 from cranfield.benefit.score import reading_of
@@ -58,12 +57,11 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
     analysis = analyse(_observations(evidence, tasks), plan)
     found = sorted(
         [*competence(evidence, tasks), *validity(evidence)],
-        key=lambda each: (not each.is_void, each.kind is not ValidityKind.UNCOMMITTED, not each.leads),
+        key=lambda each: (not each.is_void, not each.leads),
     )
     strata = analysis.strata
     if any(each.is_void for each in found):
         strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
-    first = [f"{evidence.tree.uncommitted}."] if evidence.tree is not None and evidence.tree.uncommitted else []
     return BenefitResult(
         tree=evidence.tree,
         run=run,
@@ -82,7 +80,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
             "success": plan.success.model_dump(mode="json", exclude=_PRIVATE_OF_SUCCESS),
             **{name: getattr(plan, name).model_dump(mode="json") for name in ("weights", "competence", "delivery")},
         },
-        sentence=" ".join([*first, sentence(plan, strata, found)]),
+        sentence=sentence(plan, strata, found),
         validity=tuple(found),
         strata=strata,
         variance=analysis.variance,

@@ -18,36 +18,46 @@ from cranfield.words import printable
 
 MOST_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""
+MOST_OF_AN_ERROR = 4_000
+"""Characters of a text that begins as an error does: a stack of calls."""
 FEWEST_TASKS = 3
 """That must have had the same result before it says anything of the tool."""
 _WRAPPER = "result"
 """Key under which SDKs of MCP put a result that is no object."""
-_CONTENT = ("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data")
-_COUNTS = ("total", "count", "n", "total_results", "num_results", "result_count")
+_CONTENT = (
+    *("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data"),
+    *("code", "source", "snippet", "summary", "body"),
+)
+_COUNTS = ("found", "total", "count", "n", "total_results", "num_results", "result_count")
 _FAILURES = ("error", "errors", "exception")
+_FLAGS = ("query", "code", "status", "status_code", "type", "isError", "success", "ok", "message", "detail", "took_ms")
+"""Besides an error, or where there is nothing, these say nothing of the code."""
 _NOTHING = re.compile(
-    r"\W*(?:(?:sorry|warning|info|note)\W+)?(?:there (?:is|are|were) )?"
-    r"(?:(?:no|0|zero)\s+(?:[\w-]+\s+){0,3}?(?:results?|match(?:es)?|hits?|documents?|files?|symbols?|entries|records?|answers?|context|content|data)\b"
-    r"|no\s+(?:[\w-]+\s+){1,4}found\b"
-    r"|(?:nothing|none)(?:\s+(?:was|were))?(?:\s+(?:found|matched|matches|relevant))?\W*$"
+    r"\W{0,5}(?:(?:sorry|warning|info|note|search|query)\W{1,3})?(?:(?:the )?search (?:has )?(?:returned|found|gave|did not return)\s|there (?:is|are|were) |found |results?\s?:\s?|returned )?"
+    r"(?:(?:no|0|zero|any)\s(?:[\w-]{1,30}\s){0,3}?(?:results?|match(?:es)?|hits?|documents?|files?|symbols?|entries|records?|answers?|context|content|data|output)\b[^:]*$"
+    r"|(?:0|none|nothing)\W{0,5}$"
+    r"|no\s(?:[\w-]{1,30}\s){1,4}found\b"
+    r"|nothing (?:was |were )?(?:found|matched|matches|relevant)\b"
     r"|(?:could not|couldn't|did not|didn't|cannot) find\b"
-    r"|not found\b|empty(?: results?)?\W*$|n/?a\W*$|null\W*$)",
+    r"|not found\b|(?:index )?not (?:ready|available)\W{0,5}$|empty(?: results?)?\W{0,5}$|n/?a\W{0,5}$|null\W{0,5}$)",
     re.IGNORECASE,
 )
 _FAILED = re.compile(
-    r"\W*(?:(?:[A-Za-z_.0-9]*(?:error|exception)|fatal|failure|panic|traceback \(most recent call last\))\s*(?:\(\w+\))?\s*(?::|-|–|$)"
-    r"|(?:an? )?(?:[\w-]+\s+){0,3}error (?:has )?occurr?ed"
-    r"|(?:failed|unable) to\b|(?:request|connection|operation|tool|server|call) (?:failed|timed out|(?:was )?refused)\b|(?:timed out|time-?out)\b(?!\s*=)"
-    r"|(?:http(?:/[\d.]+)?\s*)?[45]\d\d\b\W+[A-Za-z]|internal server error|service unavailable|too many requests|rate limit|unauthori[sz]ed|permission denied)",
+    r"\W{0,5}(?:(?:[A-Za-z_.0-9]{0,60}(?:error|exception)|fatal|failure|panic|traceback \(most recent call last\))\s{0,3}(?:\(\w{1,30}\))?\s{0,3}(?::|-|–|$)"
+    r"|(?:an? )?(?:[\w-]{1,30}\s){0,3}error (?:has )?occurr?ed"
+    r"|(?:failed|unable) to\b|(?:request|connection|operation|tool|server|call) (?:failed|timed out|(?:was )?refused)\b|timed out\b"
+    r"|(?:http(?:/[\d.]{1,3})?|status(?: code)?):?\s[45]\d\d\b|[45]\d\d\s(?:internal server error|service unavailable|too many requests|bad gateway|gateway time-?out|unauthorized|forbidden)\W{0,5}$"
+    r"|(?:internal server error|service unavailable|too many requests|rate limit(?: exceeded| reached)?|unauthori[sz]ed|permission denied|time-?out)\s{0,2}(?:$|[.:!(]))",
     re.IGNORECASE,
 )
 _CUT = re.compile(
-    r"(?:\[|\.\.\.|…|\()\s*(?:omitted\s+)?\d[\d,.]*\s+(?:more\s+)?(?:of\s+\d[\d,.]*\s+)?(?:lines|tokens|characters|chars|bytes|results)\b[^\n]{0,40}?(?:truncated|omitted|not shown)"
-    r"|(?:\[|\.\.\.|…|\()\W*omitted \d"
-    r"|(?:\[|\.\.\.|…|\()\s*(?:output|result|content|response)?\s*(?:was\s+)?truncated\b[^\n]{0,120}\s*$"
-    r"|\bmore characters are not shown\s*$",
+    r"(?:\[|\.\.\.|…|\()\s{0,3}(?:omitted\s)?\d[\d,.]{0,14}\s{1,3}(?:more\s)?(?:of\s\d[\d,.]{0,14}\s)?(?:lines|tokens|characters|chars|bytes|results)\b[^\n]{0,40}?(?:truncated|omitted|not shown)"
+    r"|(?:\[|\.\.\.|…|\()\W{0,3}omitted \d"
+    r"|(?:\[|\.\.\.|…|\()\s{0,3}(?:output|result|content|response)?\s{0,3}(?:was\s)?truncated\b[^\n]{0,120}$"
+    r"|\bmore characters are not shown$",
     re.IGNORECASE,
 )
+"""Every repeat is bounded: what stands here is a text of a tool under test, of any length."""
 
 
 def parsed(text: str) -> Any:
@@ -69,19 +79,21 @@ def unwrapped(value: Any) -> Any:
     return inner if isinstance(inner, dict | list) else value
 
 
-def flaws_of(text: str, *, is_cut: bool = False, shows_lines: bool = False) -> tuple[Flaw, ...]:
+def flaws_of(text: str, *, is_cut: bool = False, is_of_repository: bool = False) -> tuple[Flaw, ...]:
     """What is wrong with a result that its server does not call an error.
 
     Args:
         text: as the agent received it.
         is_cut: it is known to be a part of what the server sent.
-        shows_lines: lines of the repository stand in it: it is neither empty nor an error.
+        is_of_repository: lines of it stand in the text, or a name of its files: it is neither empty nor an error.
     """
     value = parsed(text)
     found = []
-    if is_cut or _is_cut(text, value):
+    if is_cut or _says_cut(text) or (not is_of_repository and _ends_within_json(text, value)):
         found.append(Flaw.CUT)
-    elif not shows_lines:
+    if is_of_repository:
+        return tuple(found)
+    with suppress(RecursionError):  # nested as deep as this, it holds something
         if _reads_as_error(value):
             found.append(Flaw.ERROR)
         elif _is_empty(value):
@@ -140,31 +152,41 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _is_cut(text: str, value: Any) -> bool:
-    """Whether it says that it is a part, or begins as JSON and does not end as it."""
-    plain = text.strip()
-    begins = plain[:2].replace(" ", "")[:2]
-    is_open = isinstance(value, str) and begins in {'{"', "[{", '["', "[["} and plain[-1] not in "]}"
-    return is_open or _CUT.search(plain) is not None
+def _says_cut(text: str) -> bool:
+    return _CUT.search(text.rstrip()) is not None
+
+
+def _ends_within_json(text: str, value: Any) -> bool:
+    plain = text.rstrip()
+    return isinstance(value, str) and plain[:2] in {'{"', "[{", '["'} and plain[-1] not in "]})"
 
 
 def _is_empty(value: Any) -> bool:
     if isinstance(value, str):
-        plain = value.strip()
+        plain = _without_mark(value)
         return not plain or (len(plain) <= MOST_OF_A_PHRASE and _NOTHING.match(plain) is not None)
     if isinstance(value, list):
         return all(_is_empty(each) for each in value)
-    return _is_empty_object(value) if isinstance(value, dict) else not value
+    return _is_empty_object(value) if isinstance(value, dict) else value is None
 
 
 def _is_empty_object(value: Mapping[str, Any]) -> bool:
-    """By its lists, where it has some; else by a count of 0, or by what is known to hold the content."""
+    """By a text that is its content; else by its lists, where it has some; else by a count of 0."""
+    contents = [value[name] for name in _CONTENT if name in value]
+    if any(isinstance(each, str) and not _is_empty(each) for each in contents):
+        return False
     if lists := list(_lists(value)):
         return all(_is_empty(each) for each in lists)
     if any(name in value and not value[name] for name in _COUNTS):
         return True
-    contents = [value[name] for name in _CONTENT if name in value]
-    return all(_is_empty(each) for each in contents or value.values())
+    others = [each for name, each in value.items() if name not in _FLAGS]
+    return all(_is_empty(each) for each in contents or others)
+
+
+def _without_mark(text: str) -> str:
+    """A text without the mark that it was cut, which says nothing of what is left."""
+    plain = text.strip()
+    return plain if len(plain) > MOST_OF_A_PHRASE else _CUT.sub("", plain).strip(" \n.…[](){}")
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -179,7 +201,7 @@ def _lists(value: Mapping[str, Any]) -> Iterator[list[Any]]:
 def _reads_as_error(value: Any) -> bool:
     if isinstance(value, str):
         plain = value.strip()
-        return bool(plain) and _FAILED.match(plain.splitlines()[0]) is not None
+        return len(plain) <= MOST_OF_AN_ERROR and bool(plain) and _FAILED.match(plain.splitlines()[0]) is not None
     if isinstance(value, list):
         return bool(value) and all(isinstance(each, dict) and _reads_as_error(each) for each in value)
     return isinstance(value, dict) and _is_error_object(value)
@@ -187,9 +209,9 @@ def _reads_as_error(value: Any) -> bool:
 
 def _is_error_object(value: Mapping[str, Any]) -> bool:
     """By its error, where it has nothing besides; by a flag; or by the text of its content."""
-    if any(value.get(name) for name in _FAILURES):
-        rest = [each for name, each in value.items() if name not in _FAILURES and isinstance(each, list | dict)]
-        return all(_is_empty(each) for each in rest)
+    if any(isinstance(value.get(name), str | dict | list) and value[name] for name in _FAILURES):
+        rest = [each for name, each in value.items() if name not in (*_FAILURES, *_FLAGS)]
+        return all(not isinstance(each, str | list | dict) or _is_empty(each) for each in rest)
     flags = (value.get("isError") is True, value.get("success") is False, value.get("ok") is False)
     if any(flags) or str(value.get("status", "")).lower() in {"error", "failed", "failure"}:
         return True

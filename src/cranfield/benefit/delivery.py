@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,6 +20,8 @@ from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
 
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+"""Agents differ in what they replace in the names of tools."""
 _PROBE = "Reply with one word."
 _Part = Literal["index", "version", "commit"]
 
@@ -219,9 +222,9 @@ def run_delivery(
 
 def _flaws(call: Called, server: McpTools) -> Sequence[Flaw]:
     """What is wrong with a result, and whether it states another source than its server did in the preflight."""
-    flaws = list(flaws_of(call.text, is_cut=call.is_cut, shows_lines=call.shows_lines))
+    flaws = list(flaws_of(call.text, is_cut=call.is_cut, is_of_repository=call.shows_lines or call.names_files))
     preflight = server.server.preflight
-    if preflight is None or not server.found:
+    if preflight is None or not server.found or not _states_source(call.tool, server, preflight):
         return flaws
     value = parsed(call.text)
     for name, path in _paths(preflight).items():
@@ -231,3 +234,9 @@ def _flaws(call: Called, server: McpTools) -> Sequence[Flaw]:
         if isinstance(got, str | int | float) and not is_same(str(got), str(expected)):
             return [*flaws, Flaw.OTHER_SOURCE]
     return flaws
+
+
+def _states_source(tool: str, server: McpTools, preflight: Preflight) -> bool:
+    """Whether a result of a tool has index, version and commit at the places of the preflight, as the plan says."""
+    names = map(server.offered_name, (preflight.tool, *preflight.results_of))
+    return _NOT_IN_A_NAME.sub("_", tool) in {_NOT_IN_A_NAME.sub("_", name) for name in names}

@@ -55,6 +55,9 @@ class Preflight(Strict):
     """JMESPath of the index in the result; empty: not checked."""
     version: str = ""
     commit: str = ""
+    results_of: tuple[Filled, ...] = ()
+    """Other tools of the server whose results state them at the same places: one that states another index, version or commit
+    than the preflight did makes the comparison invalid."""
     expect: Mapping[Literal["index", "version", "commit"], Filled] = {}
     """What the result must be. `commit` must also be that of the golden set."""
 

@@ -206,6 +206,7 @@ class ValidityKind(StrEnum):
     TOOL_NOT_DELIVERED = "tool_not_delivered"
     TOOL_NOT_ANSWERED = "tool_not_answered"
     RESULTS_FLAWED = "results_flawed"
+    RESULTS_UNKNOWN = "results_unknown"
     RESULTS_OF_OTHER_SOURCE = "results_of_other_source"
     ANSWERS_NOT_READ = "answers_not_read"
     TOOL_NEVER_CALLED = "tool_never_called"

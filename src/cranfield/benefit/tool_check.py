@@ -70,6 +70,12 @@ async def ask_again(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]
             folder.append(Step.PREFLIGHT, record.model_copy(update={"after_run": True}))
 
 
+def asked_after(folder: ExperimentFolder) -> bool:
+    """Whether the tools were asked after the last cell; a call that was killed did not come to it."""
+    records = folder.preflights()
+    return not records or records[-1].after_run
+
+
 def tool_changes(record: PreflightRecord, earlier: PreflightRecord) -> list[str]:
     """What a tool says of itself that it did not say earlier."""
     return [name for name in _SAME if getattr(record, name) != getattr(earlier, name)]

@@ -11,6 +11,7 @@
 | `tool_not_delivered` | over 10 % of the cells of an arm |
 | `tool_not_answered` | over `delivery.silent` of the cells that called it: no result had content |
 | `results_flawed` | no; first where over `delivery.flawed` of the results of an arm are empty, read as an error, are cut, or are the same; or over `delivery.foreign` are not about the repository |
+| `results_unknown` | no |
 | `results_of_other_source` | yes: one result is enough |
 | `answers_not_read` | no; first where over `delivery.unread` of the successes of an arm are without a gold line that was read |
 | `tool_never_called` | no: the lift is that of offering it |
@@ -100,7 +101,7 @@ class Evidence:
                 note.has_content and not note.shows_lines and not note.names_files for note in notes if self.plan.repo
             ),
             cells_unknown=sum(
-                cell.delivery is not None and cell.delivery.called != 0 and cell.delivery.results is None
+                cell.delivery is not None and bool(cell.delivery.called) and cell.delivery.results is None
                 for cell in cells
             ),
         )
@@ -140,7 +141,7 @@ def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
         message = (
             f"{evidence.tree.uncommitted}; agents read the commit, and a tool that reads the folder finds those files"
         )
-        yield Validity(kind=ValidityKind.UNCOMMITTED, is_void=False, message=message)
+        yield Validity(kind=ValidityKind.UNCOMMITTED, is_void=False, leads=True, message=message)
 
 
 def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
@@ -153,6 +154,8 @@ def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
         if check.problem:
             message = f"whether the folder of the repository changed {whens[check.when]} is not known: {check.problem}"
         is_void = bool(check.n_source) and check.when == "end" and not check.allowed
+        if is_void:
+            message += "; let git ignore what a tool writes there, or run with --allow-dirty"
         yield Validity(kind=ValidityKind.TREE_CHANGED, is_void=is_void, message=message)
 
 
@@ -244,6 +247,9 @@ def _results(evidence: Evidence) -> Iterator[Validity]:
         if not arm.tools:
             continue
         found, name = evidence.delivered(role), evidence.name(role)
+        if found.cells_unknown:
+            message = f"what the tool returned is not known in {n_of(found.cells_unknown, 'cells')} of {name} that called it, as the agent reports no results: whether they had content is not known either"
+            yield Validity(kind=ValidityKind.RESULTS_UNKNOWN, is_void=False, message=message)
         if found.other_source:
             message = f"{found.other_source} of {n_of(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
             yield Validity(kind=ValidityKind.RESULTS_OF_OTHER_SOURCE, is_void=True, message=message)
@@ -266,7 +272,7 @@ def _not_read(evidence: Evidence) -> Iterator[Validity]:
     for role in ArmRole:
         n, known = evidence.unread(role)
         if n > bound * known:
-            message = f"in {n} of {n_of(known, 'successes')} of {evidence.name(role)} no gold line was read, in the repository or in a result: the answers came from elsewhere (the plan allows {bound:.0%})"
+            message = f"in {n} of {n_of(known, 'successes')} of {evidence.name(role)} no gold line was found in what was read, of the repository or of a result: the answers seem to come from elsewhere (the plan allows {bound:.0%})"
             yield Validity(kind=ValidityKind.ANSWERS_NOT_READ, is_void=False, leads=True, message=message)
 
 

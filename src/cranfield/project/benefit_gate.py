@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
 from cranfield.errors import InputError, Problem, UsageError, shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.words import n_of
 
+_SOUND: Mapping[ValidityKind, str] = {
+    ValidityKind.UNCOMMITTED: "the code is that of a commit",
+    ValidityKind.RESULTS_FLAWED: "the tool delivered content",
+    ValidityKind.ANSWERS_NOT_READ: "the answers rest on what was read",
+}
+"""What a caution puts in doubt: no verdict passes or fails a gate on it alone."""
 _CLOCKS_DIFFER = timedelta(hours=1)
 """Of two machines, at most: a result that is later is of a wrong clock, and its age is not known."""
 
@@ -105,7 +111,9 @@ def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> B
     wrong = _wrong(result, rules, now)
     if wrong:
         return BenefitGate(tuple(wrong))
-    cautions = (RuleOutcome("the tool delivered content", RuleState.INCONCLUSIVE, each) for each in result.cautions)
+    cautions = (
+        RuleOutcome(_SOUND[each.kind], RuleState.INCONCLUSIVE, each.message) for each in result.validity if each.leads
+    )
     return BenefitGate(
         (*cautions, *(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -43,6 +44,15 @@ EMPTY: tuple[Any, ...] = (
     {"query": "x", "total": 0},
     {"text": "", "query": "x"},
     {"found": False},
+    {"query": "x", "code": 404, "message": "nothing", "results": []},
+    *(
+        "Found 0 results",
+        "Found no matches",
+        "Results: 0",
+        "Search returned no results.",
+        "The search did not return any results.",
+    ),
+    *("Index not ready", "(no output)", "[]\n... [truncated]"[:2]),
     [{"text": ""}, {"text": " "}],
 )
 ERRORS: tuple[Any, ...] = (
@@ -60,6 +70,9 @@ ERRORS: tuple[Any, ...] = (
         "503 Service Unavailable",
     ),
     *("Request timed out after 30 s", "Unable to open the database", "connection refused"),
+    "Rate limit exceeded",
+    "Timeout",
+    "Permission denied: /srv/index",
     {"error": "no such index"},
     {"errors": [{"message": "x"}], "data": None},
     {"results": [], "error": "locked"},
@@ -98,6 +111,30 @@ GOOD: tuple[Any, ...] = (
         "def truncate(text):\n    return text[:10]  # truncated",
         "None of the callers pass it, see core.py, class Context, def forward",
     ),
+    "HTTPError: base class of RequestError and HTTPStatusError, in httpx/_exceptions.py"[11:],
+    *(
+        "Timeout is set in Client.__init__ and passed on",
+        "Rate limiting is done by Limiter.acquire in core",
+        "523 symbols match; the first is Context",
+    ),
+    *(
+        "412: config = load(path)",
+        "404 Not Found is raised by Router.handle in routing.py",
+        "No context manager is needed: Client.stream closes it",
+    ),
+    *(
+        "No files are locked by it; flush in store.py: see Writer",
+        "[[tool.mypy.overrides]]\nmodule = 'x'",
+        '["a","b"].join(x)',
+    ),
+    *("false", "0", {"is_used": False}),
+    {"answer": "The retry loop is in Client._send", "sources": []},
+    {"code": "def f(): ...", "path": "src/a.py", "warnings": []},
+    {"count": 0, "answer": "Nothing calls it but the tests in test_a.py"},
+    {"exception": "KeyError", "raised_in": "a.py:12"},
+    {"errors": 3, "summary": "three places raise it"},
+    "[" * 400 + "]" * 400,
+    '{"a":' * 400 + "1" + "}" * 400,
     {"results": [{"path": "a.py"}]},
     {"results": [{"path": "a.py"}], "errors": []},
     {"results": [{"path": "a.py"}], "errors": ["one shard"]},
@@ -140,7 +177,21 @@ def test_content_has_no_flaw(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [*EMPTY, *ERRORS], ids=text_of)
 def test_lines_of_the_repository_are_content_whatever_stands_around_them(value: Any) -> None:
-    assert flaws_of(text_of(value), shows_lines=True) == ()
+    assert flaws_of(text_of(value), is_of_repository=True) == ()
+
+
+@pytest.mark.parametrize("text", ["Error: index is locked (output truncated)", "[]\n... [truncated]", "Error: locked"])
+def test_a_part_of_nothing_has_no_content(text: str) -> None:
+    flaws = flaws_of(text, is_cut=True)
+    assert flaws[0] is Flaw.CUT
+    assert len(flaws) == 2
+
+
+@pytest.mark.parametrize("part", [".", "- ", "[] ", "... ", "(", "1,", "a-", "error ", "\u2026 "])
+def test_the_shape_of_a_long_text_is_found_at_once(part: str) -> None:
+    started = time.perf_counter()
+    flaws_of(part * (40_000 // len(part)))
+    assert time.perf_counter() - started < 2  # it was 7 to 38 s
 
 
 def test_a_text_that_an_sdk_wraps_is_read_and_an_object_of_the_server_stays_as_it_is() -> None:

@@ -65,7 +65,7 @@ SET = [
 
 def cell_record(key: CellKey, *, answer: str, **more: Any) -> dict[str, Any]:
     is_treated = key.arm is T
-    delivery = {"offered": True, "called": 1, "answered": 1} if is_treated else None
+    delivery = gave(None) if is_treated else None
     reads = [
         {
             "path": f"src/f{key.task_id[1:]}.py",
@@ -336,6 +336,11 @@ CASES = [
     Case(ValidityKind.TOOL_NOT_ANSWERED, True, of_arm("treatment", 5, delivery=gave("empty", answered=0))),
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave("empty", None, None, answered=2))),
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave("cut"))),
+    Case(
+        ValidityKind.RESULTS_UNKNOWN,
+        False,
+        of_arm("treatment", 1, delivery={"offered": True, "called": 1, "answered": 1}),
+    ),
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", 3, delivery=gave("reads as an error", None))),
     Case(ValidityKind.RESULTS_FLAWED, False, lambda r: of_arm("treatment", delivery=gave(None, call=str(r["key"])))(r)),
     Case(ValidityKind.RESULTS_FLAWED, False, of_arm("treatment", delivery=gave(None, shows_lines=False))),
@@ -437,8 +442,8 @@ def test_every_kind_of_validity_is_on_the_page(checkout: Path) -> None:
 def test_what_changes_how_a_verdict_is_read_stands_before_it(tmp_path: Path) -> None:
     told = result(experiment(tmp_path, change=of_arm("treatment", reads=[])))
     caution = (
-        "in 14 of 14 successes of treatment (acme) no gold line was read, in the repository or in a result: "
-        "the answers came from elsewhere (the plan allows 20%)"
+        "in 14 of 14 successes of treatment (acme) no gold line was found in what was read, of the repository or of a "
+        "result: the answers seem to come from elsewhere (the plan allows 20%)"
     )
     assert not told.is_void
     assert told.cautions == (caution,)

@@ -210,11 +210,12 @@ def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[
 def test_a_result_of_uncommitted_changes_says_so_first(tmp_path: Path) -> None:
     found = result_with(tmp_path, {"uncommitted": SENTENCE, "n_uncommitted": 1, "files": ["modified a.py"]})
     assert found.validity[0].kind is ValidityKind.UNCOMMITTED
-    assert found.sentence.startswith(f"{SENTENCE}. acme ")
+    caution = f"Caution: {SENTENCE}; agents read the commit, and a tool that reads the folder finds those files. "
+    assert found.sentence.startswith(f"{caution}acme ")
     assert list(found.model_dump())[1] == "tree"
     document = benefit_document(found)
     assert document.verdict is not None
-    assert document.verdict.sentence.startswith(f"{SENTENCE}. ")
+    assert document.verdict.sentence.startswith(caution)
     assert "commit 1f2e3d4c5b6a*" in document.subtitle
     for text in (render_text(document), render_brief(document)):
         shown = " ".join(text.split())
@@ -222,6 +223,7 @@ def test_a_result_of_uncommitted_changes_says_so_first(tmp_path: Path) -> None:
     rules = BenefitRules(commit="1f2e3d4c5b6a7")
     (outcome,) = judge_result(found, rules, datetime.now(UTC)).outcomes
     assert (outcome.state, outcome.sentence) == (RuleState.INVALID, SENTENCE)
+    assert judge_result(found, BenefitRules(forbid=()), datetime.now(UTC)).state is RuleState.INCONCLUSIVE
     publish(found, tmp_path / "out")
     assert read_results(tmp_path / "out").results[0].uncommitted
 

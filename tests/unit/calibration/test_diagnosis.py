@@ -183,7 +183,7 @@ FEW_RIGHT = [score > 0.5 for score in SPREAD[:17]] + [False, True, False]
         # Equal scores, or nearly so, never say which answer is right, even if as many are right as they state.
         ([0.7] * 200, [True] * 140 + [False] * 60, "uninformative", "Do not decide by it"),
         ([0.95] * 200, [True] * 120 + [False] * 80, "over-confident, uninformative", "Do not decide by it"),
-        ([1.0] * 20, [True] * 20, "uninformative", "Do not decide by it"),
+        ([1.0] * 20, [True] * 20, "uninformative", "All answers are right"),
         ([0.69, 0.7, 0.71, 0.7] * 50, [True] * 140 + [False] * 60, "uninformative", "Do not decide by it"),
         # Scores of 0 and 1 state certainty: one that is contradicted is not calibrated.
         ([*SPREAD, 1.0], [*EXACT, False], "miscalibrated", "State no certainty"),

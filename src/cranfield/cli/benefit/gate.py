@@ -48,7 +48,7 @@ def _show(result: BenefitResult, gate: BenefitGate) -> None:
         for stratum in each.strata:
             typer.echo(f"  {printable(stratum)}")
     for caveat in result.validity:
-        if not caveat.is_void:
+        if not (caveat.is_void or caveat.leads):  # those are rules above
             typer.echo(printable(f"caveat: {caveat.message}"))
 
 

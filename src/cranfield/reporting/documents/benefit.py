@@ -117,14 +117,13 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
     void = [each.message for each in result.validity if each.is_void]
     caveats = tuple(each.message for each in result.validity if not each.is_void and (void or not each.leads))
     cells = result.first_strata
-    first = f"{result.uncommitted}. " if result.uncommitted else ""
     if void:
-        sentence = f"{first}There is no verdict: {void[0]}."
+        sentence = f"There is no verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
     sentence = f"Of {n_of(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
         sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
-    sentence = first + "".join(f"Caution: {each}. " for each in result.cautions) + sentence
+    sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
     facts = [
         Fact(stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict])
         for row in _telling(cells)

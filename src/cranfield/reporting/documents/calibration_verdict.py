@@ -86,6 +86,9 @@ def _sentence(found: Calibration, score: str) -> str:
 def _next_step(found: Calibration) -> str:
     """Of several diagnoses the last includes what the others ask for; a reversed score is neither shifted nor stretched."""
     findings, evidence = found.group.findings, found.group.evidence
+    if findings[-1] is Diagnosis.UNINFORMATIVE and found.group.right in (0, found.group.n):
+        which = "right" if found.group.right else "wrong"
+        return f"All answers are {which}: whether it distinguishes right from wrong ones shows with some of the other kind."
     if Diagnosis.REVERSED in findings:
         return _NEXT[Diagnosis.REVERSED]
     if Diagnosis.MISCALIBRATED in findings and evidence is not None and evidence.n_contradicted:
