@@ -80,6 +80,8 @@ class ToolResult:
     """The call was wrong, or the tool failed; the model receives the reason, and may go on."""
     is_cut: bool = False
     """The text is a part of what the tool gave."""
+    is_unsent: bool = False
+    """The call was no call of the tool, such as arguments that are no JSON: the fault of the model, which the tool never saw."""
 
 
 class Toolset(Protocol):

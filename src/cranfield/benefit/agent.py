@@ -76,6 +76,17 @@ class AgentSetup:
     source: Backend | None = None
     """Answers in the place of the model, for tests."""
 
+    def withheld(self) -> frozenset[str]:
+        """Files of the repository that agents do not have: those that look like secrets, and the tasks with their labels."""
+        from cranfield.benefit.folder import TASKS
+        from cranfield.benefit.source import labels_in
+        from cranfield.repo.secret_files import find_withheld
+
+        if self.snapshot is None:
+            return frozenset()
+        tasks = {each.read_bytes() for each in (self.folder / TASKS).glob("*") if each.is_file()}
+        return frozenset(find_withheld(self.snapshot).names) | labels_in(self.snapshot, tasks)
+
 
 OpenAgents = Callable[[AgentSetup], AbstractAsyncContextManager[Mapping[ArmRole, ArmAgent]]]
 _REFERENCE, _EXTERNAL = "cranfield.benefit.reference:open_reference", "cranfield.benefit.external:open_external"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -11,7 +11,9 @@ from cranfield.benefit.records import CellRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.benefit.tasks import TaskSet
 from cranfield.benefit.validity import CALLS_HINT, Evidence
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
+
+_MOST_REASONS = 3
 
 
 def competence(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
@@ -40,12 +42,29 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
     if success >= floor:
         return ()
     where = f"{n_of(len(by_task), 'tasks')} that can be done without the tool"
-    message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}"
+    message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}{_why(evidence, tasks)}"
     if not _can_search(evidence):
         message = (
             f"{arm}, which has no tools by the plan, succeeds at {success:.0%} on {where}: a finding on the model alone"
         )
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=_can_search(evidence), message=message),)
+
+
+def _why(evidence: Evidence, tasks: TaskSet) -> str:
+    """How it fails, and whether the other arm fails there too: then it is not the control that is wrong."""
+    known = [
+        (key.arm, score, evidence.cells[key].error)
+        for key, score in evidence.scores.items()
+        if key in evidence.cells and tasks.by_id[key.task_id].baseline_answerable
+    ]
+    failed = [(score, error) for arm, score, error in known if arm is ArmRole.CONTROL and score.success is False]
+    whys = Counter(error or (score.why.value if score.why is not None else "") for score, error in failed)
+    reasons = and_list([f"{n} {why}" for why, n in whys.most_common(_MOST_REASONS) if why])
+    text = f" ({len(failed)} failed: {reasons})" if reasons else ""
+    others = [score.success for arm, score, _ in known if arm is ArmRole.TREATMENT and score.success is not None]
+    if others and fmean(others) < evidence.plan.competence.success:
+        text += f"; {evidence.name(ArmRole.TREATMENT)} succeeds at {fmean(others):.0%} there: look at the replies, the judge and the facts first"
+    return text
 
 
 def _can_search(evidence: Evidence) -> bool:

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -222,13 +223,13 @@ class McpTools:
         """
         tool = self._own_names.get(call.name)
         if tool is None:
-            return _error(f"there is no tool {call.name!r}")
+            return replace(_error(f"there is no tool {call.name!r}"), is_unsent=True)
         try:
             arguments = json.loads(call.arguments or "{}")
         except (ValueError, RecursionError):
             arguments = None
         if not isinstance(arguments, dict):
-            return _error("the arguments are not a JSON object")
+            return replace(_error("the arguments are not a JSON object"), is_unsent=True)
         limit = self.server.results_parameter
         if limit and self.server.results is not None and limit in _properties(tool):
             arguments[limit] = self.server.results

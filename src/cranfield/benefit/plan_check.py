@@ -18,9 +18,11 @@ from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellKey
 from cranfield.benefit.runner import reservation
 from cranfield.benefit.schedule import schedule
+from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.template import ENV, fill_text
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
+from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import require_clean, source_snapshot
@@ -125,6 +127,8 @@ def check_plan(
     if problems or tasks is None:
         raise ConfigError(problems)
     notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(snapshot, without))]
+    if snapshot is not None and plan.tasks.testset is not None:
+        notes += _label_notes(snapshot, folder / plan.tasks.testset)
     return CheckedPlan(plan, tasks, snapshot, tuple(notes))
 
 
@@ -395,6 +399,15 @@ def _tree_notes(snapshot: Snapshot, without: Collection[Path]) -> Iterator[str]:
     if inside := [each.name for each in without if each.resolve().is_relative_to(root)]:
         names = and_list(sorted(set(inside)))
         yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
+
+
+def _label_notes(snapshot: Snapshot, testset: Path) -> Iterator[str]:
+    contents = {each.read_bytes() for each in files_of_set(testset) if each.is_file()}
+    if found := sorted(labels_in(snapshot, contents)):
+        yield (
+            f"The golden set stands in the repository, as {and_list(found)}: agents do not get it. A tool that indexes the folder "
+            "can find the expected answers there: let it leave them out."
+        )
 
 
 def _agent_notes(plan: BenefitPlan) -> Iterator[str]:

@@ -43,7 +43,6 @@ from cranfield.benefit.tasks import Task
 from cranfield.benefit.usage import cell_usage, plain_usage
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
-from cranfield.repo.secret_files import find_withheld
 
 _NOT_SENT = Usage(requests=0, input=0, output=0)
 
@@ -219,6 +218,7 @@ class ReferenceAgent:
                 names_files=self.shown is not None and self.shown.names_file(use.result.text),
             )
             for use, found in zip(transcript.uses, reads, strict=True)
+            if not use.result.is_unsent
         ]
         return run_delivery(self._under_test, offered, calls, instructions=self.instructions, tax=self.tax)
 
@@ -264,7 +264,7 @@ async def open_reference(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Ar
         stack.callback(kept.close)
         source, shown = None, None
         if snapshot is not None:
-            withheld = await event_loop().threads.call(lambda: find_withheld(snapshot).names)
+            withheld = await event_loop().threads.call(setup.withheld)
             source = SourceTools(snapshot, withheld=withheld)
             stack.push_async_callback(source.aclose)
             if used:

@@ -98,3 +98,17 @@ def _record(
             allowed=allowed,
         )
         folder.append(Step.TREES, check)
+
+
+def labels_in(snapshot: Snapshot, contents: Collection[bytes]) -> frozenset[str]:
+    """Files of a repository that are the tasks of an experiment, with their labels: who reads one knows the answers.
+
+    Args:
+        snapshot: of the repository.
+        contents: of the files of the tasks.
+    """
+    return frozenset(
+        path
+        for path, data in snapshot.each()
+        if path.endswith((".json", ".jsonl", ".yaml", ".yml", ".csv", ".tsv")) and data in contents
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -114,9 +114,12 @@ def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> B
     cautions = (
         RuleOutcome(_SOUND[each.kind], RuleState.INCONCLUSIVE, each.message) for each in result.validity if each.leads
     )
-    return BenefitGate(
-        (*cautions, *(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules))
-    )
+    judged = (*(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules))
+    if found := tuple(cautions):
+        judged = tuple(
+            replace(each, state=RuleState.INCONCLUSIVE) if each.state is RuleState.FAILED else each for each in judged
+        )
+    return BenefitGate((*found, *judged))
 
 
 def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[RuleOutcome]:

@@ -150,7 +150,7 @@ def test_a_call_that_does_not_end_is_an_error_and_the_next_one_finds_a_server(to
 @pytest.mark.parametrize("written", ["[1]", "{", "7"])
 def test_arguments_that_are_no_object_do_not_reach_the_server(tools: Any, written: str) -> None:
     result = event_loop().run(opened(tools()).call(ToolCall("c1", "kc__find_code", written)))
-    assert result == ToolResult("error: the arguments are not a JSON object", is_error=True)
+    assert result == ToolResult("error: the arguments are not a JSON object", is_error=True, is_unsent=True)
 
 
 @pytest.mark.parametrize("query", ['"\\ud800"', "[" * 300 + "]" * 300])

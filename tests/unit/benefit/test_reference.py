@@ -358,3 +358,24 @@ def test_a_secret_of_the_repository_is_in_no_native_tool(agents: Agents) -> None
     with agents(steps(call("read_file", path=".env"), call("search", pattern="sk-ant"), ANSWER)) as (found, _):
         cell = run(found)
     assert "4711" not in json.dumps(cell.transcript["messages"])
+
+
+def test_tasks_in_the_repository_are_not_given_to_agents(agents: Agents, tmp_path: Path, repo: Path) -> None:
+    """Who searches the repository would find the answers with their questions."""
+    labels = '[{"query_id": "q1", "must_mention_facts": ["in add"]}]'
+    for path in (repo / "eval" / "golden.json", tmp_path / "tasks" / "set.json"):
+        path.parent.mkdir()
+        path.write_text(labels)
+    (repo / "eval" / "other.json").write_text("[1]")
+    script = steps(call("search", pattern="must_mention"), call("list_files"), ANSWER)
+    with agents(script, arms=NATIVE_ALL) as (found, source):
+        run(found)
+    results = [message.text for message in source.requests[-1].messages if message.role == "tool"]
+    assert "golden.json" not in "".join(results)
+    assert "eval/other.json" in results[1]
+
+
+NATIVE_ALL = {
+    "treatment": {"name": "with", "native": ["search", "list_files"]},
+    "control": {"name": "without", "native": ["search", "list_files"]},
+}

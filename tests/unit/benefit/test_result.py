@@ -28,11 +28,13 @@ from cranfield.benefit.validity import Evidence, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.io.versions import file_versions
+from cranfield.numbers import format_points
 from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
 from cranfield.project.benefit_history import FILE, read_results
 from cranfield.project.benefit_score import publish, result_of, score_experiment
 from cranfield.reporting import render
 from cranfield.reporting.documents.benefit import benefit_document
+from cranfield.reporting.renderers.brief import render_brief
 
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL
 N, SEEDS = 8, 2
@@ -452,7 +454,7 @@ def test_what_changes_how_a_verdict_is_read_stands_before_it(tmp_path: Path) -> 
     assert document.verdict is not None
     assert document.verdict.sentence.startswith(f"Caution: {caution}. Of 2 strata: ")
     assert caution not in document.verdict.caveats
-    gate = judge_result(told, BenefitRules(forbid=()), datetime.now(UTC))
+    gate = judge_result(told, BenefitRules(), datetime.now(UTC))  # with a net cost, which would fail it
     assert gate.state is RuleState.INCONCLUSIVE
     assert (told.reading[T].n_unread, told.reading[T].n_successes, told.reading[C].n_unread) == (14, 14, 0)
 
@@ -475,6 +477,25 @@ def test_results_up_to_the_bound_are_no_caution(delivery: dict[str, Any], kinds_
     assert kinds(found) == kinds_told
     n = len(delivery["results"])
     assert (found.delivered[T].n, found.delivered[T].with_lines) == (n * 16, (n - 1) * 16)
+
+
+def test_no_figure_of_the_short_form_is_cut(tmp_path: Path) -> None:
+    """`+57.3 to +1…` would be read as another interval."""
+    found = result(experiment(tmp_path))
+    text = render_brief(benefit_document(found))
+    lift = found.first_strata[0].success_lift
+    assert f"{format_points(lift.value)} ({format_points(lift.low)} to {format_points(lift.high)})" in text
+    assert found.first_strata[0].verdict.value in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_weak_control_says_how_it_fails_and_whether_the_other_arm_does_too(tmp_path: Path) -> None:
+    alike = result(experiment(tmp_path, change=lambda record: {**record, "answer": "I do not know."}))
+    (weak,) = (each for each in alike.validity if each.kind is ValidityKind.CONTROL_INCOMPETENT)
+    assert weak.message == (
+        "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan demands 50% "
+        "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: look at the replies, the judge and the facts first"
+    )
 
 
 def test_a_silent_tool_has_no_verdict_and_its_cells_are_listed(tmp_path: Path) -> None:

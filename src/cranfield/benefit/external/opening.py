@@ -23,7 +23,6 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.config.template import ENV, environment_names, fill_value, placeholders
 from cranfield.errors import ConfigError, Problem
-from cranfield.repo.secret_files import find_withheld
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 
@@ -63,9 +62,7 @@ async def open_external(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Arm
     if problems:
         raise ConfigError(problems)
     versions = {} if plan.agent.kind == "command" else {str(plan.agent.kind): await _version(plan)}
-    withheld = frozenset[str]()
-    if (snapshot := setup.snapshot) is not None:
-        withheld = frozenset(await event_loop().threads.call(lambda: find_withheld(snapshot).names))
+    snapshot, withheld = setup.snapshot, await event_loop().threads.call(setup.withheld)
     shown = None if snapshot is None else ShownLines.of(snapshot, withheld)
     async with AsyncExitStack() as stack:
         agents: dict[ArmRole, ArmAgent] = {}

@@ -31,6 +31,7 @@ from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
+    Brief,
     Bullets,
     Cell,
     Column,
@@ -108,7 +109,8 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, list(_tidy(result))),
         payload=lambda: result.model_dump(mode="json"),
-        verdict=_verdict(result),
+        verdict=(verdict := _verdict(result)),
+        brief=lambda: Brief(_brief_table(result), doubts=verdict.limits()),
         stamps=(VOID_STAMP,) if result.is_void else (),
     )
 
@@ -196,6 +198,20 @@ def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
         for row in rows
     ]
     return Table(columns, cells, CAPTIONS[rows[0].kind], shown=None, wrap=True)
+
+
+def _brief_table(result: BenefitResult) -> Table:
+    """Verdict and success of each stratum, whole in 80 columns: an interval that is cut reads as another one."""
+    columns = (
+        *(Column("stratum"), Column("verdict"), Column("n", "count")),
+        Column(f"Δ success ({format_level(float(result.rule['alpha']))} CI)"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for row in result.first_strata:
+        lift, ends = row.success_lift, _ends(row.success_lift, format_points)
+        success = f"{format_points(lift.value)} ({ends})" if lift.low is not None else format_points(lift.value)
+        rows.append((stratum_name(row), TonedCell(row.verdict.value, TONES[row.verdict]), n_text(row), success))
+    return Table(columns, rows, "Verdicts")
 
 
 def _reason(row: StratumResult) -> str:
