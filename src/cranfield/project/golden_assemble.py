@@ -13,7 +13,7 @@ from typing import Any
 from cranfield.agents.tree_record import require_same_tree
 from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.values import Evaluation, Limits
 from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.versions import FileVersion, file_versions
 from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
@@ -234,6 +234,9 @@ def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: 
     except CranfieldError as error:
         return Checked(Criterion.HARNESS, Result.NOT_MET, error.problems[0].sentence(), step)
     found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
+    void = [each for each in Limits().inspect(evaluations, evaluations[0].measures[0]) if each.is_void]
+    if void:
+        return Checked(Criterion.HARNESS, Result.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step)
     is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)
     return checked(Criterion.HARNESS, found, step, is_met=is_scored)
 

@@ -224,6 +224,12 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:  # noqa: F811
     for name in names:
         assert changed[name].step
     (tmp_path / "evidence" / "baseline.json").write_text(before)
+    good = (tmp_path / "evidence" / "grep.run").read_text()
+    swapped = "".join(f"{line.split()[0]} Q0 same 1 1.0 same\n" for line in good.splitlines())
+    (tmp_path / "evidence" / "same.run").write_text(swapped)  # one id for every query: no id of the set
+    void = of(Evidence((tmp_path / "evidence" / "same.run",), evidence.baseline, evidence.calibration))
+    assert void[Criterion.HARNESS].result is Result.NOT_MET
+    assert "its scores do not count: " in void[Criterion.HARNESS].found
     met = of(evidence)
     assert [found_of(met[name])[0] for name in names] == ["met"] * 3
     assert [met[name].step for name in names] == [""] * 3

@@ -96,6 +96,14 @@ def test_an_existing_record_with_facts_is_checked_like_any_other(source):
     assert report.missing == (Check.READ,)
 
 
+def test_citations_of_an_existing_record_without_evidence_are_lines_that_exist(source):
+    """That its evidence is missing is said once, and is no failure."""
+    cited = gate(*record(source_evidence=[]), None, source)
+    assert Check.CITATIONS not in cited.failed
+    assert Check.EVIDENCE in cited.missing
+    assert Check.CITATIONS in gate(*record(source_evidence=[]), READS, source).failed
+
+
 def test_an_existing_record_without_entities_lacks_them_and_an_oracle_s_is_checked(source):
     bare = record(expected_entities=[], canonical_narrative="")
     report = gate(*bare, None, source)
