@@ -30,7 +30,7 @@ _JOINTS = re.compile(r"::|\.<locals>\.")
 """Between the parts of a name, besides the dot: `Index::add`, `outer.<locals>.inner`."""
 _HASH = re.compile(r"(?<=\w)#(?=[^\W\d])")
 """`Index#add`"""
-_QUALIFIED = re.compile(r"<[^\w']*(?:'\w+\s+)?(?:(?:mut|dyn)\s+)*(?:\w+\.)*(\w+).*>(?=\.)|\.prototype(?=\.)")
+_QUALIFIED = re.compile(r"<[^\w'<>]*(?:'\w+\s+)?(?:(?:mut|dyn)\s+)*(?:\w+\.)*(\w+).*>(?=\.)|\.prototype(?=\.)")
 """What is in a name only to tell two apart: `<Cart as From<Order>>.from` of Rust, `Cart.prototype.total` of JavaScript."""
 
 
@@ -113,7 +113,11 @@ def plain_name(name: str, path: str) -> str:
     if path.endswith(_PROSE):
         return name
     name = _JOINTS.sub(".", name)
-    return _NUMBERED.sub(r"\1\2", name if path.endswith(_RUBY) else _HASH.sub(".", name))
+    if "#" not in name:
+        return name
+    if not path.endswith(_RUBY):
+        name = _HASH.sub(".", name)
+    return _NUMBERED.sub(r"\1\2", name) if name.rpartition("#")[2].isdigit() else name
 
 
 def parts_of(name: str, path: str) -> tuple[str, ...]:

@@ -132,7 +132,9 @@ _FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "ge
 """Values whose assignment to a name is a definition in JavaScript."""
 _ASSIGNED = frozenset({"variable_declarator", "field_definition", "public_field_definition", "assignment_expression"})
 _MEMBERS = frozenset({"method_definition", "field_definition", "public_field_definition", "abstract_method_signature"})
+"""Members of a JavaScript class."""
 _REFERENCE = re.compile(r"^(?:&\s*(?:'\w+\s+)?(?:mut\s+)?)+|^dyn\s+")
+"""What stands before the type of a Rust `impl`: `&'a mut Cart`."""
 _RECEIVER = re.compile(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$")
 RECEIVER = 1000
 """Characters at the end of a Go receiver in which the name of its type is looked for."""
