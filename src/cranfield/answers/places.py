@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of, plain_name
+from cranfield.matching.place import ENTITY_MARK, entity_of, parts_of, path_of, place_of
 from cranfield.model import Entity, File, Hit, MatchingRules, Span, TestSet
 from cranfield.model.label import Lines
 
@@ -79,7 +79,7 @@ def named_places(answered: Answered, expected: Expected, rules: MatchingRules) -
     - an entity, where its id stands there; or its qualified name (`Index.add`, `Index::add`), alone or at the end of a longer
       one; or its last name, where its file is named too. A name of one word without `_`, a digit or an inner capital (`run`)
       counts only as code: in backticks, before `(`, or after a dot. Where two expected entities have one qualified
-      name, the file of each must be named too;
+      name, the file of each must be named too; where they are in one file (two `impl` of Rust), it counts in full;
     - a file, where its path stands there, from the root of the repository or from a folder of `MatchingRules.roots`. The
       name of a file alone is no path;
     - lines, where they follow a path (`src/a.py:12-40`, `src/a.py#L12-L40`).
@@ -141,8 +141,15 @@ def _entities_by_name(text: str, expected: Expected, files: set[str], rules: Mat
     names = dict(_names(text))
     wanted = {entity_of(name, rules): _qualified(name) for name in expected.entities if ENTITY_MARK in name}
     shared = Counter(wanted.values())
+    plain = text.replace("::", ".")
+    in_file = Counter((entity.partition(ENTITY_MARK)[0], parts) for entity, parts in wanted.items())
     for entity, parts in wanted.items():
-        has_file = entity.partition(ENTITY_MARK)[0] in files
+        path, _, full = entity.partition(ENTITY_MARK)
+        has_file = path in files
+        if in_file[path, parts] > 1:
+            if has_file and re.search(rf"(?<![\w.]){re.escape(full)}(?!\w)", plain):
+                yield entity
+            continue
         by_qualified = _stands(parts, names) and (shared[parts] == 1 or has_file)
         if by_qualified or (has_file and _stands(parts[-1:], names)):
             yield entity
@@ -163,7 +170,8 @@ def _is_no_prose(name: str) -> bool:
 
 def _qualified(name: str) -> tuple[str, ...]:
     """The parts of the name of an entity: `("Index", "add")`."""
-    return tuple(plain_name(name.partition(ENTITY_MARK)[2]).split("."))
+    path, _, symbol = name.partition(ENTITY_MARK)
+    return parts_of(symbol, path)
 
 
 def _names(text: str) -> Iterable[tuple[tuple[str, ...], bool]]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place, module_parts
 from cranfield.golden.rules import Bounds
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.matching.place import ENTITY_MARK, parts_of
 from cranfield.repo.symbols import language_of
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
@@ -119,7 +119,7 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             if len(words) > 1 and re.search(rf"(?<!\w){heading}(?!\w)", query, re.IGNORECASE):
                 found[" ".join(words)] = None
             continue
-        for name in plain_name(qualified).split("."):
+        for name in parts_of(qualified, path):
             if name and _has_name(query, name):
                 found[name] = None
     return list(found)

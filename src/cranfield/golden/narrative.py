@@ -14,7 +14,7 @@ from functools import cached_property
 
 from cranfield.golden.lexical import CALL, is_distinctive, name_parts
 from cranfield.golden.parsed import PACKAGE_FILES, ParsedSource, folder_of, lies_in, module_parts
-from cranfield.matching.place import ENTITY_MARK, plain_entity
+from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.repo.definitions import parse_python
 from cranfield.repo.symbols import language_of
 
@@ -62,14 +62,20 @@ class NamesAllowed:
         return any(self._is_allowed(entity) for entity in ids)
 
     def _is_allowed(self, entity: str) -> bool:
+        if entity in self.entities:
+            return True
+        path, names = _path_and_names(entity)
+        owner = names[:-1]
+        is_field = bool(owner) and all(symbol.kind == "variable" for symbol in self.source.symbols(entity))
         for expected in self.entities:
-            if entity == expected or expected.startswith(f"{entity}.") or entity.startswith(f"{expected}."):
+            expected_path, expected_names = _path_and_names(expected)
+            if path == expected_path and len(names) != len(expected_names):
+                shorter, longer = sorted([names, expected_names], key=len)
+                if longer[: len(shorter)] == shorter:
+                    return True
+            if is_field and path == expected_path and expected_names[: len(owner)] == owner:
                 return True
-        owner, dot, _ = entity.rpartition(".")
-        is_field = bool(dot and ENTITY_MARK in owner) and all(
-            symbol.kind == "variable" for symbol in self.source.symbols(entity)
-        )
-        return is_field and any(expected == owner or expected.startswith(f"{owner}.") for expected in self.entities)
+        return False
 
     @cached_property
     def local_names(self) -> frozenset[str]:
@@ -154,8 +160,9 @@ def _entities_named(token: str, allowed: NamesAllowed, *, is_name: bool) -> tupl
     if not ids:
         return ()
     if before and before[0] in _OWN:
-        members = {f"{_owner(entity)}.{last}" for entity in allowed.entities}
-        return tuple(entity for entity in ids if (len(before) > 1 and is_distinctive(last)) or entity in members)
+        members = {(path, (*(names[:-1] or names), last)) for path, names in map(_path_and_names, allowed.entities)}
+        is_any = len(before) > 1 and is_distinctive(last)
+        return tuple(entity for entity in ids if is_any or _path_and_names(entity) in members)
     if before:
         qualified = tuple(entity for entity in ids if _is_qualified(entity, before, allowed))
         return qualified or (ids if is_distinctive(last) and last not in allowed.local_names else ())
@@ -170,8 +177,8 @@ def _is_qualified(entity: str, before: list[str], allowed: NamesAllowed) -> bool
     A package may stand in the place of its module, because it passes names on (`click.Context`); and a class may be written as
     its instance is (`context.forward`), unless a variable of an expected entity is called so.
     """
-    path, _, qualified = entity.partition(ENTITY_MARK)
-    module, owners = module_parts(path), qualified.split(".")[:-1]
+    path, names = _path_and_names(entity)
+    module, owners = module_parts(path), list(names[:-1])
     if [*module, *owners][-len(before) :] == before:
         return True
     if before[0] in allowed.local_names:
@@ -183,11 +190,10 @@ def _is_qualified(entity: str, before: list[str], allowed: NamesAllowed) -> bool
     return is_package and [name_parts(name) for name in tail] == [name_parts(name) for name in owners]
 
 
-def _owner(entity: str) -> str:
-    """The class that an entity is or is in; an entity of a module is its own."""
-    path, mark, qualified = entity.partition(ENTITY_MARK)
-    owner = qualified.rpartition(".")[0] or qualified
-    return f"{path}{mark}{owner}"
+def _path_and_names(entity: str) -> tuple[str, tuple[str, ...]]:
+    """The file of an entity, and its names from the outside in."""
+    path, _, name = entity.partition(ENTITY_MARK)
+    return path, parts_of(name, path)
 
 
 def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:

@@ -88,20 +88,21 @@ class ParsedSource:
             outline = self._outlines[path] = outline_of(path, self.snapshot.text(path) or "")
         if _NUMBERED.search(name) and all(symbol.id != entity_id for symbol in outline.symbols[1:]):
             return ()
-        return outline.entities.get(plain_name(name), ())
+        return outline.entities.get(plain_name(name, path), ())
 
     def entity_problem(self, entity_id: str) -> str | None:
         """Why an id does not resolve; None where it does."""
         if self.symbols(entity_id):
             return None
-        path, mark, _ = entity_id.partition(ENTITY_MARK)
+        path, mark, name = entity_id.partition(ENTITY_MARK)
         if not mark:
             return f"{entity_id}: no entity id; expected path::Qual.name"
         if path not in self.files:
             return f"{entity_id}: no such file"
         outline = self.outline(path)
         trouble = f"; the file is not parsed: {outline.trouble}" if outline and outline.trouble else ""
-        return f"{entity_id}: the file has no such symbol{trouble}"
+        missing = outline.missing(name) if outline else "no text file that can be read"
+        return f"{entity_id}: {missing}{trouble}"
 
     def ranges(self, entity_id: str) -> list[Range]:
         """The lines of an entity; none where it does not resolve."""

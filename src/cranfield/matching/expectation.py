@@ -20,6 +20,7 @@ from cranfield.matching.place import (
     path_of,
     place_name,
     place_of,
+    short_entity,
 )
 from cranfield.model import (
     Convention,
@@ -242,10 +243,14 @@ def _test(target: Target | _Document, rules: MatchingRules) -> Test:
         case Entity():
             entity = entity_of(target.id, rules)
             spans = [_overlaps(span, rules) for span in target.spans]
-            if spans:  # a symbol that a result names says more than its lines
+            if spans:  # a symbol that a result names says more than its lines, where it names one function only
+                short = short_entity(entity)
                 return lambda hit, place: (
                     place.entity == entity
-                    or (ENTITY_MARK not in place.entity and any(test(hit, place) for test in spans))
+                    or (
+                        (ENTITY_MARK not in place.entity or place.entity == short)
+                        and any(test(hit, place) for test in spans)
+                    )
                 )
             return lambda _, place: place.entity == entity
         case File():

@@ -20,10 +20,18 @@ _HOST_WITH_PORT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 """The number at its end is no line."""
 ENTITY_MARK = "::"
 """Between the path of a file and the name of a symbol in it."""
-_NUMBERED = re.compile(r"(?<=\S)#\d+$")
-"""Ends the id of the second and later definitions of a name: `prompt#2`. After a blank it belongs to a heading: `Issue #2`."""
-_JOINTS = re.compile(r"::|(?<=\w)#(?=[^\W\d])|\.<locals>\.")
-"""Between the parts of a name, besides the dot: `Index::add`, `Index#add`, `outer.<locals>.inner`."""
+_PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc", ".asciidoc", ".org", ".html", ".htm", ".tex")
+"""Ends of files whose entities are sections: a heading is compared as it stands."""
+_RUBY = (".rb", ".rake")
+"""Ends of files in which `Cart#total` is a method of an object and `Cart.total` one of the class."""
+_NUMBERED = re.compile(r"(^|\.)(operator [^.]+?|[^\s.]+?)(?:#\d+)+\Z")
+"""Ends the id of the second and later definitions of a name: `prompt#2`. Where blanks stand before it, it is a heading's: `in C#12`."""
+_JOINTS = re.compile(r"::|\.<locals>\.")
+"""Between the parts of a name, besides the dot: `Index::add`, `outer.<locals>.inner`."""
+_HASH = re.compile(r"(?<=\w)#(?=[^\W\d])")
+"""`Index#add`"""
+_QUALIFIED = re.compile(r"<[^\w'<>]*(?:'\w+\s+)?(?:(?:mut|dyn)\s+)*(?:\w+\.)*(\w+).*>(?=\.)|\.prototype(?=\.)")
+"""What is in a name only to tell two apart: `<Cart as From<Order>>.from` of Rust, `Cart.prototype.total` of JavaScript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +94,49 @@ def entity_of(name: str, rules: MatchingRules) -> str:
     if rules.chunk_suffix:
         name = _without_suffix(name, rules.chunk_suffix)
     path, mark, symbol = name.partition(ENTITY_MARK)
-    return path_of(path, rules) + mark + plain_name(symbol)
+    path = path_of(path, rules)
+    return path + mark + plain_name(symbol, path)
 
 
-def plain_name(name: str) -> str:
-    """A qualified name in the one form that names are compared in: `Index::add`, `Index#add` and `Index.add#2` are `Index.add`.
+def plain_name(name: str, path: str) -> str:
+    """A name in the one form that names are compared in: `Index::add`, `Index#add` and `Index.add#2` are `Index.add`.
 
-    The number tells the definitions of one name apart (overloads, the branches of an `if`, the setter of a property). People
-    and tools name all of them together.
+    Definitions of a file whose names have one form are one entity, and no others are. In code the number tells definitions of
+    one name apart (overloads, the branches of an `if`, getter and setter), which people and tools name together. A heading
+    stays as it is: `What is new in C#12`, and the second section `Notes#2`. In Ruby `Cart#total` is not `Cart.total`.
+
+    Args:
+        name: of a symbol or a section, in its file.
+        path: of the file; what kind of names it has is known by its end.
     """
-    return _NUMBERED.sub("", _JOINTS.sub(".", name))
+    path = path.lower()
+    if path.endswith(_PROSE):
+        return name
+    name = _JOINTS.sub(".", name)
+    if "#" not in name:
+        return name
+    if not path.endswith(_RUBY):
+        name = _HASH.sub(".", name)
+    return _NUMBERED.sub(r"\1\2", name) if name.rpartition("#")[2].isdigit() else name
+
+
+def parts_of(name: str, path: str) -> tuple[str, ...]:
+    """The names that a name is made of, from the outside in: `("Cart", "from")` of `<Cart as From<Order>>.from`."""
+    if path.lower().endswith(_PROSE):
+        return tuple(name.split(" > "))
+    return tuple(_HASH.sub(".", _QUALIFIED.sub(r"\1", plain_name(name, path))).split("."))
 
 
 def plain_entity(entity_id: str) -> str:
     """The id of an entity with its name as `plain_name` has it."""
     path, mark, name = entity_id.partition(ENTITY_MARK)
-    return path + mark + plain_name(name)
+    return path + mark + plain_name(name, path)
+
+
+def short_entity(entity_id: str) -> str:
+    """The id of an entity without what tells it from another of its name: `a.rs::Cart.from` of `a.rs::<Cart as From<Order>>.from`."""
+    path, mark, name = entity_id.partition(ENTITY_MARK)
+    return path + mark + (name if path.lower().endswith(_PROSE) else ".".join(parts_of(name, path)))
 
 
 def _without_suffix(name: str, suffix: str) -> str:

@@ -78,10 +78,10 @@ def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:
     if place.kind == "span":
         return span_anchor(outline, *place.lines)
     if place.kind == "entity" and outline.language:
-        symbols = outline.entities.get(plain_name(place.name))
+        symbols = outline.entities.get(plain_name(place.name, place.path))
         if symbols is not None:
             return entity_anchor(outline, symbols)
-        return f"the file does not parse ({outline.trouble})" if outline.trouble else "the file has no such symbol"
+        return f"the file does not parse ({outline.trouble})" if outline.trouble else outline.missing(place.name)
     return span_anchor(outline, 1, len(outline.lines), whole=True)
 
 

@@ -32,6 +32,8 @@ class Definition:
     """First line, counted from 1, decorators and attributes included."""
     end: int
     """Last line, included."""
+    full: tuple[str, ...] = ()
+    """The names with what tells it from another of the same names, such as the trait of a Rust `impl`; empty where nothing does."""
 
 
 def parse_python(text: str) -> ast.Module:

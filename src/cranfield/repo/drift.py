@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, get_args
 
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
 from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
@@ -191,7 +191,7 @@ def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding |
             return Finding(place.label, "entity", "unchanged")
         why = "no parser for its language: the whole file is compared"
         return Finding(place.label, "entity", "edited", place.label, why)
-    symbols = outline.entities.get(plain_name(anchor.symbol.partition(ENTITY_MARK)[2]))
+    symbols = outline.entities.get(plain_entity(anchor.symbol).partition(ENTITY_MARK)[2])
     if symbols is None:
         if outline.trouble and outline.language == "python":
             return Finding(place.label, "entity", "edited", detail=f"the file does not parse ({outline.trouble})")
@@ -245,8 +245,10 @@ def _holders(anchor: Anchor, outline: Outline) -> list[Symbol]:
     _, mark, name = anchor.symbol.partition(ENTITY_MARK)
     if not mark:
         return [outline.symbols[0]]
-    same_name = outline.entities.get(plain_name(name), ())
-    return sorted(same_name, key=lambda symbol: symbol.id.partition(ENTITY_MARK)[2] != name)
+    symbol_id = f"{outline.path}{mark}{name}"
+    names = next((symbol.names for symbol in outline.symbols if symbol.id == symbol_id), names_of(anchor))
+    same_name = [symbol for symbol in outline.symbols if symbol.names == names]
+    return sorted(same_name, key=lambda symbol: symbol.id != symbol_id)
 
 
 def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:

@@ -131,6 +131,10 @@ GRAMMARS: Mapping[str, Grammar] = {
 _FUNCTIONS = frozenset({"arrow_function", "function_expression", "function", "generator_function", "class"})
 """Values whose assignment to a name is a definition in JavaScript."""
 _ASSIGNED = frozenset({"variable_declarator", "field_definition", "public_field_definition", "assignment_expression"})
+_MEMBERS = frozenset({"method_definition", "field_definition", "public_field_definition", "abstract_method_signature"})
+"""Members of a JavaScript class."""
+_REFERENCE = re.compile(r"^(?:&\s*(?:'\w+\s+)?(?:mut\s+)?)+|^dyn\s+")
+"""What stands before the type of a Rust `impl`: `&'a mut Cart`."""
 _RECEIVER = re.compile(r"(\w+)\s*(?:\[[^]]*\])?\s*\)$")
 RECEIVER = 1000
 """Characters at the end of a Go receiver in which the name of its type is looked for."""
@@ -141,7 +145,8 @@ _CLASSES = frozenset({"class", "struct", "union", "trait", "interface", "enum", 
 def grammar_definitions(text: str, language: str) -> tuple[list[Definition], str]:
     """Functions, methods, types and modules of a file; and the line of the first parse error.
 
-    A method is named after its type: the type of a Rust `impl`, of a Go receiver, of a qualified C++ name.
+    A method is named after its type: the type of a Rust `impl`, of a Go receiver, of a qualified C++ name. In full it is named
+    after the trait too, `<Cart as Display>`; and a member of objects of JavaScript as one of the prototype.
 
     Raises:
         MissingExtraError: the language's library is not installed.
@@ -149,20 +154,22 @@ def grammar_definitions(text: str, language: str) -> tuple[list[Definition], str
     grammar = GRAMMARS[language]
     tree = _parser(language).parse(text.encode("utf-8", "replace"))
     found = []
-    stack: list[tuple[Node, tuple[str, ...], str]] = [(tree.root_node, (), "module")]
+    stack: list[tuple[Node, tuple[str, ...], tuple[str, ...], str]] = [(tree.root_node, (), (), "module")]
     while stack:
-        node, names, inside = stack.pop()
+        node, names, full, inside = stack.pop()
         kind = grammar.kinds.get(node.type)
         if node.type in grammar.scopes:
-            names, inside = (*names, *_names(node, "type")[-1:]), "class"
+            own = _names(node, "type")[-1:]
+            names, full, inside = (*names, *own), (*full, *(_head(node) or own)), "class"
         elif kind is not None and (own := _own_names(node, grammar)):
             names = (*names, *own)
+            full = (*full, *own[:-1], "prototype", own[-1]) if _is_of_objects(node) else (*full, *own)
             if kind == "function" and (inside in _CLASSES or (len(own) > 1 and language == "cpp")):
                 kind = "method"
             start, end = _lines(node, grammar)
-            found.append(Definition(names, kind, start, end))
+            found.append(Definition(names, kind, start, end, full))
             inside = kind
-        stack += [(child, names, inside) for child in reversed(node.named_children)]
+        stack += [(child, names, full, inside) for child in reversed(node.named_children)]
     if not tree.root_node.has_error:
         return found, ""
     return found, f"line {_first_error(tree.root_node)}: not understood"
@@ -223,6 +230,25 @@ def _own_names(node: Node, grammar: Grammar) -> tuple[str, ...]:
     return own
 
 
+def _head(scope: Node) -> tuple[str, ...]:
+    """Type and trait of a Rust `impl` as it is called in full, `<Cart as From<Order>>`; none where the type says it all."""
+    head = " as ".join(
+        _text(part) for name in ("type", "trait") if (part := scope.child_by_field_name(name)) is not None
+    )
+    if scope.child_by_field_name("trait") is None and "<" not in head:
+        return ()
+    return (f"<{' '.join(head.split()).replace('::', '.')}>",)
+
+
+def _is_of_objects(node: Node) -> bool:
+    """Whether it is a member of the objects of a JavaScript class, and none of the class: `get size()`, not `static size()`."""
+    if node.type == "assignment_expression":
+        left = node.child_by_field_name("left")
+        return left is not None and ".prototype." in _text(left)
+    is_member = node.type in _MEMBERS and node.parent is not None and node.parent.type == "class_body"
+    return is_member and not any(child.type.startswith("static") for child in node.children)
+
+
 def _names(node: Node, part: str) -> tuple[str, ...]:
     """A name as its parts: without generic arguments, pointers, and the words that JavaScript assigns members through."""
     inner = node.child_by_field_name(part)
@@ -235,6 +261,8 @@ def _names(node: Node, part: str) -> tuple[str, ...]:
     text = _text(inner)
     if inner.type != "operator_name" and "operator" not in text:
         text = _without_arguments(text)
+    if part == "type":
+        text = _REFERENCE.sub("", text)
     if part == "left":
         text = re.sub(r"^(?:module\.)?exports\.|\bprototype\.|^this\.", "", text)
     parts = re.split(r"::|\.", text.lstrip("&*").strip("\"' "))

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity, plain_name
 from cranfield.model import Anchor, Meta
 from cranfield.repo.anchor import Expected
 from cranfield.repo.snapshot import Snapshot, as_text
-from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
+from cranfield.repo.symbols import Outline, Symbol, outline_of
 
 Lost = Mapping[str, tuple[Expected, Anchor]]
 """Label to the place that is not where it was, and what it hung on."""
@@ -40,10 +40,7 @@ def windows(outline: Outline, anchor: Anchor, names: Sequence[str], first: int, 
 def names_of(anchor: Anchor) -> tuple[str, ...]:
     """Names of the symbol that an anchor is in, from the outside in; none where it is in none."""
     path, mark, name = anchor.symbol.partition(ENTITY_MARK)
-    if not mark:
-        return ()
-    name = re.sub(r"#\d+$", "", name)
-    return tuple(name.split(" > " if language_of(path) == "markdown" else "."))
+    return parts_of(re.sub(r"#\d+$", "", name), path) if mark else ()
 
 
 def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]:
@@ -51,7 +48,7 @@ def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]
     name = place.name or anchor.symbol.partition(ENTITY_MARK)[2]
 
     def ranked(candidate: Found) -> Found:
-        other = plain_name(candidate.id.partition(ENTITY_MARK)[2]) != plain_name(name)
+        other = plain_entity(candidate.id).partition(ENTITY_MARK)[2] != plain_name(name, place.path)
         return Found(candidate.id, candidate.path, candidate.lines, (candidate.path != place.path, other))
 
     unique = {(candidate.id, candidate.lines): ranked(candidate) for candidate in found}

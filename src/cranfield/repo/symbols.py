@@ -2,7 +2,10 @@
 
 A symbol's id is `path::Qual.name`; of a Markdown section `path::Install > Linux`; of the file itself its path. A name
 that is defined again (overloads, the setter of a property) is `path::name#2`, `#3` in the order of the file. These ids tell
-definitions apart, for anchors; together they are one entity, `path::name`, which is what people, tools and sets name.
+definitions apart, for anchors. Which of them are one entity, the thing that people, tools and sets name, `plain_entity` says:
+in code, those that a number alone tells apart. Functions of one name that the language itself tells apart are named in full:
+`<Cart as Display>.fmt` and `<Cart as Debug>.fmt` of Rust; `Cart.total` of a class of JavaScript and `Cart.prototype.total` of
+its objects. Where a file has only one of them it is `Cart.fmt`, `Cart.total`.
 
 The hash of lines is the SHA-256 of them joined by line feeds, without the blanks at their ends and the indentation that all
 share, so that code may move into a class; and with the names of the symbol they stand in blanked out, so that code whose
@@ -19,9 +22,10 @@ from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 
 from cranfield.errors import MissingExtraError
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.repo.definitions import Definition, markdown_definitions, python_definitions
 from cranfield.repo.grammar import grammar_definitions
+from cranfield.words import and_list
 
 Reader = Callable[[str], tuple[list[Definition], str]]
 
@@ -50,7 +54,7 @@ class Symbol:
 
     id: str
     names: tuple[str, ...]
-    """From the outside in; none for the file."""
+    """From the outside in, as `parts_of` has them; none for the file."""
     kind: str
     start: int
     end: int
@@ -58,8 +62,7 @@ class Symbol:
     @property
     def entity(self) -> str:
         """Id of the entity that it defines, or is one definition of; of the file, its path."""
-        name = (" > " if self.kind == "section" else ".").join(self.names)
-        return f"{self.id.partition(ENTITY_MARK)[0]}{ENTITY_MARK}{name}" if name else self.id
+        return plain_entity(self.id)
 
     @property
     def lines(self) -> int:
@@ -86,8 +89,14 @@ class Outline:
         """Plain name, as `plain_name` has it, to all that is defined under it."""
         found: dict[str, list[Symbol]] = {}
         for symbol in self.symbols[1:]:
-            found.setdefault(plain_name(symbol.id.partition(ENTITY_MARK)[2]), []).append(symbol)
+            found.setdefault(symbol.entity.partition(ENTITY_MARK)[2], []).append(symbol)
         return {name: tuple(symbols) for name, symbols in found.items()}
+
+    def missing(self, name: str) -> str:
+        """Why no entity has a name; with those that it is short for."""
+        names = parts_of(name, self.path)
+        known = and_list(list(dict.fromkeys(f"`{symbol.entity}`" for symbol in self.symbols if symbol.names == names)))
+        return f"the file has no such symbol; it has {known}" if known else "the file has no such symbol"
 
     @cached_property
     def _indents(self) -> tuple[int, ...]:
@@ -157,13 +166,19 @@ def _definitions(language: str, text: str, *, needed: bool) -> tuple[list[Defini
 
 
 def _numbered(path: str, length: int, found: Iterable[Definition], language: str) -> tuple[Symbol, ...]:
-    """Definitions in order as symbols; repeated names are numbered."""
+    """Definitions in order as symbols; repeated names are named in full where that tells them apart, and else numbered."""
+    ordered = sorted(found, key=lambda item: (item.start, -item.end, len(item.names), item.names))
+    full: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for item in ordered:
+        full.setdefault(item.names, set()).add(item.full)
     joint = " > " if language == "markdown" else "."
-    seen: dict[str, int] = {}
+    names = [joint.join(item.full if len(full[item.names]) > 1 else item.names) for item in ordered]
+    taken, seen = set(names), dict.fromkeys(names, 0)
     numbered = [Symbol(path, (), "file", 1, max(length, 1))]
-    for item in sorted(found, key=lambda item: (item.start, -item.end, len(item.names), item.names)):
-        name = joint.join(item.names)
-        seen[name] = seen.get(name, 0) + 1
+    for item, name in zip(ordered, names, strict=True):
+        seen[name] += 1
+        while seen[name] > 1 and f"{name}#{seen[name]}" in taken:  # a heading that is so written
+            seen[name] += 1
         again = f"#{seen[name]}" if seen[name] > 1 else ""
         numbered.append(Symbol(f"{path}{ENTITY_MARK}{name}{again}", item.names, item.kind, item.start, item.end))
     return tuple(numbered)

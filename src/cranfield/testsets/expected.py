@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cranfield.matching.place import ENTITY_MARK, plain_entity, plain_name
+from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
 
 
@@ -67,5 +67,6 @@ def plain_label(target: Target) -> str:
 def names_of(target: Target) -> tuple[str, ...]:
     """Identifiers that give a target away: `Index` and `add` of `src/index.py::Index.add`, else the stem of its file."""
     if isinstance(target, Entity) and ENTITY_MARK in target.id:
-        return tuple(name for name in plain_name(target.id.partition(ENTITY_MARK)[2]).split(".") if name)
+        path, _, name = target.id.partition(ENTITY_MARK)
+        return tuple(filter(None, parts_of(name, path)))
     return tuple(PurePosixPath(path).stem for path in paths_of([target]))

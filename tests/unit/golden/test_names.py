@@ -28,6 +28,18 @@ def read_file(path):
     "src/click/shell_completion.py": "class ShellComplete:\n    pass\n\n\ndef split(line):\n    return line\n",
     "src/click/parser.py": "def normalize(option):\n    return option\n",
     "src/cart.rs": "pub struct Cart {}\n\nimpl Cart {\n    pub fn total(&self) -> u32 { 0 }\n}\n",
+    "src/view.rs": """impl Display for View {
+    fn fmt(&self) -> u32 { self.width() }
+}
+
+impl Debug for View {
+    fn fmt(&self) -> u32 { 0 }
+}
+
+impl View {
+    fn width(&self) -> u32 { 0 }
+}
+""",
     "docs/parser.md": "# Parser\n\nText.\n",
 }
 PROMPT, FORWARD = "src/click/core.py::prompt", "src/click/core.py::Context.forward"
@@ -154,3 +166,25 @@ def test_a_file_has_the_name_of_its_module(path, parts):
 )
 def test_a_query_gives_its_target_away_only_by_its_name(entity, query, found):
     assert leaks(query, [entity], []) == found
+
+
+@pytest.mark.parametrize("token", ["`View::fmt`", "`fmt()`", "`View`", "`self.fmt()`"])
+def test_a_method_of_several_traits_is_called_as_people_call_it(token, source):
+    assert named(f"It calls {token} at the end.", source, "src/view.rs::<View as Debug>.fmt") == []
+
+
+def test_other_methods_of_its_type_are_no_part_of_a_method_of_a_trait(source):
+    assert named("It calls `View::width()`.", source, "src/view.rs::<View as Debug>.fmt") == ["View::width"]
+
+
+def test_a_query_gives_a_method_of_a_trait_away_by_its_type_and_its_name():
+    entity = "src/view.rs::<View as Debug>.fmt"
+    assert leaks("why does `View` call fmt() twice?", [entity], ["src/view.rs"]) == ["View", "fmt"]
+
+
+def test_a_short_name_of_several_methods_does_not_resolve_and_says_what_it_is_short_for(source):
+    assert source.entity_problem("src/view.rs::View.fmt") == (
+        "src/view.rs::View.fmt: the file has no such symbol; it has `src/view.rs::<View as Display>.fmt` and "
+        "`src/view.rs::<View as Debug>.fmt`"
+    )
+    assert source.ranges("src/view.rs::<View as Debug>::fmt") == [(6, 6)]

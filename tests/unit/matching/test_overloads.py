@@ -4,7 +4,7 @@ import pytest
 
 from cranfield.answers.places import Answered, Expected
 from cranfield.answers.structure import Part, score_structure
-from cranfield.matching.place import plain_name
+from cranfield.matching.place import parts_of, plain_name
 from cranfield.model import Answer, Entity, Hit, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import evaluate
 
@@ -31,6 +31,15 @@ def measured(gold, hits, measure="R@10"):
         (["src/cart.rs::Cart::total"], ["src/cart.rs::Cart.total"]),
         (["src/cart.js::Cart.total"], ["src/cart.js::Cart#total"]),
         (["src/cart.py::outer.inner"], ["src/cart.py::outer.<locals>.inner"]),
+        (["src/Cart.java::Cart.add"], ["src/Cart.java::Cart#add#2"]),
+        (["src/Cart.kt::Cart.add"], ["src/Cart.kt::Cart.add#2"]),
+        (["src/Cart.swift::Cart.add#2"], ["src/Cart.swift::Cart.add"]),
+        (["src/cart.ts::Cart.size"], ["src/cart.ts::Cart.size#2"]),
+        (["src/cart.cc::Cart::operator bool"], ["src/cart.cc::Cart.operator bool#2"]),
+        (["src/cart.rs::<Cart as fmt.Display>.fmt"], ["src/cart.rs::<Cart as fmt::Display>::fmt"]),
+        (["src/cart.rs::path"], ["src/cart.rs::path#2"]),  # one for each platform
+        (["lib/cart.rb::Cart.open"], ["lib/cart.rb::Cart::open#2"]),
+        (["docs/a.md::What is new in C#12"], ["./docs/a.md::What is new in C#12"]),
     ],
 )
 def test_a_function_is_found_by_any_spelling_of_its_name(gold, hits):
@@ -61,10 +70,47 @@ def test_one_function_of_several_grades_has_its_best_and_the_lines_of_all_its_de
         ("a.py::Index.add", "a.py::Index.add2"),
         ("a.md::Known > Issue #2", "a.md::Known > Issue #3"),
         ("a.js::Index.#add", "a.js::Index.add"),  # private
+        ("a.md::What is new in C#12", "a.md::What is new in C#11"),
+        ("a.md::Notes", "a.md::Notes#2"),
+        ("a.MD::C#12", "a.MD::C#11"),
+        ("a.rst::C#12", "a.rst::C#11"),
+        ("a.unknown::What is new in C#12", "a.unknown::What is new in C#11"),
+        ("a.md::std::vector", "a.md::std.vector"),
+        ("a.md::Cart#total", "a.md::Cart.total"),
+        ("a.rb::Cart#total", "a.rb::Cart.total"),
+        ("a.rs::<A as Display>.fmt", "a.rs::<A as Debug>.fmt"),
+        ("a.rs::<A as Display>.fmt", "a.rs::A.fmt"),
+        ("a.rs::<E as From<io.Error>>.from", "a.rs::<E as From<fmt::Error>>::from"),
+        ("a.ts::Cart.prototype.size", "a.ts::Cart.size"),
     ],
 )
 def test_different_functions_stay_apart(gold, hit):
     assert measured([gold], [hit]) == 0
+
+
+def test_different_sections_are_two_expected_items():
+    gold = ["a.md::What is new in C#12", "a.md::What is new in C#11"]
+    assert measured(gold, gold[:1]) == 0.5
+    assert measured(gold, gold) == 1
+
+
+def test_a_name_that_two_functions_have_is_told_by_its_lines():
+    gold = [Entity("a.rs::<A as Display>.fmt", 1, ((10, 20),)), Entity("a.rs::<A as Debug>.fmt", 1, ((30, 40),))]
+    assert measured(gold, ["a.rs::A.fmt"]) == 0
+    assert measured(gold, ["a.rs::A.fmt:12-14"]) == 0.5
+    assert measured(gold, ["a.rs::A.new:12-14"]) == 0  # it names another
+
+
+def test_an_answer_that_names_neither_of_two_functions_of_one_name_has_none():
+    expected = Expected(("src/a.rs::<A as Display>.fmt", "src/a.rs::<A as Debug>.fmt"))
+    for text in ("`A::fmt` in src/a.rs.", "`<A as Clone>::fmt` in src/a.rs"):
+        assert score_structure(Answered(text), expected).parts[Part.ENTITIES].missing == expected.entities
+    for text in (
+        "It is src/a.rs::<A as Debug>.fmt.",
+        "`<A as Debug>::fmt` in src/a.rs",
+        "src/a.rs: `<A as Debug>.fmt()`.",
+    ):
+        assert score_structure(Answered(text), expected).parts[Part.ENTITIES].missing == expected.entities[:1], text
 
 
 @pytest.mark.parametrize(
@@ -84,15 +130,30 @@ def test_an_answer_names_the_function(answered):
 
 
 @pytest.mark.parametrize(
-    ("name", "plain"),
+    ("path", "name", "plain", "parts"),
     [
-        ("prompt#3", "prompt"),
-        ("Cart::total", "Cart.total"),
-        ("Cart#total#2", "Cart.total"),
-        ("Known > Issue #2", "Known > Issue #2"),
-        ("Index.#add", "Index.#add"),
-        ("", ""),
+        ("a.py", "prompt#3", "prompt", ("prompt",)),
+        ("a.py", "prompt#2#3", "prompt", ("prompt",)),
+        ("a.rs", "Cart::total", "Cart.total", ("Cart", "total")),
+        ("a.js", "Cart#total#2", "Cart.total", ("Cart", "total")),
+        ("a.rb", "Cart#total#2", "Cart#total", ("Cart", "total")),
+        ("a.md", "Known > Issue #2", "Known > Issue #2", ("Known", "Issue #2")),
+        ("a.md", "In C#12", "In C#12", ("In C#12",)),
+        ("a.kt", "Cart.adds in C#12", "Cart.adds in C#12", ("Cart", "adds in C#12")),
+        ("a.js", "Index.#add", "Index.#add", ("Index", "#add")),
+        ("a.js", "Cart.prototype.total", "Cart.prototype.total", ("Cart", "total")),
+        ("a.cc", "Cart::operator<#2", "Cart.operator<", ("Cart", "operator<")),
+        ("a.rs", "<&'a mut A<u8> as From<io::E>>::from#2", "<&'a mut A<u8> as From<io.E>>.from", ("A", "from")),
+        ("a.rs", "inner.<A<u8>>.f", "inner.<A<u8>>.f", ("inner", "A", "f")),
+        ("a.py", "", "", ("",)),
     ],
 )
-def test_names_have_one_form(name, plain):
-    assert plain_name(name) == plain == plain_name(plain)
+def test_names_have_one_form(path, name, plain, parts):
+    assert plain_name(name, path) == plain == plain_name(plain, path)
+    assert parts_of(name, path) == parts == parts_of(plain, path)
+
+
+@pytest.mark.parametrize("name", ["#1" * 5000 + "x", "#1" * 5000, "<" * 5000, "<a" * 2500, "<" + "a." * 2500])
+@pytest.mark.parametrize("path", ["a.rs", "a.unknown", "a.md"])
+def test_a_very_long_name_is_read_in_little_time(path, name):
+    assert parts_of(name, path)

@@ -435,3 +435,42 @@ def test_what_is_inserted_above_never_makes_a_place_worse_than_moved(
     inserted = sum(text.count("\n") + 1 for more in above[: n + 1] for text in more)
     assert span.state == ("moved" if inserted else "unchanged")
     assert not inserted or span.lines == (first + lines[0] + inserted, first + lines[1] + inserted)
+
+
+def test_a_heading_that_ends_in_a_number_and_one_that_stands_twice_are_places_of_their_own(repository: Any) -> None:
+    repository.write(
+        "a.md", "# In C#11\nold words\n\n# In C#12\nnew words\n\n# Notes\nfirst note\n\n# Notes\nsecond note\n"
+    )
+    repository.commit()
+    places_of = [Entity("a.md::In C#11"), Entity("a.md::In C#12"), Entity("a.md::Notes"), Entity("a.md::Notes#2")]
+    held = anchored(expecting(*places_of, Span("a.md", 11, 11)), take(repository.root))
+    repository.write(
+        "a.md",
+        "# Intro\n\n# In C#11\nold words\n\n# In C#12\nnewer words\n\n# Notes\nfirst note\n\n# Notes\nsecond note\n",
+    )
+    assert states(verify(held, take(repository.root))) == {
+        "a.md::In C#11": "unchanged",
+        "a.md::In C#12": "edited",
+        "a.md::Notes": "unchanged",
+        "a.md::Notes#2": "unchanged",
+        "a.md:11-11": "moved",
+    }
+
+
+def test_a_method_that_a_second_trait_has_too_is_known_by_its_full_name(repository: Any) -> None:
+    display = "impl Display for Cart {\n    fn fmt(&self) { Cart::show(self) }\n}\n"
+    debug = "impl Debug for Cart {\n    fn fmt(&self) { self.raw() }\n}\n"
+    repository.write("a.rs", display)
+    repository.commit()
+    held = anchored(expecting(Entity("a.rs::Cart::fmt"), Span("a.rs", 2, 2)), take(repository.root))
+    repository.write("a.rs", debug + display)
+    found = verify(held, take(repository.root)).findings
+    assert [(each.state, each.now) for each in found] == [
+        ("renamed", "a.rs::<Cart as Display>.fmt"),
+        ("moved", "a.rs:5-5"),
+    ]
+    both = anchored(
+        expecting(Entity("a.rs::<Cart as Display>.fmt"), Entity("a.rs::<Cart as Debug>::fmt")), take(repository.root)
+    )
+    repository.write("a.rs", (debug + display).replace("raw", "bare"))
+    assert [each.state for each in verify(both, take(repository.root)).findings] == ["unchanged", "edited"]

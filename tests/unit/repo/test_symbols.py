@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from cranfield.errors import MissingExtraError
-from cranfield.matching.place import plain_name
+from cranfield.matching.place import parts_of, plain_name
 from cranfield.repo import grammar
 from cranfield.repo.symbols import outline_of
 
@@ -425,17 +425,133 @@ def test_bytes_that_are_not_utf_8_do_not_shift_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "plain"),
+    ("path", "text", "entities"),
     [
-        ("Index::add", "Index.add"),
-        ("f.<locals>.g", "f.g"),
-        ("f#2", "f"),
-        ("A.#hidden", "A.#hidden"),
-        ("Guide > Use", "Guide > Use"),
+        (
+            "a.rs",
+            """
+            impl Display for A { fn fmt() {} }
+            impl fmt::Debug for A { fn fmt() { fn pad() {} } }
+            impl From<io::Error> for E { fn from() {} }
+            impl From<fmt::Error> for E { fn from() {} }
+            impl A { fn new() {} }
+            impl Default for A { fn new() {} }
+            impl IntoIterator for A { fn into_iter() {} }
+            impl<'a> IntoIterator for &'a mut A { fn into_iter() {} }
+            impl B<u8> { fn get() {} }
+            impl B<u16> { fn get() {} }
+            impl Store for A { fn add() {} }
+            #[cfg(unix)]
+            impl A { fn path() {} }
+            #[cfg(windows)]
+            impl A { fn path() {} }
+            """,
+            {
+                "<A as Display>.fmt": 1,
+                "<A as fmt.Debug>.fmt": 1,
+                "A.fmt.pad": 1,
+                "<E as From<io.Error>>.from": 1,
+                "<E as From<fmt.Error>>.from": 1,
+                "A.new": 1,
+                "<A as Default>.new": 1,
+                "<A as IntoIterator>.into_iter": 1,
+                "<&'a mut A as IntoIterator>.into_iter": 1,
+                "<B<u8>>.get": 1,
+                "<B<u16>>.get": 1,
+                "A.add": 1,
+                "A.path": 2,
+            },
+        ),
+        (
+            "a.ts",
+            """
+            class A {
+              get size() { return 1; }
+              set size(to) {}
+              static size() {}
+              static open() {}
+              close = () => 1;
+            }
+            abstract class B { abstract run(): void; static run = () => 1; }
+            function over(a: string): void;
+            function over(a: any) {}
+            """,
+            {
+                "A": 1,
+                "A.prototype.size": 2,
+                "A.size": 1,
+                "A.open": 1,
+                "A.close": 1,
+                "B": 1,
+                "B.prototype.run": 1,
+                "B.run": 1,
+                "over": 2,
+            },
+        ),
+        (
+            "a.js",
+            """
+            A.prototype.run = function () {};
+            A.run = () => 1;
+            B.prototype.run = () => 2;
+            """,
+            {"A.prototype.run": 1, "A.run": 1, "B.run": 1},
+        ),
+        ("a.java", "class A { void add(int a) {} static void add(long a) {} }", {"A": 1, "A.add": 2}),
+        ("a.cc", "struct A { void add(int); void add(long); operator bool(); };", {"A": 1, "A.add": 2}),
+        (
+            "a.py",
+            """
+            @overload
+            def f(a: int): ...
+            def f(a): ...
+            class A:
+                @property
+                def size(self): ...
+                @size.setter
+                def size(self, to): ...
+            """,
+            {"f": 2, "A": 1, "A.size": 2},
+        ),
+        (
+            "a.md",
+            """
+            # Notes
+            # Notes
+            # Notes#2
+            # In C#12
+            # In C#11
+            # std::a
+            # std.a
+            ## A#b
+            ## A.b
+            """,
+            dict.fromkeys(
+                ["Notes", "Notes#3", "Notes#2", "In C#12", "In C#11", "std::a", "std.a", "std.a > A#b", "std.a > A.b"],
+                1,
+            ),
+        ),
     ],
+    ids=["rust", "typescript", "javascript", "java", "c++", "python", "markdown"],
 )
-def test_a_name_in_its_one_form(name: str, plain: str) -> None:
-    assert plain_name(name) == plain
+def test_which_definitions_are_one_entity(path: str, text: str, entities: dict[str, int]) -> None:
+    outline = outline_of(path, dedent(text))
+    assert outline.trouble == ""
+    assert {name: len(symbols) for name, symbols in outline.entities.items()} == entities
+    ids = [symbol.id for symbol in outline.symbols]
+    assert len(ids) == len(set(ids))
+    for symbol in outline.symbols[1:]:
+        assert outline.entities[plain_name(symbol.id.partition("::")[2], path)].count(symbol) == 1
+        if path != "a.md":
+            assert parts_of(symbol.id.partition("::")[2], path) == symbol.names
+
+
+def test_a_name_that_is_short_for_several_says_which() -> None:
+    outline = outline_of("a.rs", "impl Display for A { fn fmt() {} }\nimpl Debug for A { fn fmt() {} }\n")
+    assert outline.missing("A::fmt") == (
+        "the file has no such symbol; it has `a.rs::<A as Display>.fmt` and `a.rs::<A as Debug>.fmt`"
+    )
+    assert outline.missing("A.len") == "the file has no such symbol"
 
 
 BODY = "def area(side):\n    return side * side"
