@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
 from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.own_files import is_written
 from cranfield.repo.tree_state import TreeState
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -185,7 +186,7 @@ def _tracked(root: Path, commit: str, listed: Sequence[bytes]) -> Snapshot:
 
 
 def _plain(root: Path) -> Snapshot:
-    """All files of a folder, but for those of `NO_SOURCE`."""
+    """All files of a folder, but for those of `NO_SOURCE` and what Cranfield wrote."""
     snapshot = Snapshot(root, "", is_commit=False, files={})
     names = []
 
@@ -193,9 +194,9 @@ def _plain(root: Path) -> Snapshot:
         snapshot.left_out["folders that cannot be read"] += 1
 
     for folder, below, files in os.walk(root, onerror=passed_over):
-        below[:] = sorted(set(below) - NO_SOURCE)
-        place = Path(folder).relative_to(root)
-        names += [(place / name).as_posix() for name in sorted(files)]
+        here = Path(folder)
+        below[:] = sorted(name for name in set(below) - NO_SOURCE if not is_written(here / name))
+        names += [(here / name).relative_to(root).as_posix() for name in sorted(files) if not is_written(here / name)]
     snapshot.files = _regular(root, names, snapshot.left_out)
     return snapshot
 
