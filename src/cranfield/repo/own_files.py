@@ -90,10 +90,10 @@ def is_written(path: Path) -> bool:
             )
         if _RESULT.fullmatch(path.name):
             return _begins_with(path, b'"cranfield_benefit_result"')
+        found = _DATABASE.fullmatch(path.name)
+        return found is not None and _has_books(path.with_name(found[1]))
     except OSError:
         return False
-    found = _DATABASE.fullmatch(path.name)
-    return found is not None and _has_books(path.with_name(found[1]))
 
 
 def _begins_with(path: Path, words: bytes) -> bool:
@@ -106,9 +106,9 @@ def _begins_with(path: Path, words: bytes) -> bool:
 def _has_books(path: Path) -> bool:
     # Where no one has it open, nothing is written beside it. Where this process has, the file is opened by SQLite alone:
     # to close it otherwise would end its locks.
-    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
     if not path.is_file():
         return False
+    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=0)) as connection:
             found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

@@ -26,6 +26,7 @@ from cranfield.repo.stored import (
     Index,
     blob_id,
     bool_setting,
+    file_id,
     file_sha256,
     list_untracked,
     pointed_contents,
@@ -65,11 +66,11 @@ def read_tree(
             head = ""
         committed = read_commit(root, commit or head) if commit or head else {}
         if not (listed or committed):
-            return _plain(root, apart, tracked_only=tracked_only)
+            return _plain(root.resolve(), apart, tracked_only=tracked_only)
         return _Reading(root, commit or head, head, apart, committed, listed, tracked_only).state()
     except GitError as error:
         if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
-            return _plain(root, apart, tracked_only=tracked_only)
+            return _plain(root.resolve(), apart, tracked_only=tracked_only)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
 
 
@@ -175,13 +176,12 @@ class _Reading:
                 return True if is_link and blob_id(link_target(path), was.blob) == was.blob else None
             if not stat.S_ISREG(about.st_mode):
                 return None
-            data = path.read_bytes()
+            is_same = file_id(path, about.st_size, was.blob) == was.blob
+            if is_same and about.st_size <= POINTER_BYTES and path.read_bytes().startswith(POINTER):
+                self.pointers.append(name)
         except OSError:
             self.unreadable.append(name)
             return None
-        is_same = blob_id(data, was.blob) == was.blob
-        if is_same and len(data) <= POINTER_BYTES and data.startswith(POINTER):
-            self.pointers.append(name)
         return is_same
 
     def _converted(self, names: list[str]) -> None:
@@ -189,16 +189,18 @@ class _Reading:
         if not names:
             return
         stored = stored_ids(self.root, names)
-        rest = [name for name in names if stored.get(name) != self.committed[name].blob]
-        pointers = pointed_contents(self.root, {name: self.committed[name].blob for name in rest})
+        rest = {name: self.committed[name].blob for name in names if stored.get(name) != self.committed[name].blob}
+        pointers = pointed_contents(self.root, rest)
         for name in names:
-            path = self.root / name
-            if name in pointers and pointers[name] == file_sha256(path):
+            if (about := self._regular(name)) is None:  # it was deleted meanwhile
+                self.changes[name] = Change(ChangeKind.DELETED)
+                continue
+            if name in pointers and pointers[name] == file_sha256(self.root / name):
                 self.contents.append(name)
-            elif name in set(rest):
+            elif name in rest:
                 self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
                 continue
-            self._same_content(name, path.lstat())
+            self._same_content(name, about)
 
     def _submodule(self, name: str, was: Entry | None, staged: Entry | None) -> None:
         path, recorded = self.root / name, was.blob if was is not None and was.mode == _SUBMODULE else ""
