@@ -51,6 +51,15 @@ def tree_files(tree: TreeState | None) -> dict[str, bytes]:
     return {} if tree is None else {TREE: json.dumps(asdict(tree), indent=1).encode()}
 
 
+def left_out_of(folder: Path, repo: Path) -> tuple[Path, ...]:
+    """What was not looked at when a run began; nothing where its state cannot be read, which `changed_since` refuses."""
+    try:
+        before = _WHOLE.validate_json((folder / TREE).read_bytes())
+    except (OSError, ValidationError):
+        return ()
+    return tuple(repo / name for name in before.left_out)
+
+
 def changed_since(folder: Path, recorded: TreeRecord | None, now: TreeState | None) -> TreeDifference:
     """How a repository differs from when a run began; nothing where the run did not look at it.
 

@@ -17,7 +17,7 @@ from cranfield.benefit.plan import BenefitPlan, ToolServer
 from cranfield.benefit.plan_check import INSTRUCTIONS, CheckedPlan, check_plan
 from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.runner import RunOutcome, run_cells
-from cranfield.benefit.source import record_tree, same_source, written_by
+from cranfield.benefit.source import record_tree, same_source
 from cranfield.benefit.tool_check import check_tools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError, UsageError
@@ -55,7 +55,20 @@ def create_experiment(plan: BenefitPlan, folder: Path, experiments: Path, *, all
     Raises:
         ConfigError: with every problem of the plan.
     """
-    checked = check_plan(plan, folder, allow_dirty=allow_dirty, without=(experiments,))
+    return write_experiment(
+        check_plan(plan, folder, allow_dirty=allow_dirty, without=(experiments,)), folder, experiments
+    )
+
+
+def write_experiment(checked: CheckedPlan, folder: Path, experiments: Path) -> Path:
+    """Make the folder of an experiment of a plan that was checked.
+
+    Args:
+        checked: the plan, its tasks, and its repository as it was read.
+        folder: that its paths are relative to.
+        experiments: folder of all experiments.
+    """
+    plan = checked.plan
     whole, files = _self_contained(checked, folder)
     manifest = ExperimentManifest(
         name=plan.name,
@@ -94,7 +107,7 @@ def replace_plan(path: Path, plan: BenefitPlan, folder: Path) -> None:
         ConfigError: with every problem of the plan.
         UsageError: the plan differs in something that the cells depend on.
     """
-    whole, files = _self_contained(check_plan(plan, folder, allow_dirty=True, without=written_by(path)), folder)
+    whole, files = _self_contained(check_plan(plan, folder, allow_dirty=True, without=(path,)), folder)
     with ExperimentFolder.writing(path) as opened:
         before = opened.plan.content
         differing = [name for name, value in whole.content.items() if value != before[name]]

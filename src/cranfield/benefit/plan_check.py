@@ -27,7 +27,7 @@ from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import require_clean, source_snapshot
 from cranfield.repo.tree_state import TreeState
-from cranfield.words import and_list, n_of
+from cranfield.words import and_list, first_of, n_of
 
 ASSUMED_SPREAD = 0.5
 """Standard deviation of the differences of success between arms, over tasks, before any is known: that of tasks of medium
@@ -89,7 +89,7 @@ class StratumPower:
 
 
 def check_plan(
-    plan: BenefitPlan, folder: Path, *, allow_dirty: bool = False, without: Collection[Path] = ()
+    plan: BenefitPlan, folder: Path, *, allow_dirty: bool = False, without: Collection[Path | None] = ()
 ) -> CheckedPlan:
     """Read the tasks of a plan, and compare them with its repository.
 
@@ -97,7 +97,7 @@ def check_plan(
         plan: to check.
         folder: that its paths are relative to.
         allow_dirty: accept a repository with uncommitted changes.
-        without: what is not looked at in its folder: what the experiment writes.
+        without: what is not looked at in its folder besides the files that the plan names: the plan, and what the experiment writes.
 
     Raises:
         ConfigError: with every problem.
@@ -119,14 +119,14 @@ def check_plan(
         problems += _success_problems(plan)
         problems += _commit_problems(plan, tasks)
         try:
-            snapshot = _snapshot(plan, tasks, folder, without, allow_dirty=allow_dirty)
+            snapshot = _snapshot(plan, tasks, folder, (*_named_files(plan, folder), *without), allow_dirty=allow_dirty)
         except CranfieldError as error:
             problems += error.problems
         else:
             problems += _source_problems(tasks, snapshot)
     if problems or tasks is None:
         raise ConfigError(problems)
-    notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(snapshot, without))]
+    notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(plan, snapshot, folder, without))]
     if snapshot is not None and plan.tasks.testset is not None:
         notes += _label_notes(snapshot, folder / plan.tasks.testset)
     return CheckedPlan(plan, tasks, snapshot, tuple(notes))
@@ -332,7 +332,7 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
 
 
 def _snapshot(
-    plan: BenefitPlan, tasks: TaskSet, folder: Path, without: Collection[Path], *, allow_dirty: bool
+    plan: BenefitPlan, tasks: TaskSet, folder: Path, without: Collection[Path | None], *, allow_dirty: bool
 ) -> Snapshot | None:
     """The repository at the commit of the plan, which must be that of the golden set."""
     if not plan.repo:
@@ -393,11 +393,24 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
         yield "The tasks name no commit: whether the code is theirs is not checked."
 
 
-def _tree_notes(snapshot: Snapshot, without: Collection[Path]) -> Iterator[str]:
+def _named_files(plan: BenefitPlan, folder: Path) -> list[Path]:
+    """Files that a plan names: its tasks first."""
+    tasks = plan.tasks.testset or plan.tasks.coding or ""
+    texts = [each.instructions for each in plan.tools.values() if each.instructions.startswith(INSTRUCTIONS)]
+    return [folder / tasks, *(folder / each.removeprefix(INSTRUCTIONS) for each in texts)]
+
+
+def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Collection[Path | None]) -> Iterator[str]:
     yield from snapshot.notes
     root = snapshot.root.resolve()
-    if inside := [each.name for each in without if each.resolve().is_relative_to(root)]:
-        names = and_list(sorted(set(inside)))
+    tasks = _named_files(plan, folder)[0]
+    places = [
+        *(each for each in without if each is not None and not each.is_file()),
+        *([tasks] if tasks.is_file() else ()),
+    ]
+    written = () if snapshot.tree is None else snapshot.tree.written
+    if inside := {*(each.name for each in places if each.resolve().is_relative_to(root)), *written}:
+        names = first_of(sorted(inside))
         yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
 
 

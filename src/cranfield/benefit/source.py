@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
 from cranfield.agents.record_folder import now
 from cranfield.agents.settings import Strict
-from cranfield.agents.tree_record import MOST_NAMED, changed_since, require_same_tree
+from cranfield.agents.tree_record import MOST_NAMED, changed_since, left_out_of, require_same_tree
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.records import SCHEMA_VERSION
 from cranfield.errors import CranfieldError, UsageError
@@ -45,13 +44,13 @@ def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | No
     snapshot = _read(folder)
     if snapshot is None:
         return None
-    if snapshot_digest(snapshot) != manifest.snapshot_digest and not snapshot.is_commit:
+    is_same = snapshot_digest(snapshot) == manifest.snapshot_digest
+    if is_same or not snapshot.is_commit:  # of a folder without git, the files that differ are named
         require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
-    if snapshot_digest(snapshot) != manifest.snapshot_digest:
+    if not is_same:
         expected = f"commit {manifest.commit}" if manifest.commit else "the files that the experiment began with"
         got = snapshot.commit or "other files"
         raise UsageError("the experiment is of another source", path=shown(folder.path), expected=expected, got=got)
-    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
     _record(folder, snapshot, "resume", allowed=allow_dirty)
     return snapshot
 
@@ -70,18 +69,14 @@ def record_tree(folder: ExperimentFolder, when: Literal["end", "score"], *, allo
         _record(folder, snapshot, when, allowed=allowed)
 
 
-def written_by(experiment: Path) -> Collection[Path]:
-    """What an experiment writes: a repository that holds it does not differ from its commit by that."""
-    return (experiment, experiment.resolve().parent)
-
-
 def _read(folder: ExperimentFolder) -> Snapshot | None:
     plan = folder.plan
     if not plan.repo:
         return None
     # Whether the folder may differ from the commit was decided when the experiment began: it must be as it was.
-    without = written_by(folder.path)
-    return source_snapshot(Path(plan.repo), plan.at or None, allow_dirty=True, without=without, reads_folder=True)
+    repo = Path(plan.repo)
+    without = (folder.path, *left_out_of(folder.path, repo))
+    return source_snapshot(repo, plan.at or None, allow_dirty=True, without=without, reads_folder=True)
 
 
 def _record(

@@ -178,7 +178,7 @@ def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None 
         snapshot: what is read.
         uses: role to what it took in a dry run; what no record reached is assumed.
     """
-    sizes = [len(snapshot.data(path) or b"") for path in files_in(snapshot, plan.scope)]
+    sizes = [snapshot.sizes.get(path, 0) for path in files_in(snapshot, plan.scope)]
     result = min(int(median(sizes)) if sizes else 0, RESULT_CHARS) // TYPICAL_BYTES
     records = dict.fromkeys(plan.roles, plan.total)
     records["judge"] *= plan.judge_votes

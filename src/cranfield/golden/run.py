@@ -44,8 +44,6 @@ class RunOptions:
     """Answers in the place of every model, for tests."""
     prompts: Path | None = None
     """Folder of prompts in the place of those of the package."""
-    allow_dirty: bool = False
-    """Go on where ignored files of the repository are not as when the run began."""
     on_status: Callable[[RecordStatus], None] = lambda _: None
     """Called where a record has a new state."""
 
@@ -242,7 +240,8 @@ def require_same(folder: RunFolder, snapshot: Snapshot, options: RunOptions) -> 
         expected = f"commit {manifest.commit}" if manifest.commit else "the files that the run began with"
         got = snapshot.commit or "other files"
         raise UsageError("the run is of another source", path=where, expected=expected, got=got, parameters=("at",))
-    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=options.allow_dirty, names_commit=True)
+    # Ignored files may differ: no role reads one.
+    require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=True, names_commit=True)
     digests = {prompts.used(name).label: prompts.used(name).digest for name in NAMES}
     changed = sorted(label for label, digest in manifest.prompts.items() if digests.get(label) != digest)
     if changed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cranfield.benefit.experiment import create_experiment
+from cranfield.benefit.experiment import write_experiment
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
 from cranfield.benefit.plan import load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
@@ -29,7 +29,7 @@ def checked_plan(path: Path, experiments: Path, *, allow_dirty: bool = False) ->
     plan = load_plan(path)
     problems = machine_problems(plan)
     try:
-        checked = check_plan(plan, path.parent, allow_dirty=allow_dirty, without=(experiments,))
+        checked = check_plan(plan, path.parent, allow_dirty=allow_dirty, without=(path, experiments))
     except ConfigError as error:
         raise ConfigError([*error.problems, *problems]) from None
     if problems:
@@ -56,5 +56,4 @@ def begin_experiment(path: Path, experiments: Path, *, allow_dirty: bool = False
     Raises:
         ConfigError: as `checked_plan`.
     """
-    plan = checked_plan(path, experiments, allow_dirty=allow_dirty).plan
-    return create_experiment(plan, path.parent, experiments, allow_dirty=allow_dirty)
+    return write_experiment(checked_plan(path, experiments, allow_dirty=allow_dirty), path.parent, experiments)

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from cranfield.errors import Problem, TestSetError
-from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.matching.place import path_of
 from cranfield.model import Note, NoteKind, TestSet
 from cranfield.model.note import info
@@ -50,7 +49,7 @@ def check_repository(
         TestSetError: something drifted, and that is not allowed; names the places, and counts them all. Or no query is intact.
         UsageError: there is no such folder or commit; or it has uncommitted changes, and that is not allowed.
     """
-    snapshot = _snapshot(repo, at, own, allow_dirty=allow_dirty)
+    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=(own,))
     if snapshot.tree is not None and snapshot.tree.changes:
         (text,), n = snapshot.uncommitted, len(snapshot.tree.changes)
         testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, f"{text}.", total=n), *testset.notes))
@@ -66,10 +65,6 @@ def check_repository(
         left_out = {query_id for finding in report.drifted for query_id in finding.queries}
         return _intact(healed, left_out, report)
     return replace(healed, notes=(*testset.notes, *info(*_notes(report)), *_allowed(testset, report)))
-
-
-def _snapshot(repo: Path, at: str | None, own: Path | None, *, allow_dirty: bool) -> Snapshot:
-    return tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=() if own is None else files_of_set(own))
 
 
 def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSet:
@@ -129,7 +124,7 @@ def rehash(
             is expected is there at all.
         UsageError: there is no such folder or commit; or tracked files of the folder have uncommitted changes.
     """
-    snapshot = _snapshot(repo, at, own, allow_dirty=allow_dirty)
+    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=(own,))
     report = verify(testset, snapshot)
     changed = [finding for finding in report.findings if finding.state in DRIFTED | {"moved"}]
     if changed and not allow_drift:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from cranfield.agents.tree_record import require_same_tree
+from cranfield.agents.tree_record import left_out_of, require_same_tree
 from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
 from cranfield.evaluation.values import Evaluation, Limits
@@ -42,7 +42,6 @@ from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
 from cranfield.repo.snapshot import Snapshot, take
-from cranfield.repo.source import require_clean
 from cranfield.repo.tree import read_tree
 from cranfield.testsets.validate import validate
 from cranfield.words import first_of, n_of
@@ -90,9 +89,11 @@ def assemble(
     *,
     draft: bool = False,
     today: date | None = None,
-    allow_dirty: bool = False,
 ) -> Assembly:
     """Check every criterion, and write the version where all are met; or a draft, where that is wanted.
+
+    Of a repository with commits only that of the run is read. Where its folder had uncommitted changes when the records were
+    made, the metadata of the set say so first.
 
     Args:
         run: a run folder.
@@ -101,18 +102,23 @@ def assemble(
         evidence: what was measured with the set.
         draft: write the set also where it is not golden, under another name of the file.
         today: date of the version; None is today.
-        allow_dirty: accept a folder that is not as the commit of the run; the metadata of the set say so first.
 
     Raises:
-        UsageError: no record enters, nothing has changed, or the version is there already; or the folder of the repository
-            has uncommitted changes.
+        UsageError: no record enters, nothing has changed, or the version is there already; or the folder of the repository,
+            which has no commits, is not as when the run began.
         InputError: the run folder or the version before is damaged.
         TestSetError: places that the set expects are not in the repository.
     """
     batch = read_batch(run)
-    uncommitted = _uncommitted(batch, repo, (run, run.parent, out, *evidence.files), allow_dirty=allow_dirty)
+    recorded = batch.index.folder.manifest.tree
+    if recorded is not None and batch.commit is None:
+        now = read_tree(repo, without=(run, out, *left_out_of(run, repo), *evidence.files))
+        require_same_tree(run, recorded, now, allow_dirty=True)
     content = _merged(batch, out, take(repo, batch.commit))
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
+    before = [] if content.before is None else [content.before.meta.uncommitted]
+    made = [f"When the records were made: {recorded.uncommitted}."] if recorded and recorded.uncommitted else []
+    uncommitted = " ".join(filter(None, dict.fromkeys([*before, *made])))
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
     places = f"{quoted(run)} --repo {quoted(repo)}"
     why_missing = f"`cranfield golden status {quoted(run)}` shows why records are missing"
@@ -138,23 +144,6 @@ def assemble(
     out.mkdir(parents=True, exist_ok=True)
     write_golden_json(assembly.testset, path)
     return replace(assembly, written=(path, facts_path(path)))
-
-
-def _uncommitted(batch: Batch, repo: Path, without: Collection[Path], *, allow_dirty: bool) -> str:
-    """What of the repository was, or is, in no commit; empty: nothing, or the run read a commit that its call named."""
-    recorded = batch.index.folder.manifest.tree
-    if recorded is None:
-        return ""
-    now = read_tree(repo, batch.commit or "", without=without)
-    if batch.commit is None:
-        require_same_tree(batch.index.folder.path, recorded, now, allow_dirty=allow_dirty)
-    elif not allow_dirty:
-        require_clean(now, repo, names_commit=False)
-    return " ".join(
-        f"When {when}: {text}."
-        for when, text in (("the records were made", recorded.uncommitted), ("they were assembled", now.sentence))
-        if text
-    )
 
 
 def _review_step(run: Path, repo: Path, batch: Batch) -> str:

@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from cranfield.agents.tools.source import SourceTools
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import read_bytes, write_text
-from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.golden.folder import Step
 from cranfield.golden.models import ByModel
 from cranfield.golden.outcomes import TranscriptLine
@@ -126,7 +125,7 @@ def check_set(
             raise TestSetError(
                 "no row to check", path=str(path), expected="queries that expect spans, entities or files"
             )
-        without = (*files_of_set(path), out)
+        without = (path, out, options.replay)
         source = ParsedSource(source_snapshot(repo, at, allow_dirty=options.allow_dirty, without=without))
         out.mkdir(parents=True, exist_ok=True)
         result = event_loop().run(_votes(rows, source, out, options))
@@ -138,6 +137,9 @@ def check_set(
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
             done = ". ".join([*snapshot.uncommitted, _sentence(n, options)])
+            checked = [f"When rows were checked: {each}." for each in snapshot.uncommitted]
+            uncommitted = " ".join(dict.fromkeys(filter(None, [fixed.meta.uncommitted, *checked])))
+            fixed = replace(fixed, meta=replace(fixed.meta, uncommitted=uncommitted))
             saved = save(recorded(fixed, done, today or _present_day()), path, format=testset_format)
             written += saved.files
             notes += saved.notes

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
 from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.own_files import is_written
 from cranfield.repo.tree_state import TreeState
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -38,12 +39,16 @@ class Snapshot:
     """True when files come from the commit, False when from the folder."""
     files: Mapping[str, str]
     """Path, with `/`, to the id of its content in git's store; to nothing where the folder is read. Regular files only."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Path to the size of its content in bytes, of files that can be read."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of files that were skipped, by kind (in the plural): `links`, `large files`, `binary files`."""
     tree: TreeState | None = None
     """State of the folder against it; None: the folder was not looked at."""
     _data: dict[str, bytes | None] = field(default_factory=dict)
     _texts: dict[str, str | None] = field(default_factory=dict)
+    known_digest: str = ""
+    """Of a commit, once it was asked for."""
 
     @property
     def uncommitted(self) -> tuple[str, ...]:
@@ -86,7 +91,7 @@ class Snapshot:
 
     def _read(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         if self.is_commit:
-            return _blobs(self.root, {path: self.files[path] for path in paths})
+            return read_blobs(self.root, {path: self.files[path] for path in paths})
         return {path: _file(self.root, path) for path in paths}
 
 
@@ -126,11 +131,15 @@ def take(root: Path, at: str | None = None) -> Snapshot:
 
 
 def snapshot_digest(snapshot: Snapshot) -> str:
-    """SHA-256 of the paths and contents of all files."""
+    """SHA-256 of the paths and contents of all files; those of a commit are read once."""
+    if snapshot.known_digest:
+        return snapshot.known_digest
     digest = sha256()
     for path, data in snapshot.each():
         digest.update(f"{path}\0{sha256(data).hexdigest()}\n".encode("utf-8", "surrogateescape"))
-    return f"sha256:{digest.hexdigest()}"
+    found = f"sha256:{digest.hexdigest()}"
+    snapshot.known_digest = found if snapshot.is_commit else ""
+    return found
 
 
 def as_text(data: bytes) -> str | None:
@@ -164,6 +173,7 @@ def _committed(root: Path, at: str) -> Snapshot:
             snapshot.left_out["large files"] += 1
         else:
             files[os.fsdecode(name)] = blob.decode()
+            snapshot.sizes[os.fsdecode(name)] = int(size)
             continue
         files[os.fsdecode(name)] = ""
     snapshot.files = files
@@ -180,12 +190,12 @@ def _tracked(root: Path, commit: str, listed: Sequence[bytes]) -> Snapshot:
             snapshot.left_out["submodules"] += 1
         else:
             names.append(os.fsdecode(name))
-    snapshot.files = _regular(root, dict.fromkeys(names), snapshot.left_out)
+    _add_regular(snapshot, dict.fromkeys(names))
     return snapshot
 
 
 def _plain(root: Path) -> Snapshot:
-    """All files of a folder, but for those of `NO_SOURCE`."""
+    """All files of a folder, but for those of `NO_SOURCE` and what Cranfield wrote."""
     snapshot = Snapshot(root, "", is_commit=False, files={})
     names = []
 
@@ -193,20 +203,20 @@ def _plain(root: Path) -> Snapshot:
         snapshot.left_out["folders that cannot be read"] += 1
 
     for folder, below, files in os.walk(root, onerror=passed_over):
-        below[:] = sorted(set(below) - NO_SOURCE)
-        place = Path(folder).relative_to(root)
-        names += [(place / name).as_posix() for name in sorted(files)]
-    snapshot.files = _regular(root, names, snapshot.left_out)
+        here = Path(folder)
+        below[:] = sorted(name for name in set(below) - NO_SOURCE if not is_written(here / name))
+        names += [(here / name).relative_to(root).as_posix() for name in sorted(files) if not is_written(here / name)]
+    _add_regular(snapshot, names)
     return snapshot
 
 
-def _regular(root: Path, names: Sequence[str] | Mapping[str, None], left_out: Counter[str]) -> dict[str, str]:
-    """Those that are regular files, and lie in the folder when links on the way to them are followed."""
+def _add_regular(snapshot: Snapshot, names: Sequence[str] | Mapping[str, None]) -> None:
+    """Add those that are regular files, and lie in the folder when links on the way to them are followed."""
     inside: dict[Path, bool] = {}
-    home = root.resolve()
+    home = snapshot.root.resolve()
     files = {}
     for name in names:
-        path = root / name
+        path = snapshot.root / name
         try:
             found = path.lstat()
         except OSError:  # tracked, and deleted from the folder
@@ -214,12 +224,14 @@ def _regular(root: Path, names: Sequence[str] | Mapping[str, None], left_out: Co
         if path.parent not in inside:
             inside[path.parent] = path.parent.resolve().is_relative_to(home)
         if stat.S_ISLNK(found.st_mode) or not inside[path.parent]:
-            left_out["links"] += 1
+            snapshot.left_out["links"] += 1
         elif stat.S_ISREG(found.st_mode):
             if found.st_size > MAX_BYTES:
-                left_out["large files"] += 1
+                snapshot.left_out["large files"] += 1
+            else:
+                snapshot.sizes[name] = found.st_size
             files[name] = ""
-    return files
+    snapshot.files = files
 
 
 def _file(root: Path, name: str) -> bytes | None:
@@ -232,7 +244,7 @@ def _file(root: Path, name: str) -> bytes | None:
         return None
 
 
-def _blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
+def read_blobs(root: Path, wanted: Mapping[str, str]) -> dict[str, bytes | None]:
     """Contents out of git's store: one program for all of them."""
     wanted_blobs = {path: blob for path, blob in wanted.items() if blob}
     found: dict[str, bytes | None] = dict.fromkeys(wanted)

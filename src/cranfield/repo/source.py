@@ -10,7 +10,7 @@ from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import TreeState
 
-_COMMIT = "commit or stash them (`git stash --include-untracked`)"
+_COMMIT = "commit them, or have git ignore what is none of the source"
 _GO_ON = "{allow_dirty} goes on, and the result says so first"
 
 
@@ -19,7 +19,7 @@ def source_snapshot(
     at: str | None = None,
     *,
     allow_dirty: bool = False,
-    without: Collection[Path] = (),
+    without: Collection[Path | None] = (),
     reads_folder: bool = False,
 ) -> Snapshot:
     """The files of a commit, by default of HEAD; without git, of the folder as it stands. Its `tree` is the state of the folder.
@@ -30,7 +30,7 @@ def source_snapshot(
         repo: folder of the repository.
         at: commit, branch or tag.
         allow_dirty: accept a folder that is not as the commit.
-        without: what is not looked at in the folder: what a command itself is given or writes.
+        without: what is not looked at in the folder: what a call is given or writes; see `own_files`.
         reads_folder: compare the folder whatever `at` is: a program that is measured reads it.
 
     Raises:
@@ -49,7 +49,7 @@ def source_snapshot(
 
 
 def tracked_snapshot(
-    repo: Path, at: str | None = None, *, allow_dirty: bool = False, without: Collection[Path] = ()
+    repo: Path, at: str | None = None, *, allow_dirty: bool = False, without: Collection[Path | None] = ()
 ) -> Snapshot:
     """The tracked files of a folder as they stand, with what of them is not as in the commit as its `tree`; or those of a commit.
 
@@ -57,7 +57,7 @@ def tracked_snapshot(
         repo: folder of the repository.
         at: commit, branch or tag; None is the folder.
         allow_dirty: accept tracked files that are not as in the commit.
-        without: files that a command itself is given or writes.
+        without: what a call is given or writes; see `own_files`.
 
     Raises:
         UsageError: there is no such folder or commit; or tracked files have uncommitted changes.

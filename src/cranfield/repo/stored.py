@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.repo.git import GitError, git
+from cranfield.repo.snapshot import read_blobs
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 """Begins a pointer of git-lfs."""
 POINTER_BYTES = 1024
 """A pointer is smaller."""
+_PIECE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,32 @@ def list_untracked(root: Path, *options: str) -> list[str]:
 
 def blob_id(data: bytes, like: str) -> str:
     """The id that git gives content, in the repository of another id."""
-    head = b"blob %d\0" % len(data)
-    if len(like) == 64:
-        return hashlib.sha256(head + data).hexdigest()
-    return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
+    found = _begun_id(len(data), like)
+    found.update(data)
+    return found.hexdigest()
+
+
+def file_id(path: Path, size_bytes: int, like: str) -> str:
+    """As `blob_id`, of a file of this size, which is read in pieces."""
+    found = _begun_id(size_bytes, like)
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def _begun_id(size_bytes: int, like: str) -> hashlib._Hash:
+    head = b"blob %d\0" % size_bytes
+    return hashlib.sha256(head) if len(like) == 64 else hashlib.sha1(head, usedforsecurity=False)
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file; empty where it cannot be read, or was deleted meanwhile."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def bool_setting(root: Path, name: str) -> bytes:
@@ -92,7 +110,7 @@ def bool_setting(root: Path, name: str) -> bytes:
 
 
 def stored_ids(root: Path, names: list[str]) -> dict[str, str]:
-    """Name to the id that git would store the file under: line ends converted, filters not run."""
+    """Name to the id that git would store the file under: line ends converted, filters not run. None of a file that is gone."""
     try:
         known = git(root, "config", "--name-only", "-z", "--get-regexp", r"^filter\.").split(b"\0")
     except GitError:  # there is none
@@ -103,12 +121,20 @@ def stored_ids(root: Path, names: list[str]) -> dict[str, str]:
         for each in filters
         for part in ("-c", f"{each}.clean=", "-c", f"{each}.process=", "-c", f"{each}.required=false")
     ]
-    lines = b"".join(_c_quoted(name) + b"\n" for name in names)
-    try:
-        out = git(root, *off, "hash-object", "--stdin-paths", stdin=lines)
-    except GitError:  # a file was deleted meanwhile, or cannot be read
-        return {}
-    return dict(zip(names, out.decode().split(), strict=False))
+    # Names are counted from the top of the repository, and rules for line ends too.
+    up, _, below = os.fsdecode(git(root, "rev-parse", "--show-cdup", "--show-prefix")).partition("\n")
+    top, prefix = root / up, below.removesuffix("\n")
+    while True:
+        lines = b"".join(_c_quoted(prefix + name) + b"\n" for name in names)
+        try:
+            return dict(
+                zip(names, git(top, *off, "hash-object", "--stdin-paths", stdin=lines).decode().split(), strict=True)
+            )
+        except GitError:
+            there = [name for name in names if os.access(root / name, os.R_OK)]
+            if len(there) == len(names):
+                raise
+            names = there
 
 
 def _c_quoted(name: str) -> bytes:
@@ -121,13 +147,14 @@ def pointed_contents(root: Path, blobs: Mapping[str, str]) -> dict[str, str]:
     if not blobs:
         return {}
     out = git(root, "cat-file", "--batch-check", stdin="".join(f"{blob}\n" for blob in blobs.values()).encode())
-    found = {}
+    small = {}
     for (name, blob), about in zip(blobs.items(), out.splitlines(), strict=False):
         words = about.split()
-        if len(words) != 3 or words[1] != b"blob" or int(words[2]) > POINTER_BYTES:
-            continue
-        lines = git(root, "cat-file", "blob", blob).splitlines(keepends=True)
-        if lines and lines[0] == POINTER:
-            oid = next((line for line in lines if line.startswith(b"oid sha256:")), b"")
+        if len(words) == 3 and words[1] == b"blob" and int(words[2]) <= POINTER_BYTES:
+            small[name] = blob
+    found = {}
+    for name, data in read_blobs(root, small).items():
+        if data is not None and data.startswith(POINTER):
+            oid = next((line for line in data.splitlines() if line.startswith(b"oid sha256:")), b":")
             found[name] = oid.rpartition(b":")[2].strip().decode()
-    return found
+    return {name: digest for name, digest in found.items() if digest}

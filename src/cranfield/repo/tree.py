@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cranfield.errors import UsageError
 from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.own_files import OwnFiles
 from cranfield.repo.snapshot import NO_SOURCE
 from cranfield.repo.stored import (
     POINTER,
@@ -25,6 +26,7 @@ from cranfield.repo.stored import (
     Index,
     blob_id,
     bool_setting,
+    file_id,
     file_sha256,
     list_untracked,
     pointed_contents,
@@ -39,19 +41,21 @@ from cranfield.words import first_of, n_of
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
 
 
-def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = (), tracked_only: bool = False) -> TreeState:
+def read_tree(
+    root: Path, commit: str = "", *, without: Collection[Path | None] = (), tracked_only: bool = False
+) -> TreeState:
     """The state of a folder against a commit.
 
     Args:
         root: a folder, of a git repository or not. A bare repository has no files that could differ.
         commit: id; empty: the one that is checked out.
-        without: files and folders that are not looked at: what a command itself is given or writes.
+        without: files and folders that are not looked at: what a call is given or writes. What Cranfield wrote is not, either.
         tracked_only: look at no file that git does not track; nothing of a folder without git is read.
 
     Raises:
         UsageError: no such folder or commit, or git refuses.
     """
-    apart = _Apart(root, without)
+    apart = OwnFiles(root, without)
     try:
         if git(root, "rev-parse", "--is-bare-repository").strip() == b"true":
             return TreeState(commit or commit_of(root, "HEAD"))
@@ -62,25 +66,12 @@ def read_tree(root: Path, commit: str = "", *, without: Collection[Path] = (), t
             head = ""
         committed = read_commit(root, commit or head) if commit or head else {}
         if not (listed or committed):
-            return _plain(root, apart, tracked_only=tracked_only)
+            return _plain(root.resolve(), apart, tracked_only=tracked_only)
         return _Reading(root, commit or head, head, apart, committed, listed, tracked_only).state()
     except GitError as error:
         if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
-            return _plain(root, apart, tracked_only=tracked_only)
+            return _plain(root.resolve(), apart, tracked_only=tracked_only)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
-
-
-class _Apart:
-    """Whether a name is that of something that is not looked at."""
-
-    def __init__(self, root: Path, without: Collection[Path]) -> None:
-        home = root.resolve()
-        paths = [each.resolve() for each in without]
-        inside = {each.relative_to(home).as_posix() for each in paths if each.is_relative_to(home)}
-        self.names = sorted(inside - {"."})
-
-    def __call__(self, name: str) -> bool:
-        return any(name == each or name.startswith(f"{each}/") for each in self.names)
 
 
 @dataclass
@@ -90,7 +81,7 @@ class _Reading:
     root: Path
     commit: str
     head: str
-    apart: Callable[[str], bool]
+    apart: OwnFiles
     committed: Mapping[str, Entry]
     index: Index
     tracked_only: bool
@@ -125,13 +116,14 @@ class _Reading:
             {quoted(path): each for path, each in sorted(self.ignored.items())},
             {quoted(path): each for path, each in sorted(self.submodules.items())},
             tuple(self._remarks()),
+            *_left_out(self.apart),
         )
 
     def _tracked(self) -> None:
         """Files of the commit, and those of the index."""
         otherwise = list[str]()
         for name in sorted({*self.committed, *self.index.entries, *self.index.conflicts}):
-            if self.apart(name):
+            if self.apart.is_named(name):
                 continue
             was, staged = self.committed.get(name), self.index.entries.get(name)
             if name in self.index.conflicts:
@@ -184,13 +176,12 @@ class _Reading:
                 return True if is_link and blob_id(link_target(path), was.blob) == was.blob else None
             if not stat.S_ISREG(about.st_mode):
                 return None
-            data = path.read_bytes()
+            is_same = file_id(path, about.st_size, was.blob) == was.blob
+            if is_same and about.st_size <= POINTER_BYTES and path.read_bytes().startswith(POINTER):
+                self.pointers.append(name)
         except OSError:
             self.unreadable.append(name)
             return None
-        is_same = blob_id(data, was.blob) == was.blob
-        if is_same and len(data) <= POINTER_BYTES and data.startswith(POINTER):
-            self.pointers.append(name)
         return is_same
 
     def _converted(self, names: list[str]) -> None:
@@ -198,16 +189,18 @@ class _Reading:
         if not names:
             return
         stored = stored_ids(self.root, names)
-        rest = [name for name in names if stored.get(name) != self.committed[name].blob]
-        pointers = pointed_contents(self.root, {name: self.committed[name].blob for name in rest})
+        rest = {name: self.committed[name].blob for name in names if stored.get(name) != self.committed[name].blob}
+        pointers = pointed_contents(self.root, rest)
         for name in names:
-            path = self.root / name
-            if name in pointers and pointers[name] == file_sha256(path):
+            if (about := self._regular(name)) is None:  # it was deleted meanwhile
+                self.changes[name] = Change(ChangeKind.DELETED)
+                continue
+            if name in pointers and pointers[name] == file_sha256(self.root / name):
                 self.contents.append(name)
-            elif name in set(rest):
+            elif name in rest:
                 self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
                 continue
-            self._same_content(name, path.lstat())
+            self._same_content(name, about)
 
     def _submodule(self, name: str, was: Entry | None, staged: Entry | None) -> None:
         path, recorded = self.root / name, was.blob if was is not None and was.mode == _SUBMODULE else ""
@@ -221,7 +214,7 @@ class _Reading:
             if staged is None or not was or staged != was:
                 self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
             return
-        below = _Below(self.apart, name)
+        below = OwnFiles(path, self.apart.named)
         inner = _Reading(path, "", "", below, {}, read_index(path), self.tracked_only)
         try:
             inner.head = inner.commit = self.submodules[name] = commit_of(path, "HEAD")
@@ -229,6 +222,7 @@ class _Reading:
         except GitError:  # nothing is committed in it
             pass
         found = inner.state()
+        self.apart.found |= {f"{name}/{each}" for each in below.found}
         if inner.head != recorded:
             self.changes[name] = Change(ChangeKind.SUBMODULE, inner.head)
         elif staged is None or staged.blob != recorded:
@@ -265,7 +259,7 @@ class _Reading:
         self.ignored.update(_hidden(self.root, groups, self.by_time, self._note_link))
 
     def _group(self, names: Iterable[str]) -> list[FoundFile]:
-        return [file for name in names for file in walk(self.root, name, self.apart, self.unreadable)]
+        return [file for name in names for file in walk(self.root, name, self.apart.is_own, self.unreadable)]
 
     def _digest(self, name: str) -> str:
         path = self.root / name
@@ -304,24 +298,13 @@ class _Reading:
         yield from self.remarks
 
 
-@dataclass(frozen=True, slots=True)
-class _Below:
-    """Names of a submodule, which are not looked at where the repository does not look at them."""
-
-    apart: Callable[[str], bool]
-    name: str
-
-    def __call__(self, name: str) -> bool:
-        return self.apart(f"{self.name}/{name}")
-
-
-def _plain(root: Path, apart: Callable[[str], bool], *, tracked_only: bool) -> TreeState:
+def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
     """A folder without git: all files but those of `NO_SOURCE`, which are compared as ignored ones are."""
     if tracked_only:
         return TreeState("")
     unreadable, by_time, files = list[str](), list[str](), list[FoundFile]()
     groups = dict[str, list[FoundFile]]()
-    for file in walk(root, "", apart, unreadable):
+    for file in walk(root, "", apart.is_own, unreadable):
         parts = file.name.split("/")
         place = next((place for place, part in enumerate(parts[:-1]) if part in NO_SOURCE), None)
         if place is None:
@@ -335,12 +318,21 @@ def _plain(root: Path, apart: Callable[[str], bool], *, tracked_only: bool) -> T
     remarks = [_by_time(by_time)] if by_time else []
     if unreadable:
         remarks.append(f"Folders that cannot be read ({len(unreadable)}): {first_of(map(quoted, unreadable), NAMED)}.")
+    named, written = _left_out(apart)
     return TreeState(
         "",
         files={quoted(file.name): digest_of(root, file, reads=reads) for file in files},
         ignored={quoted(name): each for name, each in sorted(hidden.items())},
         remarks=tuple(remarks),
+        named=named,
+        written=written,
     )
+
+
+def _left_out(apart: OwnFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is not looked at: what the call names, and what else Cranfield wrote."""
+    there = [name for name in apart.names if os.path.lexists(apart.root / name)]
+    return tuple(sorted(map(quoted, there))), tuple(sorted(map(quoted, apart.found)))
 
 
 def _hidden(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 
+from cranfield.repo.own_files import with_folders
 from cranfield.words import first_of, n_of
 
 NAMED = 5
@@ -69,10 +70,14 @@ class TreeState:
     """Path to the commit that is checked out; to nothing where none is."""
     remarks: tuple[str, ...] = ()
     """What else the folder has otherwise than the commit, and no commit would end: sentences."""
+    named: tuple[str, ...] = ()
+    """What a call was given or writes, which is not looked at."""
+    written: tuple[str, ...] = ()
+    """What Cranfield wrote earlier, which is not looked at either."""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of it but the remarks and `head`."""
+        """SHA-256 of all of it but the remarks, `head`, and what is not looked at."""
         found = sha256(f"{self.commit}\n".encode())
         for kind, part in (
             ("change", {path: f"{each.kind} {each.digest}" for path, each in self.changes.items()}),
@@ -83,6 +88,11 @@ class TreeState:
             for path in sorted(part):
                 found.update(f"{kind}\0{path}\0{part[path]}\n".encode())
         return f"sha256:{found.hexdigest()}"
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not looked at."""
+        return (*self.named, *self.written)
 
     @property
     def uncommitted(self) -> tuple[str, ...]:
@@ -135,15 +145,23 @@ class TreeDifference:
 
 
 def differences(before: TreeState, now: TreeState) -> TreeDifference:
-    """What is otherwise now than it was."""
+    """What is otherwise now than it was, but for what one of them did not look at."""
+    left_out = {*before.left_out, *now.left_out}
+
+    def looked_at(*parts: Mapping[str, object]) -> list[str]:
+        paths = sorted({path for part in parts for path in part})
+        return [path for path in paths if left_out.isdisjoint(with_folders(path))] if left_out else paths
+
     source = [f"commit {now.commit[:12]} in place of {before.commit[:12]}"] if before.commit != now.commit else []
-    for path in sorted({*before.changes, *now.changes}):
+    for path in looked_at(before.changes, now.changes):
         was, is_now = before.changes.get(path), now.changes.get(path)
         if was != is_now:
             source.append(_change_text(path, was, is_now))
-    source += _other(before.files, now.files)
-    source += [f"submodule {each}" for each in _other(before.submodules, now.submodules)]
-    return TreeDifference(tuple(source), tuple(f"ignored: {each}" for each in _other(before.ignored, now.ignored)))
+    source += _other(before.files, now.files, looked_at(before.files, now.files))
+    submodules = _other(before.submodules, now.submodules, looked_at(before.submodules, now.submodules))
+    source += [f"submodule {each}" for each in submodules]
+    ignored = _other(before.ignored, now.ignored, looked_at(before.ignored, now.ignored))
+    return TreeDifference(tuple(source), tuple(f"ignored: {each}" for each in ignored))
 
 
 def _change_text(path: str, was: Change | None, now: Change | None) -> str:
@@ -153,8 +171,8 @@ def _change_text(path: str, was: Change | None, now: Change | None) -> str:
     return f"{now.kind} {path}" + (" (otherwise than before)" if was is not None else "")
 
 
-def _other(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
-    for path in sorted({*before, *now}):
+def _other(before: Mapping[str, object], now: Mapping[str, object], paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
         if path not in now:
             yield f"{path} (gone)"
         elif path not in before:

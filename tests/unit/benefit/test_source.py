@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.tree_record import TREE
-from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of
+from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan
 from cranfield.benefit.plan_check import check_plan
@@ -87,7 +87,8 @@ def test_a_plan_on_uncommitted_changes_is_refused(tmp_path: Path, code: Path) ->
     (problem,) = caught.value.problems
     assert problem.message.startswith("Uncommitted changes: 1 file is not as in commit ")
     assert problem.message.endswith(": modified a.py")
-    assert "git stash" in problem.hint
+    assert "have git ignore" in problem.hint
+    assert "git stash" not in problem.hint
     assert "at=" not in problem.hint
     assert not (tmp_path / "experiments").exists()
     checked = check_plan(plan(), tmp_path, allow_dirty=True)
@@ -274,3 +275,45 @@ def test_the_commands_refuse_uncommitted_changes(
     assert "--allow-dirty goes on, and the result says so first" in error
     run_command_line(["benefit", command, str(tmp_path / "plan.json"), "--allow-dirty"])
     assert "Uncommitted changes" not in capsys.readouterr().err
+
+
+# What is none of the source
+
+
+def planned(folder: Path, **options: Any) -> Path:
+    """An experiment of a plan whose file and tasks lie in the repository."""
+    write_tasks(folder / "code")
+    path = folder / "code" / "plan.yaml"
+    path.write_text("")
+    of = BenefitPlan.model_validate(plan_of(repo="."))
+    checked = check_plan(of, path.parent, without=(path, path.parent / "benefit-runs"), **options)
+    return write_experiment(checked, path.parent, folder / "code" / "somewhere")
+
+
+@pytest.mark.parametrize("rules", ["", "benefit-results/\nsomewhere/\n"])
+def test_plan_tasks_results_and_other_experiments_are_no_changes(
+    tmp_path: Path, code: Path, rules: str, cells: list[Callable[[], None]]
+) -> None:
+    del cells
+    (code / ".git" / "info" / "exclude").write_text(rules)
+    first = planned(tmp_path)
+    execute(first)
+    (tmp_path / "elsewhere").mkdir()
+    publish(result_with(tmp_path / "elsewhere"), code / "benefit-results")
+    execute(first)
+    second = planned(tmp_path)
+    trees = [ExperimentFolder.open(path).manifest.tree for path in (first, second)]
+    assert trees[0] is not None
+    assert trees[1] is not None
+    assert trees[0].digest == trees[1].digest
+    assert ExperimentFolder.open(first).read(Step.TREES, TreeCheck) == []
+    (code / "new.py").write_text("")
+    with pytest.raises(ConfigError, match=r"1 file is not as in commit \w+: untracked new\.py"):
+        planned(tmp_path)
+
+
+def test_the_tasks_in_a_repository_are_answers_that_a_tool_can_find(tmp_path: Path, code: Path) -> None:
+    del code
+    notes = " ".join(ExperimentFolder.open(planned(tmp_path)).manifest.notes)
+    assert "The repository holds benefit-runs, " in notes
+    assert "plan.yaml" not in notes

@@ -194,3 +194,12 @@ def test_kept_answers_are_charged_to_the_budget():
     assert (spent.requests, spent.unmeasured, spent.tokens) == (2, 0, 2_200)
     assert spent.money == pytest.approx(2 * (1_000 + 10 * 100) / 1e6)
     assert budget_of(plan, [("openai:other", known)]).spent.money is None
+
+
+def test_an_estimate_reads_no_file(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of()
+    expected = sorted(len(snapshot.data(path) or b"") for path in snapshot.files)
+    assert sorted(snapshot.sizes.values()) == expected
+    before = estimate(plan, snapshot)
+    monkeypatch.setattr(Snapshot, "data", None)
+    assert estimate(plan, snapshot) == before

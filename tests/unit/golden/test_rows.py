@@ -260,3 +260,15 @@ def test_the_diff_can_be_applied_where_the_last_line_has_no_end(tmp_path: Path) 
     path.with_name("changes.diff").write_text(report.diff)
     subprocess.run(["git", "apply", "-p0", "--unsafe-paths", "--directory=/", "changes.diff"], cwd=tmp_path, check=True)
     assert path.read_text() == "query,result1\nwhere are files read,a.py:1-2:2\nwhere are files written,a.py:5-6:2"
+
+
+def test_corrections_over_uncommitted_changes_are_said_in_the_set(tmp_path: Path) -> None:
+    check(tmp_path)
+    repo = tmp_path / "repo"
+    for command in (["init", "--quiet"], ["add", "a.py"], ["commit", "--quiet", "--message", "one"]):
+        subprocess.run(["git", "-C", repo, "-c", "user.name=n", "-c", "user.email=n@e", *command], check=True)
+    (repo / "new.py").write_text("")
+    settings = CheckOptions(("test:a", "test:b"), allow_dirty=True, source=Scripted(answers))
+    check_set(tmp_path / "code.csv", repo, tmp_path / "out", settings, apply=True)
+    meta = json.loads((tmp_path / "code.csv.meta.json").read_text())
+    assert meta["uncommitted"].startswith("When rows were checked: Uncommitted changes: 1 file")

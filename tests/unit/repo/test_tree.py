@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import UsageError
+from cranfield.repo.git import GitError, git
+from cranfield.repo.stored import stored_ids
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import TreeState, differences
 
@@ -443,3 +445,81 @@ def test_many_changes_are_counted(repository: Repository) -> None:
         f"Uncommitted changes: 300 files are not as in commit {repository.git('rev-parse', 'HEAD')[:12]}: untracked new/000.py, "
         "untracked new/001.py, untracked new/002.py, untracked new/003.py, untracked new/004.py and 295 more"
     )
+
+
+def test_line_ends_are_converted_below_the_root_too(repository: Repository) -> None:
+    repository.write(".gitattributes", "docs/*.txt text\n")
+    repository.write("docs/a.txt", "one\n")
+    repository.commit()
+    (repository.root / "docs" / "a.txt").write_bytes(b"one\r\n")
+    (repository.root / "link").symlink_to("docs")
+    repository.write(".git/info/exclude", "link\n")
+    for root in (repository.root, repository.root / "docs", repository.root / "link"):
+        assert read_tree(root).uncommitted == ()
+    repository.write("docs/guide.md", "")
+    assert read_tree(repository.root / "docs").uncommitted == ("modified guide.md",)
+
+
+@pytest.mark.parametrize("n_gone", [1, 2])
+def test_a_file_that_is_deleted_while_it_is_compared_is_deleted(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, n_gone: int
+) -> None:
+    names = (FILE, "docs/guide.md", "src/errors.py")
+    for name in names:
+        repository.change(name, lambda text: text + "\n# more\n")
+
+    def stored(root: Path, asked: list[str]) -> dict[str, str]:
+        for name in sorted(names)[:n_gone]:
+            (repository.root / name).unlink()
+        return stored_ids(root, asked)
+
+    monkeypatch.setattr("cranfield.repo.tree.stored_ids", stored)
+    expected = [f"{'deleted' if place < n_gone else 'modified'} {name}" for place, name in enumerate(sorted(names))]
+    assert list(state(repository).uncommitted) == expected
+
+
+def test_what_git_refuses_is_not_called_modified(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    comment(repository)
+
+    def refuse(root: Path, *arguments: str, **more: bytes) -> bytes:
+        if "hash-object" in arguments:
+            raise GitError("git took more than 120 s")
+        return git(root, *arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("cranfield.repo.stored.git", refuse)
+    with pytest.raises(UsageError, match="git took more than 120 s"):
+        state(repository)
+
+
+def test_many_changed_files_start_few_programs(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        repository.write(f"many/{number}.txt", f"{number}\n")
+    repository.commit()
+    for number in range(40):
+        repository.write(f"many/{number}.txt", f"{number}, and more\n")
+    calls = []
+    for module in ("stored", "snapshot", "tree", "git"):
+
+        def counted(root: Path, *arguments: str, **more: bytes) -> bytes:
+            calls.append(arguments)
+            return git(root, *arguments, **more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(f"cranfield.repo.{module}.git", counted)
+    assert len(state(repository).changes) == 40
+    assert len(calls) < 20
+
+
+def test_a_folder_without_git_is_compared_also_through_a_link(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "plain")
+    made.write("a.py", "x = 1\n")
+    (tmp_path / "link").symlink_to("plain")
+    before = read_tree(tmp_path / "link")
+    assert before == read_tree(made.root)
+    assert list(before.files) == ["a.py"]
+
+
+def test_a_large_file_is_read_in_pieces(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cranfield.repo.stored._PIECE_BYTES", 7)
+    assert state(repository).uncommitted == ()
+    comment(repository)
+    assert state(repository).uncommitted == (f"modified {FILE}",)

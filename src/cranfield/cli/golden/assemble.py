@@ -10,7 +10,7 @@ import typer
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import RepoOption, RunArgument
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import AllowDirtyOption, option_groups
+from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import MeasureOption, Output, SeedOption, deliver
 from cranfield.cli.testset.common import TodayOption, day_of, note
 
@@ -25,7 +25,6 @@ def assemble_command(
     run: RunArgument,
     *,
     repo: RepoOption = Path(),
-    allow_dirty: AllowDirtyOption = False,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder of the versions; the newest one is the version before.")
     ] = Path("golden"),
@@ -50,7 +49,7 @@ def assemble_command(
     from cranfield.reporting.documents.golden_sets import assembly_document
 
     evidence = Evidence(tuple(runs or ()), baseline, calibration)
-    assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today), allow_dirty=allow_dirty)
+    assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today))
     deliver(assembly_document(assembly.testset, assembly.checked, draft=draft), output)
     for path in assembly.written:
         note(f"wrote {path}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(
-    plan: str, repo: Path, at: str | None, output: Output, *, allow_dirty: bool, without: Collection[Path] = ()
+    plan: str, repo: Path, at: str | None, output: Output, *, allow_dirty: bool, without: Collection[Path | None] = ()
 ) -> None:
     """Check a plan and print what it takes."""
     from cranfield.golden.plan_cost import estimate

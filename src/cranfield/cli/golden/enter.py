@@ -43,7 +43,6 @@ def enter_command(
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
     """
-    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
@@ -54,7 +53,7 @@ def enter_command(
     from cranfield.reporting.documents.golden import gate_document
     from cranfield.words import n_of
 
-    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(*files_of_set(testset), out))
+    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset, Path(plan)))
     judged = read_stored(testset, testset_format)
     given = EntryPlan(*read_plan(plan))
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))

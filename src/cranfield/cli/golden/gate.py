@@ -43,14 +43,13 @@ def gate_command(
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
     from cranfield.agents.record_folder import now
-    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.golden.existing import Defaults, gate_reports, import_set
     from cranfield.golden.outcomes import ReadSource
     from cranfield.project.loading import load
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
 
-    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=files_of_set(testset))
+    snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset,))
     loaded = load(testset)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
     reports = gate_reports(imported, snapshot)

@@ -15,6 +15,7 @@ from cranfield.cli.golden.run import (
     PromptsOption,
     ReplayOption,
     Source,
+    plan_file,
     print_status,
     print_usage,
     print_waiting,
@@ -63,13 +64,13 @@ def plan_command(
     waits, because a model has no answer for now or the budget is used up.
     """
     if measure is not None:
-        source = Source(repo, at, out, resume, allow_dirty=allow_dirty)
+        source = Source(repo, at, out, resume, (plan_file(plan), prompts, replay), allow_dirty=allow_dirty)
         _measure(measure, plan, source, output, replay=replay, prompts=prompts)
         return
     given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
-    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty)
+    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty, without=(plan_file(plan),))
     typer.echo(
         f"next: `cranfield golden run {shlex.quote(plan or DEFAULT_PLAN)} --repo {shlex.quote(str(repo))}`", err=True
     )
@@ -93,7 +94,7 @@ def _measure(
         path,
         snapshot,
         n,
-        RunOptions(replay=replay, prompts=prompts, allow_dirty=source.allow_dirty, on_status=print_status),
+        RunOptions(replay=replay, prompts=prompts, on_status=print_status),
     )
     print_usage(found.outcome)
     whole = load_plan(path / PLAN)
@@ -103,8 +104,10 @@ def _measure(
         )
         raise typer.Exit(EXIT_SYSTEM)
     _print_kept(found, path, source.repo)
-    show_cost(whole, estimate(whole, snapshot, found.uses), snapshot, output)
-    source.refuse_changed(path, snapshot)
+    try:
+        show_cost(whole, estimate(whole, snapshot, found.uses), snapshot, output)
+    finally:  # also where the cost is over the budget
+        source.refuse_changed(path, snapshot)
 
 
 def _print_kept(found: DryRun, path: Path, repo: Path) -> None:

@@ -15,7 +15,7 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, 
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
-from cranfield.words import n_of, printable
+from cranfield.words import first_of, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -94,16 +94,10 @@ def run_command(
         raise typer.BadParameter(f"{until!r} is not one of {', '.join(Until)}.", param_hint="--until")
     if plan is None and resume is None:
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
-    source = Source(repo, at, out, resume, allow_dirty=allow_dirty)
+    source = Source(repo, at, out, resume, (plan_file(plan), feedback, prompts, replay), allow_dirty=allow_dirty)
     if dry_run:
-        show_plan(
-            plan or str(resume / "plan.yaml" if resume else ""),
-            repo,
-            at,
-            output,
-            allow_dirty=allow_dirty,
-            without=source.written,
-        )
+        named = plan or str(resume / PLAN if resume else "")
+        show_plan(named, repo, at, output, allow_dirty=allow_dirty, without=source.without)
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
@@ -111,7 +105,7 @@ def run_command(
     typer.echo(f"run folder: {path}", err=True)
     if resume is None and (cost := estimate(load_plan(path / PLAN), snapshot)).over_budget:
         typer.echo(cost_verdict(cost), err=True)
-    options = RunOptions(Until(until), replay=replay, prompts=prompts, allow_dirty=allow_dirty, on_status=print_status)
+    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
     outcome = execute(path, snapshot, options)
     print_usage(outcome)
     folder = RunFolder.open(path)
@@ -134,12 +128,18 @@ class Source:
     """Folder of all runs."""
     resume: Path | None
     """A run that goes on."""
+    given: tuple[Path | None, ...]
+    """Files that the call names: the plan, feedback, prompts, answers."""
     allow_dirty: bool
 
     @property
-    def written(self) -> tuple[Path, ...]:
-        """What the call writes: a repository that holds it does not differ from its commit by that."""
-        return (self.out,) if self.resume is None else (self.resume, self.resume.resolve().parent)
+    def without(self) -> tuple[Path | None, ...]:
+        """What is none of the source: what the call names, and what it named when the run began."""
+        from cranfield.agents.tree_record import left_out_of
+
+        if self.resume is None:
+            return self.given
+        return (self.resume, *self.given, *left_out_of(self.resume, self.repo))
 
     def open_run(self, plan: str | None, **settings: Path | None) -> tuple[Path, Snapshot]:
         """The run folder, new or resumed, and the source that it is of.
@@ -153,7 +153,7 @@ class Source:
         from cranfield.repo.source import source_snapshot
 
         if self.resume is None:
-            snapshot = source_snapshot(self.repo, self.at, allow_dirty=self.allow_dirty, without=self.written)
+            snapshot = source_snapshot(self.repo, self.at, allow_dirty=self.allow_dirty, without=self.without)
             found, text = read_plan(plan or "")
             return create_run(found, text, snapshot, self.out, **settings), snapshot
         if settings.get("feedback") is not None:
@@ -166,7 +166,7 @@ class Source:
             self.repo,
             self.at or manifest.commit or None,
             allow_dirty=True,
-            without=self.written,
+            without=self.without,
             reads_folder=manifest.tree is not None and self.at is None,
         )
 
@@ -178,22 +178,29 @@ class Source:
         """
         from cranfield.agents.tree_record import changed_since
         from cranfield.golden.folder import RunFolder
-        from cranfield.repo.source import source_snapshot
+        from cranfield.project.golden_next import quoted
+        from cranfield.repo.tree import read_tree
 
         if snapshot.tree is None:
             return
-        now = source_snapshot(
-            self.repo, snapshot.commit or None, allow_dirty=True, without=self.written, reads_folder=True
-        )
-        changed = changed_since(run, RunFolder.open(run).manifest.tree, now.tree)
-        if changed.source:
-            got = (
-                f"the records are of commit {snapshot.commit[:12]}"
-                if snapshot.commit
-                else "records may be of either state"
+        now = read_tree(self.repo, snapshot.commit, without=(run, *self.without))
+        changed = changed_since(run, RunFolder.open(run).manifest.tree, now)
+        if not changed.source:
+            return
+        got, hint = "records may be of either state", "begin another run"
+        if snapshot.commit:
+            got = f"the records are of commit {snapshot.commit[:12]}, and stand"
+            go_on = (
+                f"cranfield golden run --resume {quoted(run)} --repo {quoted(self.repo)} --at {snapshot.commit[:12]}"
             )
-            message = f"the folder of the repository changed during the run: {changed.text}"
-            raise UsageError(message, path=str(snapshot.root), got=got)
+            hint = f"`{go_on}` goes on with the commit alone"
+        message = f"the folder of the repository changed during the run: {first_of(changed.source)}"
+        raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
+
+
+def plan_file(plan: str | None) -> Path | None:
+    """The file of a plan; of one of the package there is none."""
+    return Path(plan) if plan is not None and Path(plan).is_file() else None
 
 
 def print_status(status: RecordStatus) -> None:

@@ -51,14 +51,13 @@ def verify_command(
     Read are the tracked files of the folder, or, with --at, of a commit.
     Exits with 1 if any place was edited, renamed or is gone.
     """
-    from cranfield.formats.testsets.golden_facts import files_of_set
     from cranfield.project.loading import read_stored
     from cranfield.repo.drift import reanchored, verify
     from cranfield.repo.source import tracked_snapshot
     from cranfield.reporting.documents.testset_versions import drift_document
 
     judged = read_stored(testset, testset_format)
-    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=files_of_set(testset))
+    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset, out))
     report = verify(judged, snapshot)
     if out is not None:
         refuse_existing(out, force=force)

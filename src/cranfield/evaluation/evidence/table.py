@@ -75,7 +75,8 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=uncommitted_changes,
-        cause="Commit or stash them, or name a commit with --at.",
+        cause="Commit them, or name a commit with --at. A stored set that has them is tied anew to a commit by "
+        "`cranfield testset rehash SET --repo DIR`.",
     ),
     Check(
         "kept-answers",
