@@ -288,7 +288,7 @@ def _calibration(testset: TestSet, path: Path | None) -> Checked:
     except CranfieldError as error:
         return not_met(error.problems[0].sentence())
     except (ValueError, KeyError, TypeError):
-        return not_met(f"{shown(path)} is no JSON of `cranfield calibrate`")
+        return not_met(f"{shown(path)} is no JSON of a calibration")
     if digest != ids_digest(testset.query_ids):
         return not_met(f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}")
     if not n:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,7 +101,7 @@ def freeze_command(
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
-    _note_frozen(made, losses, left_out(contents.info) if without_earlier else "")
+    _note_frozen(book, made, losses, left_out(contents.info) if without_earlier else "")
     if earlier is not None:
         note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
     note(
@@ -108,7 +109,7 @@ def freeze_command(
     )
 
 
-def _note_frozen(made: Freezing, losses: Sequence[str], without: str) -> None:
+def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str) -> None:
     from cranfield.testsets.judging_notes import judging_notes
     from cranfield.words import n_of
 
@@ -120,7 +121,10 @@ def _note_frozen(made: Freezing, losses: Sequence[str], without: str) -> None:
         note(made.kappa.sentence)
     if made.rated.differences:
         n = n_of(len(made.rated.differences), "grades")
-        note(f"note: {n} of other sources differ from those that hold: `cranfield book sensitivity` lists them")
+        note(
+            f"note: {n} of other sources differ from those that hold: "
+            f"`cranfield book sensitivity {shlex.quote(book)} BASELINE CANDIDATE` lists them"
+        )
 
 
 @option_groups

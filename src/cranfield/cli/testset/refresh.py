@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -269,4 +270,5 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
         f"wrote {out}: version {new.version}, {n_of(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"
     )
     if old.meta.split is not None:
-        note("note: the held-out part is gone with the queries that left; `cranfield testset split` draws another")
+        split = f"`cranfield testset split {shlex.quote(str(out))}`"
+        note(f"note: the held-out part is gone with the queries that left; {split} draws another")
