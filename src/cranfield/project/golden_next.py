@@ -70,10 +70,11 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str)
     if found.undecided:
         steps += to_judge(found.book, len(found.undecided))
         steps += people_steps(run, report.profile)
-    if found.differing:
-        who = "the same person as a lead" if found.second else "a lead who did not review them"
-        n = n_of(len(found.differing), "records")
-        steps.append(f"`cranfield judge {quoted(found.book)}`, page Adjudicate: {n} for {who}")
+    who = "the same person as a lead" if found.second else "a lead who did not review them"
+    steps += _to_lead(found.book, len(found.differing), who)
+    for name in found.skipped:
+        again = f"`cranfield book reopen {quoted(found.book)} --query {quoted(name)}`"
+        steps.append(f"{again}: it could not be judged, and nobody else reviews; then decide on it")
     if found.second is not None:
         steps += second_look_steps(run, found.second, found.unconfirmed)
     if not steps and report.outcome is ReviewOutcome.PASSED:
@@ -87,11 +88,17 @@ def to_judge(book: str, n: int, what: str = "a reviewer") -> list[str]:
     return [f"`cranfield judge {quoted(book)}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
 
 
+def _to_lead(book: str, n: int, who: str) -> list[str]:
+    """The page of a book on which a lead decides so many records."""
+    return [f"`cranfield judge {quoted(book)}`, page Adjudicate: {n_of(n, 'records')} for {who}"] if n else []
+
+
 def second_look_steps(
     run: Path, second: SecondLook, unconfirmed: Mapping[str, str] = MappingProxyType({}), repo: Path | str = UNKNOWN
 ) -> list[str]:
     """Of the second look of one person."""
     steps = to_judge(second.book, len(second.opened), "the second look")
+    steps += _to_lead(second.book, len(second.skipped), "the same person as a lead")
     again = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
     if second.due:
         steps.append(f"{again}: the second look at {n_of(len(second.due), 'records')} is due")

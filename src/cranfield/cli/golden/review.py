@@ -113,7 +113,12 @@ def reviewed_command(
     typer.echo(f"{n_of(found.n_new, 'new decisions')} of book {found.book}", err=True)
     for names, what in (
         (found.undecided, "waiting for a reviewer"),
-        (found.differing, "waiting for a lead"),
+        ((*found.differing, *(found.second.skipped if found.second else ())), "waiting for a lead"),
+        (found.skipped, "that could not be judged, and that nobody else reviews"),
+        (
+            found.edited_twice,
+            "of which both looks edited one field: the text of the worse verdict holds, else of the second",
+        ),
         (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
     ):
         if names:
