@@ -130,7 +130,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
 
     passed = " ".join(author.types(status).split())
     assert (
-        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time blind"
+        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time on a page that does not show the first decision"
         in passed.lower()
     )
     assert "the same verdict both times on 2 of 2 records: agreement of one person with themselves" in passed

@@ -25,7 +25,7 @@ from cranfield.golden.records import (
     QueryCandidate,
     Stamp,
 )
-from cranfield.golden.review import CEILINGS, HOURS, Cell, ReviewProfile, ReviewReport
+from cranfield.golden.review import CEILINGS, HOURS, NOT_SHOWN, Cell, ReviewProfile, ReviewReport
 from cranfield.model.vocabulary import TASK_TYPE
 from cranfield.words import first_of, n_of
 
@@ -59,7 +59,7 @@ CRITERIA: Mapping[Criterion, str] = {
     Criterion.SIMILAR: "no metric of the new records differs significantly from those of the version before",
 }
 """In the order in which they are reported. The last one is of sets that have a version before."""
-OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, the second time blind"
+OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, {NOT_SHOWN}"
 """What the second look is of a profile of one person."""
 
 

@@ -37,12 +37,14 @@ LEVEL = 0.95
 SPOT_CHECK = "narrative_spot_check"
 """Reason to see a record: a person checks the judge of the narrative on it."""
 LATER = timedelta(hours=24)
-"""Least time from the first look of one person to the second one, which is blind."""
+"""Least time from the first look of one person to the second one, whose page does not show the first decision."""
 RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
 """Defect rates of the operating characteristic."""
 
 
 HOURS = f"{LATER // timedelta(hours=1)} h"
+NOT_SHOWN = "the second time on a page that does not show the first decision"
+"""What is known of the second look: the book of the first one stays open to its reviewer."""
 
 
 class Ceiling(StrEnum):
@@ -275,7 +277,7 @@ class ReviewReport:
         """Who reviewed, as a sentence of every report has it: names are never more than stated."""
         names = f" ({', '.join(self.reviewers)})" if self.reviewers else ""
         if self.profile.people == 1:
-            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and the second time blind"
+            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
             who, note = f"one person{names}, who {sees}", "the name is stated, not verified"
         else:
             n = "two people" if self.missing else n_of(len(self.reviewers), "people")

@@ -99,6 +99,8 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert author.collects().n_new == 5
     report = author.report()
     assert (report.outcome, report.n_same, report.n_twice, report.reviewers) == (ReviewOutcome.PASSED, 5, 5, ("dee",))
+    assert "the second time on a page that does not show the first decision" in report.who
+    assert "blind" not in report.who
     assert author.steps() == f"`cranfield golden assemble {author.run} --repo DIR`"
 
 
