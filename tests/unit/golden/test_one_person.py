@@ -16,7 +16,7 @@ from cranfield.golden.records import HumanReview, Opinion
 from cranfield.golden.review import PROFILES, ReviewOutcome, unconfirmed_because
 from cranfield.golden.states import State
 from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, SkipReason
+from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, Verdict
 from cranfield.project.golden_next import after_review
@@ -430,7 +430,38 @@ def test_a_name_that_is_stated_is_no_sign_in(tmp_path: Path) -> None:
         store.people.local("ann")
     with pytest.raises(UsageError, match="taken, or looks like"):
         store.people.local("DEE")
+    store.people.of_file("gpt-4", RaterKind.MODEL)
+    with pytest.raises(UsageError, match="gpt-4 names no person; expected the name of a person, got model"):
+        store.people.local("gpt-4")
+    left = store.people.add("bob").id
+    store.people.set_active(left, active=False)
+    with pytest.raises(UsageError, match="bob may not sign in"):
+        store.people.local("bob")
     store.close()
+
+
+def judges_as(author: Author, tmp_path: Path, name: str):
+    arguments = ["judge", "r", "--as", name, "--no-open", "--db", str(tmp_path / "alone.db")]
+    return CliRunner().invoke(command_line("judge"), arguments)
+
+
+def test_who_judges_by_a_name_is_a_member_of_the_book(
+    author: Author, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cranfield.server.run.run_server", lambda *_, **__: None)
+    author.opens()
+    people, book = author.store.people, author.store.books.get("r").id
+    ann = people.of_file("ann", RaterKind.PERSON)
+    people.of_file("gpt-4", RaterKind.MODEL)
+    assert judges_as(author, tmp_path, "ann").exit_code == 0
+    assert people.is_member(book, ann.id)
+    people.join(book, ann.id, 3)
+    judges_as(author, tmp_path, "ann")
+    assert [each.quota for each in people.members(book)] == [3]
+    people.add("eve", Role.VIEWER)
+    for name, why in (("gpt-4", "names no person"), ("eve", "a viewer does not judge")):
+        refused = judges_as(author, tmp_path, name)
+        assert (refused.exit_code, why in refused.output) == (2, True)
 
 
 def test_the_command_says_who_reviews_and_what_is_next(author: Author, tmp_path: Path) -> None:
