@@ -82,6 +82,11 @@ class ReviewProfile:
     batch: int | None = None
     """Records of a batch; None: any number."""
 
+    @property
+    def lacking(self) -> str:
+        """What is so of a record on which nothing is decided yet."""
+        return "not looked at twice" if self.people == 1 else "without a decision"
+
     def fails(self, ceiling: Ceiling, count: int, n: int) -> bool:
         """Whether a count reaches a ceiling in a sample of n."""
         if ceiling is Ceiling.WRONG_ON_EASY:
@@ -306,14 +311,14 @@ class ReviewReport:
             f"{self.tally.count(each)} {words} (at most {self.profile.most(each, self.tally.n)})"
             for each, words in CEILINGS.items()
         )
-        still = f", {self.tally.n_open} without a decision" if self.tally.n_open else ""
+        still = f", {self.tally.n_open} {self.profile.lacking}" if self.tally.n_open else ""
         return f"{self.tally.n} sampled: {found}{still}"
 
     @property
     def missing(self) -> str:
         """Records without a decision, and those with one that nothing confirms; empty where there are none."""
         n = self.n_reviewed + len(self.unreviewed)
-        parts = [f"{len(self.unreviewed)} of {n} without a decision: {first_of(self.unreviewed)}"] * bool(
+        parts = [f"{len(self.unreviewed)} of {n} {self.profile.lacking}: {first_of(self.unreviewed)}"] * bool(
             self.unreviewed
         )
         if self.unconfirmed:

@@ -46,8 +46,8 @@ def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
 def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
     """Of a batch with too many defects: the whole of it is made again."""
     if source == PLANNED:
-        plan, feedback = quoted(run / PLAN), quoted(run / FEEDBACK)
-        return f"`cranfield golden run {plan} --repo {quoted(repo)} --feedback {feedback}` makes the batch again"
+        given = f" --feedback {quoted(run / FEEDBACK)}" if (run / FEEDBACK).is_file() else ""
+        return f"`cranfield golden run {quoted(run / PLAN)} --repo {quoted(repo)}{given}` makes the batch again"
     return f"correct the set, then `cranfield golden enter SET --repo {quoted(repo)}` lets it enter again"
 
 

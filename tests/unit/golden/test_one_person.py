@@ -19,9 +19,11 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, Verdict
-from cranfield.project.golden_next import after_review
+from cranfield.project.golden_next import after_breach, after_review
 from cranfield.project.golden_review import Collected, collect_reviews, make_review_book
 from cranfield.project.golden_second_look import both_looks, fields_of_both
+from cranfield.reporting.documents.golden_review import review_document
+from cranfield.reporting.renderers.text import render_text
 
 from .test_review_book import agreement, answer, repo, run  # noqa: F401 - fixtures
 
@@ -87,7 +89,10 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert len(first) == 5
     found = author.collects()
     assert (found.n_new, found.undecided, len(found.second.early)) == (0, (), 5)
-    assert author.report().outcome is ReviewOutcome.INCOMPLETE
+    report = author.report()
+    assert report.outcome is ReviewOutcome.INCOMPLETE
+    assert report.missing.startswith("5 of 5 not looked at twice: ")
+    assert "without a decision" not in render_text(review_document("r", report))
     assert "from 2026-05-" in author.steps()
     author.waits(23.9)
     assert author.opens().second.n_new == 0
@@ -462,6 +467,15 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
     for name, why in (("gpt-4", "names no person"), ("eve", "a viewer does not judge")):
         refused = judges_as(author, tmp_path, name)
         assert (refused.exit_code, why in refused.output) == (2, True)
+
+
+def test_a_batch_is_made_again_with_the_feedback_that_there_is(tmp_path: Path) -> None:
+    plan = f"`cranfield golden run {tmp_path}/plan.yaml --repo DIR"
+    assert after_breach(tmp_path, "plan") == f"{plan}` makes the batch again"
+    (tmp_path / "review_feedback.jsonl").touch()
+    assert (
+        after_breach(tmp_path, "plan") == f"{plan} --feedback {tmp_path}/review_feedback.jsonl` makes the batch again"
+    )
 
 
 def test_the_command_says_who_reviews_and_what_is_next(author: Author, tmp_path: Path) -> None:
