@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from cranfield.agents.record_folder import PLAN
 from cranfield.golden.batch_review import FEEDBACK, read_sample, review_of
-from cranfield.golden.folder import RunFolder
+from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus
 from cranfield.golden.review import HOURS, ONE_PERSON, ReviewOutcome, ReviewProfile, ReviewReport
 from cranfield.golden.states import PLANNED, STATES
@@ -27,11 +27,16 @@ def quoted(path: Path | str) -> str:
 
 
 def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UNKNOWN) -> str:
-    """Of a run: go on with it, or let people review it."""
-    is_finished = all(STATES[each.state].is_end for each in statuses)
-    if is_finished:
-        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
-    return f"`cranfield golden run --resume {quoted(run)} --repo {quoted(repo)}`"
+    """Of a run: go on with it, or let people review it; which ends that replies are asked for again."""
+    review = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+    resume = f"`cranfield golden run --resume {quoted(run)} --repo {quoted(repo)}`"
+    if not all(STATES[each.state].is_end for each in statuses):
+        return resume
+    n_unreadable = sum(each.is_unreadable for each in statuses)
+    if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
+        return review
+    records = f"{n_of(n_unreadable, 'records')} without a readable reply, where their cells have room"
+    return f"{resume} asks again for {records}; or {review}, after which nothing is asked again"
 
 
 def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:

@@ -116,7 +116,7 @@ def run_command(
     print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(RunIndex(folder), n_planned(folder)), output)
-    _print_unreadable(outcome, path)
+    _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
         print_waiting(outcome, f"cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}")
@@ -214,7 +214,7 @@ def print_usage(outcome: RunOutcome) -> None:
     )
 
 
-def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
+def _print_unreadable(outcome: RunOutcome) -> None:
     found = [each for each in outcome.result.statuses if each.is_unreadable]
     if not found:
         return
@@ -222,8 +222,7 @@ def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
     typer.echo(f"no reply could be read in {n_of(len(found), 'records')}", err=True)
     typer.echo(printable(f"first: {first.query_id}, {first.reasons[0].message}"), err=True)
     typer.echo(
-        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room, once every record has an end. If the same comes "
-        "again, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
+        "Hint: if the same comes each time, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
         err=True,
     )
 
