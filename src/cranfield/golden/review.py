@@ -94,7 +94,12 @@ class ReviewProfile:
         return count > 0 and Fraction(count, n) >= (self.serious if ceiling is Ceiling.SERIOUS else self.minor)
 
     def most(self, ceiling: Ceiling, n: int) -> int:
-        """The largest count that does not reach a ceiling in a sample of n."""
+        """The largest count that does not reach a ceiling in a sample of n.
+
+        Example:
+            >>> [PROFILES["bootstrap"].most(Ceiling.SERIOUS, n) for n in (17, 41)]
+            [0, 2]
+        """
         return next((count for count in range(n, 0, -1) if not self.fails(ceiling, count, n)), 0)
 
 
@@ -347,16 +352,6 @@ class ReviewReport:
         return tuple((rate, pass_probability(self.tally.n, rate, self.profile)) for rate in RATES)
 
 
-def most_allowed(n: int, profile: ReviewProfile) -> int:
-    """The largest number of serious defects in a sample of n that passes.
-
-    Example:
-        >>> most_allowed(17, PROFILES["bootstrap"]), most_allowed(41, PROFILES["bootstrap"])
-        (0, 2)
-    """
-    return max(math.ceil(profile.serious * n) - 1, 0)
-
-
 def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
     """Probability that a sample of n from a process with this rate of serious defects passes their ceiling.
 
@@ -364,7 +359,7 @@ def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
         >>> round(pass_probability(17, 0.05, PROFILES["bootstrap"]), 2)
         0.42
     """
-    return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(most_allowed(n, profile) + 1))
+    return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(profile.most(Ceiling.SERIOUS, n) + 1))
 
 
 def latest_reviews(lines: Iterable[HumanReview]) -> dict[tuple[str, int], HumanReview]:
@@ -488,7 +483,7 @@ def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
         yield "No sample: a person sees every record, and there is no rate to bound."
         return
     yield (
-        f"In a sample of {n} the ceiling of serious defects allows {most_allowed(n, profile)}. "
+        f"In a sample of {n} the ceiling of serious defects allows {profile.most(Ceiling.SERIOUS, n)}. "
         "Upper bound and pass probabilities are those of a simple random sample; one of each cell gives small cells more weight."
     )
     if profile.batch is not None and sample.n_batch != profile.batch:

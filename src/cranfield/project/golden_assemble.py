@@ -36,7 +36,7 @@ from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.project.drift import rehash
 from cranfield.project.golden_batch import Batch, Content, assembly_of, read_batch
-from cranfield.project.golden_next import after_breach, quoted
+from cranfield.project.golden_next import after_breach
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
@@ -45,7 +45,7 @@ from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.source import require_clean
 from cranfield.repo.tree import read_tree
 from cranfield.testsets.validate import validate
-from cranfield.words import first_of, n_of
+from cranfield.words import command_word, first_of, n_of
 
 MEASURED = frozenset({Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION})
 """Criteria of what is measured with the set."""
@@ -114,8 +114,8 @@ def assemble(
     content = _merged(batch, out, take(repo, batch.commit))
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
-    places = f"{quoted(run)} --repo {quoted(repo)}"
-    why_missing = f"`cranfield golden status {quoted(run)}` shows why records are missing"
+    places = f"{command_word(run)} --repo {command_word(repo)}"
+    why_missing = f"`cranfield golden status {command_word(run)}` shows why records are missing"
     found = [
         *check_counts(batch.planned, batch.kept, why_missing),
         *check_review(batch.report, batch.profile, _review_step(run, repo, batch)),
@@ -127,7 +127,7 @@ def assemble(
         found.append(check_similar(batch_drift(content.before, content.batch), after_breach(run, batch.source, repo)))
     first = next((each for each in found if each.criterion in MEASURED and each.step), None)
     if first is not None and not draft:
-        make = f"`cranfield golden assemble {places} --out {quoted(out)} --draft` writes a draft to measure with"
+        make = f"`cranfield golden assemble {places} --out {command_word(out)} --draft` writes a draft to measure with"
         found[found.index(first)] = replace(first, step=f"{make}; then {first.step}")
     assembly = Assembly(testset, content.version, tuple(found))
     is_golden = assembly.is_golden
@@ -160,10 +160,10 @@ def _uncommitted(batch: Batch, repo: Path, without: Collection[Path], *, allow_d
 def _review_step(run: Path, repo: Path, batch: Batch) -> str:
     """What the review of a batch lacks."""
     if batch.report is None:
-        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+        return f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
     if batch.report.outcome is ReviewOutcome.BREACHED:
         return after_breach(run, batch.source, repo)
-    return f"`cranfield golden reviewed {quoted(run)}` says what is next"
+    return f"`cranfield golden reviewed {command_word(run)}` says what is next"
 
 
 def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:

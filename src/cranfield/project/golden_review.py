@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.golden.batch_review import (
     Waiting,
+    drawn_sample,
     merged,
     next_sample,
     planned_profile,
-    read_sample,
     waiting_records,
 )
 from cranfield.golden.folder import RunFolder, Step
@@ -260,10 +259,7 @@ def collect_reviews(run: Path, store: Store) -> Collected:
         UsageError: no record of the run was given to people.
     """
     with RunFolder.writing(run) as folder:
-        sample = read_sample(folder)
-        if sample is None:
-            hint = f"make a book of it: `cranfield golden review {shlex.quote(str(run))} --repo DIR`"
-            raise UsageError("no record of this run was given to people", path=shown(run), hint=hint)
+        sample = drawn_sample(folder)
         index, book = RunIndex(folder), store.books.get(sample.book)
         before = {(each.query_id, each.attempt): each for lines in index.reviews.values() for each in lines}
         profile, unconfirmed = PROFILES[sample.profile], dict[str, str]()

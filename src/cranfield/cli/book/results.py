@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
 from cranfield.model.testset_options import RULES, TARGETS
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str)
         n = n_of(len(made.rated.differences), "grades")
         note(
             f"note: {n} of other sources differ from those that hold: "
-            f"`cranfield book sensitivity {shlex.quote(book)} BASELINE CANDIDATE` lists them"
+            f"`cranfield book sensitivity {command_word(book)} BASELINE CANDIDATE` lists them"
         )
 
 
@@ -160,7 +160,8 @@ def agreement_command(
         testset = persons_testset(contents_of(store, book))
     if not any(testset.ratings.values()):
         raise UsageError(
-            f"no person has graded a document of book {book!r}", hint=f"`cranfield book show {book}` has its progress"
+            f"no person has graded a document of book {book!r}",
+            hint=f"`cranfield book show {command_word(book)}` has its progress",
         )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
     deliver(agreement_document(report), output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.golden.options import RepoOption, RunArgument
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
+from cranfield.words import command_word
 
 ProfileOption = Annotated[
     str | None,
@@ -67,12 +67,12 @@ def review_command(
         f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
         f"must be seen besides: {len(sample.must_see)}"
     )
-    steps = [f"`cranfield judge {shlex.quote(made.book.name)}`"] if made.is_open else []
+    steps = [f"`cranfield judge {command_word(made.book.name)}`"] if made.is_open else []
     if (second := made.second) is not None:
         typer.echo(f"book {second.book}: {n_of(second.n_new, 'new records')}, the second look")
         steps += second_look_steps(run, second, repo=repo)
     steps += people_steps(run, reviewers, repo)
-    print_steps(steps or [f"`cranfield golden reviewed {shlex.quote(str(run))}`"], db)
+    print_steps(steps or [f"`cranfield golden reviewed {command_word(run)}`"], db)
 
 
 def print_steps(steps: Sequence[str], db: str) -> None:
@@ -80,7 +80,7 @@ def print_steps(steps: Sequence[str], db: str) -> None:
     for step in steps:
         typer.echo(f"next: {step}")
     if db != DEFAULT_DATABASE:
-        typer.echo(f"note: the books are in {db}: commands over books take --db {shlex.quote(db)}, or CRANFIELD_DB")
+        typer.echo(f"note: the books are in {db}: commands over books take --db {command_word(db)}, or CRANFIELD_DB")
 
 
 @option_groups

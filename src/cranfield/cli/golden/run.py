@@ -15,7 +15,7 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, 
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
-from cranfield.words import n_of, printable
+from cranfield.words import command_word, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -86,7 +86,7 @@ def run_command(
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions, execute, n_planned
-    from cranfield.project.golden_next import after_run, quoted
+    from cranfield.project.golden_next import after_run
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
 
@@ -119,7 +119,7 @@ def run_command(
     _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
-        print_waiting(outcome, f"cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}")
+        print_waiting(outcome, f"cranfield golden run --resume {command_word(path)} --repo {command_word(repo)}")
         raise typer.Exit(EXIT_SYSTEM)
     typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 

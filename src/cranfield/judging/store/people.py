@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from getpass import getuser
 from hashlib import sha256
@@ -37,6 +36,7 @@ from cranfield.judging.store.schema import (
 )
 from cranfield.judging.store.standing import end_leases
 from cranfield.judging.store.values import Json, NotAllowedError
+from cranfield.words import command_word
 
 BEGINNING = "cranfield_"
 """Of a token: scanners for secrets find it by this."""
@@ -406,7 +406,7 @@ def _refuse_stated(account: AccountInfo) -> None:
         hint = "`cranfield serve --accounts` lets people sign in"
         raise UsageError(f"{account.name} signs in with a password", hint=hint)
     if not account.active:
-        hint = f"`cranfield people activate {shlex.quote(account.name)}` lets it in"
+        hint = f"`cranfield people activate {command_word(account.name)}` lets it in"
         raise UsageError(f"{account.name} may not sign in", hint=hint)
 
 
