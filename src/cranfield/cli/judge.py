@@ -15,6 +15,7 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
 from cranfield.cli.named import ProjectOption, runs_of_systems
 from cranfield.errors import CranfieldError, MissingExtraError, UsageError
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -108,6 +109,9 @@ def judge_command(
         else:
             name = book[0]
         who = store.people.local(user)
+        if not who.active:
+            hint = f"`cranfield people activate {command_word(who.name)}` lets it in"
+            raise UsageError(f"{who.name} may not sign in", hint=hint)
         typer.echo(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another", err=True)
         number = port or free_port(host, preferred=port is None)
         options = ServerOptions(host=host, port=number, user=user, secret=server_secret())

@@ -50,7 +50,7 @@ def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
     return f"correct the set, then `cranfield golden enter SET --repo {command_word(repo)}` lets it enter again"
 
 
-def after_review(run: Path, found: Collected, report: ReviewReport, source: str) -> tuple[str, ...]:
+def after_review(run: Path, found: Collected, report: ReviewReport, source: str, db: str = "") -> tuple[str, ...]:
     """Of a review: what is to be done, in that order.
 
     Args:
@@ -58,6 +58,7 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str)
         found: what came back from the books.
         report: what it comes to.
         source: of the records: `plan`, or the name of an existing set.
+        db: option of the commands over books, with a space before it; empty: they are in the default database.
     """
     steps = []
     if found.sent_back:
@@ -65,61 +66,67 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str)
         steps.append(
             f"`cranfield golden run --resume {command_word(run)} --repo {UNKNOWN}`: {n} sent back to the oracle"
         )
-        steps.append(f"then `cranfield golden review {command_word(run)} --repo {UNKNOWN}` adds them to the book")
+        steps.append(f"then `cranfield golden review {command_word(run)} --repo {UNKNOWN}{db}` adds them to the book")
     if report.outcome is ReviewOutcome.BREACHED:
         return (*steps, after_breach(run, source))
     if found.undecided:
-        steps += to_judge(found.book, len(found.undecided))
-        steps += people_steps(run, report.profile)
+        steps += _to_judge(found.book, len(found.undecided), "a reviewer", db)
+        steps += people_steps(run, report.profile, found.book, db=db)
     who = "the same person as a lead" if found.second else "a lead who did not review them"
-    steps += _to_lead(found.book, len(found.differing), who)
+    steps += _to_lead(found.book, len(found.differing), who, db)
     for name in found.skipped:
-        again = f"`cranfield book reopen {command_word(found.book)} --query {command_word(name)}`"
+        again = f"`cranfield book reopen {command_word(found.book)} --query {command_word(name)}{db}`"
         steps.append(f"{again}: it could not be judged, and nobody else reviews; then decide on it")
     if found.second is not None:
-        steps += second_look_steps(run, found.second, found.unconfirmed)
+        steps += second_look_steps(run, found.second, found.unconfirmed, db=db)
     if not steps and report.outcome is ReviewOutcome.PASSED:
         steps.append(f"`cranfield golden assemble {command_word(run)} --repo {UNKNOWN}`")
     return tuple(steps)
 
 
-def to_judge(book: str, n: int, what: str = "a reviewer") -> list[str]:
+def _to_judge(book: str, n: int, what: str, db: str) -> list[str]:
     """The page of a book, where so many records wait."""
     wait = "waits" if n == 1 else "wait"
-    return [f"`cranfield judge {command_word(book)}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
+    return [f"`cranfield judge {command_word(book)}{db}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
 
 
-def _to_lead(book: str, n: int, who: str) -> list[str]:
+def _to_lead(book: str, n: int, who: str, db: str) -> list[str]:
     """The page of a book on which a lead decides so many records."""
-    return [f"`cranfield judge {command_word(book)}`, page Adjudicate: {n_of(n, 'records')} for {who}"] if n else []
+    return [f"`cranfield judge {command_word(book)}{db}`, page Adjudicate: {n_of(n, 'records')} for {who}"] if n else []
 
 
 def second_look_steps(
-    run: Path, second: SecondLook, unconfirmed: Mapping[str, str] = MappingProxyType({}), repo: Path | str = UNKNOWN
+    run: Path,
+    second: SecondLook,
+    unconfirmed: Mapping[str, str] = MappingProxyType({}),
+    repo: Path | str = UNKNOWN,
+    db: str = "",
 ) -> list[str]:
     """Of the second look of one person."""
-    steps = to_judge(second.book, len(second.opened), "the second look")
-    steps += _to_lead(second.book, len(second.skipped), "the same person as a lead")
-    again = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
+    steps = _to_judge(second.book, len(second.opened), "the second look", db)
+    steps += _to_lead(second.book, len(second.skipped), "the same person as a lead", db)
+    again = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}{db}`"
     if second.due:
         steps.append(f"{again}: the second look at {n_of(len(second.due), 'records')} is due")
     if second.early:
         n = n_of(len(second.early), "records")
         steps.append(f"from {second.due_at} on, {again}: the second look at {n}, {HOURS} after the first")
     for name, why in unconfirmed.items():
-        steps.append(f"`cranfield book reopen {command_word(second.book)} --query {command_word(name)}`: {why}")
+        steps.append(f"`cranfield book reopen {command_word(second.book)} --query {command_word(name)}{db}`: {why}")
     return steps
 
 
-def people_steps(run: Path, profile: ReviewProfile, repo: Path | str = UNKNOWN) -> list[str]:
+def people_steps(run: Path, profile: ReviewProfile, book: str, repo: Path | str = UNKNOWN, db: str = "") -> list[str]:
     """Under which names two people review, and what one person alone does; nothing of a profile of one person."""
     if profile.people == 1:
         return []
-    alone = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)} --profile {profile.name}-{ONE_PERSON}`"
+    profile_name = f"{profile.name}-{ONE_PERSON}"
+    alone = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)} --profile {profile_name}{db}`"
     return [
         (
-            "two people review, each under a name, which is stated and not verified: `cranfield judge BOOK --as NAME` on this machine; "
-            "or by accounts, `cranfield people add NAME` and `cranfield serve --accounts`"
+            "two people review, each under a name, which is stated and not verified: "
+            f"`cranfield judge {command_word(book)} --as NAME{db}` on this machine; "
+            f"or by accounts, `cranfield people add NAME{db}` and `cranfield serve --accounts{db}`"
         ),
         f"one person alone: {alone}, and looks at each record again a day later",
     ]

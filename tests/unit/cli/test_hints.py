@@ -31,6 +31,8 @@ IN_BLOCK = re.compile(r"^(?:\$ )?(cranfield [a-z][^\n]*)", re.MULTILINE)
 END_OF_COMMAND = re.compile(r"\s(?:\||&?>|<|\d>|&&|#)|;")
 VALUE = "VALUE"
 """For what an f-string or a template fills in."""
+OPTIONAL = {"db", "option", "options", "given"}
+"""What an f-string fills in behind a word, with a space before it, or nothing."""
 LEFT_OUT = {"...", "…"}
 PLACEHOLDER = re.compile(r"\W*[A-Z][A-Z_|.]*\W*")
 AS_NAMES = {
@@ -49,7 +51,7 @@ NO_COMMANDS = {
     r"cranfield \w+( \w+)? 1(\0.*)?": "the head of what a digest is of",
     r"cranfield(?= k measures | takes settings |( benefit)? gate$)": "fields of a record, a marker of pytest, a name in JUnit",
     r"cranfield ARGUMENTS": "any command",
-    r"cranfield \(.*": "the pattern of commands in texts for other programs",
+    r"cranfield [(\[].*": "the pattern of commands in texts for other programs",
 }
 
 
@@ -78,6 +80,10 @@ def named_in(text: str, where: str, *, is_prose: bool = False) -> Iterator[Named
             yield Named(" ".join(each.split()), where, is_prose)
 
 
+def _name_of(part: ast.expr) -> str:
+    return ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else ""
+
+
 def of_python(path: Path) -> Iterator[Named]:
     prose, parts = set[int](), set[int]()
     tree = ast.parse(path.read_text())
@@ -90,7 +96,10 @@ def of_python(path: Path) -> Iterator[Named]:
         if id(node) in parts or not isinstance(node, ast.JoinedStr | ast.Constant):
             continue
         pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
-        text = "".join(str(each.value) if isinstance(each, ast.Constant) else VALUE for each in pieces)
+        text = "".join(
+            str(each.value) if isinstance(each, ast.Constant) else "" if _name_of(each) in OPTIONAL else VALUE
+            for each in pieces
+        )
         yield from named_in(text, f"{path}:{node.lineno}", is_prose=id(node) in prose)
 
 

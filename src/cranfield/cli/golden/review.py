@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -67,20 +66,21 @@ def review_command(
         f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
         f"must be seen besides: {len(sample.must_see)}"
     )
-    steps = [f"`cranfield judge {command_word(made.book.name)}`"] if made.is_open else []
+    option = _db_option(db)
+    steps = [f"`cranfield judge {command_word(made.book.name)}{option}`"] if made.is_open else []
     if (second := made.second) is not None:
         typer.echo(f"book {second.book}: {n_of(second.n_new, 'new records')}, the second look")
-        steps += second_look_steps(run, second, repo=repo)
-    steps += people_steps(run, reviewers, repo)
-    print_steps(steps or [f"`cranfield golden reviewed {command_word(run)}`"], db)
-
-
-def print_steps(steps: Sequence[str], db: str) -> None:
-    """Write what to do next, and where the books are if not in the default database."""
-    for step in steps:
+        steps += second_look_steps(run, second, repo=repo, db=option)
+    steps += people_steps(run, reviewers, made.book.name, repo, option)
+    for step in steps or [f"`cranfield golden reviewed {command_word(run)}{option}`"]:
         typer.echo(f"next: {step}")
-    if db != DEFAULT_DATABASE:
-        typer.echo(f"note: the books are in {db}: commands over books take --db {command_word(db)}, or CRANFIELD_DB")
+
+
+def _db_option(db: str) -> str:
+    """The option of a database of books as the next command needs it. An address, which may hold a password, is left out."""
+    if db == DEFAULT_DATABASE:
+        return ""
+    return " --db URL" if "://" in db else f" --db {command_word(db)}"
 
 
 @option_groups
@@ -123,7 +123,7 @@ def reviewed_command(
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
-    steps = after_review(run, found, report, folder.manifest.source)
+    steps = after_review(run, found, report, folder.manifest.source, _db_option(db))
     deliver(review_document(run.resolve().name, report, steps), output, written=written)
     code = {ReviewOutcome.BREACHED: EXIT_VERDICT, ReviewOutcome.INCOMPLETE: EXIT_INCONCLUSIVE}.get(report.outcome)
     if code is not None:

@@ -36,7 +36,6 @@ from cranfield.judging.store.schema import (
 )
 from cranfield.judging.store.standing import end_leases
 from cranfield.judging.store.values import Json, NotAllowedError
-from cranfield.words import command_word
 
 BEGINNING = "cranfield_"
 """Of a token: scanners for secrets find it by this."""
@@ -98,8 +97,8 @@ class People(Part):
             stated: name that the user gives himself or herself, which nothing verifies; empty: that of the operating system.
 
         Raises:
-            UsageError: the name is none that may be chosen, or is of what is no person, of an account that signs in with a
-                password, or of one that may not sign in.
+            UsageError: the name is none that may be chosen, or is of what is no person, or of an account that signs in with a
+                password.
         """
         if stated:
             found = self.find(stated)
@@ -405,9 +404,6 @@ def _refuse_stated(account: AccountInfo) -> None:
     if account.password_hash is not None:
         hint = "`cranfield serve --accounts` lets people sign in"
         raise UsageError(f"{account.name} signs in with a password", hint=hint)
-    if not account.active:
-        hint = f"`cranfield people activate {command_word(account.name)}` lets it in"
-        raise UsageError(f"{account.name} may not sign in", hint=hint)
 
 
 def _refuse_viewer(account: Account) -> None:
