@@ -114,12 +114,13 @@ def assemble(
     content = _merged(batch, out, take(repo, batch.commit))
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
+    set_path = out / content.version.file_name("draft")  # what is measured with where nothing is golden yet
     places = f"{command_word(run)} --repo {command_word(repo)}"
     why_missing = f"`cranfield golden status {command_word(run)}` shows why records are missing"
     found = [
         *check_counts(batch.planned, batch.kept, why_missing),
         *check_review(batch.report, batch.profile, _review_step(run, repo, batch)),
-        _harness(testset, evidence.runs, take(repo, batch.commit), today),
+        _harness(testset, evidence.runs, take(repo, batch.commit), today, set_path),
         _baseline(testset, evidence.baseline),
         _calibration(testset, evidence.calibration),
     ]
@@ -216,15 +217,16 @@ def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
     return read_golden_json(path)
 
 
-def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None) -> Checked:
+def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None, path: Path) -> Checked:
     """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
     if drifted := [each.label for each in verify(testset, snapshot).drifted]:
         found = f"not in the repository: {first_of(drifted)}"
-        step = "correct the places: `cranfield testset verify SET --repo DIR` lists them"
+        command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
+        step = f"correct the places: {command} lists them"
         return Checked(Criterion.HARNESS, Result.NOT_MET, found, step)
     errors = [each.message for each in validate(testset, today=today or _today()) if each.level == "error"]
     if errors:
-        step = "correct the set: `cranfield testset validate SET` lists what is wrong"
+        step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return Checked(Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step)
     step = "name a run of a system on it with --run RUN"
     if not runs:

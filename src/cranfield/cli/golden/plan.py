@@ -9,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.golden.cost import show_cost, show_plan
-from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan, source_options
 from cranfield.cli.golden.run import (
     PromptsOption,
     ReplayOption,
@@ -68,10 +68,9 @@ def plan_command(
     given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
-    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty)
-    typer.echo(
-        f"next: `cranfield golden run {command_word(plan or DEFAULT_PLAN)} --repo {command_word(repo)}`", err=True
-    )
+    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty, out=out)
+    options = source_options(repo, at, out, allow_dirty=allow_dirty)
+    typer.echo(f"next: `cranfield golden run {command_word(plan or DEFAULT_PLAN)}{options}`", err=True)
 
 
 def _measure(

@@ -102,6 +102,7 @@ def run_command(
             at,
             output,
             allow_dirty=allow_dirty,
+            out=out,
             without=source.written,
         )
         return
