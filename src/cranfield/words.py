@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 _PLURAL = re.compile(r"\b(\w+?)(ies|sses|s)\b|\bstrata\b")
@@ -157,3 +158,13 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 def is_formula(cell: str) -> bool:
     """Whether a spreadsheet takes the text of a cell for a formula, and runs it."""
     return cell.lstrip(" ").startswith(FORMULA_STARTS) and not _PLAIN_NUMBER.fullmatch(cell)
+
+
+def command_word(value: object) -> str:
+    """A path or a name as one word of a command that a shell takes.
+
+    Example:
+        >>> command_word("my run")
+        "'my run'"
+    """
+    return shlex.quote(str(value))

@@ -111,7 +111,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     assert status.startswith("cranfield golden reviewed")
     waiting = author.types(status, expected=4)
     assert steps_of(waiting)[0] == judge
-    assert "2 of 2 without a decision" in " ".join(waiting.split())
+    assert "2 of 2 not looked at twice" in " ".join(waiting.split())
     order = author.judges(judge)
     assert len(order) == 2
 
@@ -130,7 +130,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
 
     passed = " ".join(author.types(status).split())
     assert (
-        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time blind"
+        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time on a page that does not show the first decision"
         in passed.lower()
     )
     assert "the same verdict both times on 2 of 2 records: agreement of one person with themselves" in passed

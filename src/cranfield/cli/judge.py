@@ -15,6 +15,7 @@ import typer
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
 from cranfield.cli.named import ProjectOption, runs_of_systems
 from cranfield.errors import CranfieldError, MissingExtraError, UsageError
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -108,6 +109,9 @@ def judge_command(
         else:
             name = book[0]
         who = store.people.local(user)
+        if not who.active:
+            hint = f"`cranfield people activate {command_word(who.name)}` lets it in"
+            raise UsageError(f"{who.name} may not sign in", hint=hint)
         typer.echo(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another", err=True)
         number = port or free_port(host, preferred=port is None)
         options = ServerOptions(host=host, port=number, user=user, secret=server_secret())
@@ -116,7 +120,9 @@ def judge_command(
             suppress(KeyboardInterrupt),  # the ordinary end
             closing(open_texts(workbench, project_config(config))) as texts,
         ):
-            _show_book(store, name, texts)
+            opened = _show_book(store, name, texts)
+            if not store.people.is_member(opened.id, who.id):
+                store.people.join(opened.id, who.id)
             run_server(store, options, path, texts=texts, on_ready=_announce(browser=browser))
     finally:
         store.close()
@@ -134,8 +140,8 @@ def _is_book_or_run(targets: list[str], db: str) -> bool:
     return False
 
 
-def _show_book(store: Store, name: str, texts: DocumentTexts) -> None:
-    """Name the book and what is left of it on stderr.
+def _show_book(store: Store, name: str, texts: DocumentTexts) -> BookInfo:
+    """Name the book and what is left of it on stderr, and return it.
 
     Raises:
         UnknownNameError: there is none of this name.
@@ -147,6 +153,7 @@ def _show_book(store: Store, name: str, texts: DocumentTexts) -> None:
     if _is_without_text(store, book, texts):
         hint = "`documents:` of cranfield.yaml, or of the file of `--workbench`, names a source of texts"
         typer.echo(f"note: there are no texts of the documents; {hint}", err=True)
+    return book
 
 
 def _is_without_text(store: Store, book: BookInfo, texts: DocumentTexts) -> bool:

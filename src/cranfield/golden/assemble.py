@@ -25,7 +25,7 @@ from cranfield.golden.records import (
     QueryCandidate,
     Stamp,
 )
-from cranfield.golden.review import CEILINGS, HOURS, Cell, ReviewProfile, ReviewReport
+from cranfield.golden.review import CEILINGS, HOURS, NOT_SHOWN, Cell, ReviewProfile, ReviewReport
 from cranfield.model.vocabulary import TASK_TYPE
 from cranfield.words import first_of, n_of
 
@@ -59,7 +59,7 @@ CRITERIA: Mapping[Criterion, str] = {
     Criterion.SIMILAR: "no metric of the new records differs significantly from those of the version before",
 }
 """In the order in which they are reported. The last one is of sets that have a version before."""
-OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, the second time blind"
+OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, {NOT_SHOWN}"
 """What the second look is of a profile of one person."""
 
 
@@ -161,7 +161,7 @@ def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str 
         found = f"ceiling reached: {', '.join(CEILINGS[each] for each in report.breached)}; {found}"
     if report.unreviewed:
         n = len(report.unreviewed) + report.n_reviewed
-        found += f"; {len(report.unreviewed)} of {n} without a decision: {first_of(report.unreviewed)}"
+        found += f"; {len(report.unreviewed)} of {n} {report.profile.lacking}: {first_of(report.unreviewed)}"
     confirmed = f"all {n_of(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
     return (
         checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from cranfield.golden.review import (
     draw_sample,
 )
 from cranfield.golden.states import STATES, State
-from cranfield.words import first_of, n_of
+from cranfield.words import command_word, first_of, n_of
 
 FEEDBACK = "review_feedback.jsonl"
 """A line a failure; written anew each time."""
@@ -57,7 +56,7 @@ def waiting_records(index: RunIndex) -> list[Waiting]:
         raise UsageError(
             f"the run is not finished: {n_of(len(unfinished), 'records')} {wait} for a step: {first_of(unfinished)}",
             path=shown(index.folder.path),
-            hint=f"finish it: `cranfield golden run --resume {shlex.quote(str(index.folder.path))} --repo DIR`",
+            hint=f"finish it: `cranfield golden run --resume {command_word(index.folder.path)} --repo DIR`",
         )
     found = []
     for status in statuses:
@@ -141,6 +140,19 @@ def read_sample(folder: RunFolder) -> Sample | None:
     return merged(samples) if samples else None
 
 
+def drawn_sample(folder: RunFolder) -> Sample:
+    """Everything that people see of a run.
+
+    Raises:
+        UsageError: no record of it was given to people.
+    """
+    sample = read_sample(folder)
+    if sample is None:
+        hint = f"make a book of it: `cranfield golden review {command_word(folder.path)} --repo DIR`"
+        raise UsageError("no record of this run was given to people", path=shown(folder.path), hint=hint)
+    return sample
+
+
 def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
     """What the reviews of a run come to.
 
@@ -151,10 +163,7 @@ def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
     Raises:
         UsageError: no sample was drawn of this run, or of an earlier one.
     """
-    sample = read_sample(folder)
-    if sample is None:
-        hint = f"make a book of it: `cranfield golden review {shlex.quote(str(folder.path))} --repo DIR`"
-        raise UsageError("no record of this run was given to people", path=shown(folder.path), hint=hint)
+    sample = drawn_sample(folder)
     reviews = folder.read(Step.HUMAN_REVIEWS, HumanReview)
     before: list[Tally] = [review_of(RunFolder.open(path)).tally for path in earlier]
     return assess(reviews, sample, PROFILES[sample.profile], before)

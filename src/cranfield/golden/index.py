@@ -98,7 +98,9 @@ class RunIndex:
         self.agreements = Attempts(folder.read(Step.AGREEMENTS, AgreementRecord))
         self.gate_failures = Attempts(folder.read(Step.GATE_FAILURES, GateFailure))
         self.queue = Attempts(folder.read(Step.REVIEW_QUEUE, QueueEntry))
-        rejections = [each for each in folder.read(Step.REJECTED, Rejection) if not self._is_superseded(each)]
+        lines = folder.read(Step.REJECTED, Rejection)
+        last = {(each.query_id, each.attempt): each for each in lines}
+        rejections = [each for each in lines if not self._is_superseded(each, last)]
         self.rejections = Attempts([each for each in rejections if each.state is not State.DROPPED])
         self.dropped = {(each.query_id, each.attempt): each for each in rejections if each.state is State.DROPPED}
         self.reviews: dict[str, list[HumanReview]] = {}
@@ -187,11 +189,13 @@ class RunIndex:
             return State.PASSED, ()
         return (State.ANSWERED if has_answer else State.AUTHORED), ()
 
-    def _is_superseded(self, rejection: Rejection) -> bool:
-        """Whether what could not be read came in a later call."""
+    def _is_superseded(self, rejection: Rejection, last: Mapping[tuple[str, int], Rejection]) -> bool:
+        """Whether a later call asked again for what could not be read, with whatever end."""
+        key = rejection.query_id, rejection.attempt
         if not rejection.is_unreadable:
             return False
-        key = rejection.query_id, rejection.attempt
+        if last[key] is not rejection:
+            return True
         came: Mapping[State, bool] = {
             State.NOT_AUTHORED: rejection.query_id in self.candidates,
             State.NO_ANSWER: self.answers.get(*key) is not None,

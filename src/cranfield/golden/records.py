@@ -302,7 +302,7 @@ class HumanReview(ReviewDecision):
     opinions: list[Opinion]
     """Of the reviewers, in the order in which they were given."""
     lead: str = ""
-    """Who decided between them; empty: they agree, or they are two looks of one person, of which the stricter one holds."""
+    """Who decided between them; empty: they agree, or they are two looks of one person, of which the worse verdict holds, and what is further from keeping."""
     book: str
     reviewed_at: str
     schema_version: str = SCHEMA_VERSION

@@ -37,12 +37,14 @@ LEVEL = 0.95
 SPOT_CHECK = "narrative_spot_check"
 """Reason to see a record: a person checks the judge of the narrative on it."""
 LATER = timedelta(hours=24)
-"""Least time from the first look of one person to the second one, which is blind."""
+"""Least time from the first look of one person to the second one, whose page does not show the first decision."""
 RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
 """Defect rates of the operating characteristic."""
 
 
 HOURS = f"{LATER // timedelta(hours=1)} h"
+NOT_SHOWN = "the second time on a page that does not show the first decision"
+"""What is known of the second look: the book of the first one stays open to its reviewer."""
 
 
 class Ceiling(StrEnum):
@@ -80,6 +82,11 @@ class ReviewProfile:
     batch: int | None = None
     """Records of a batch; None: any number."""
 
+    @property
+    def lacking(self) -> str:
+        """What is so of a record on which nothing is decided yet."""
+        return "not looked at twice" if self.people == 1 else "without a decision"
+
     def fails(self, ceiling: Ceiling, count: int, n: int) -> bool:
         """Whether a count reaches a ceiling in a sample of n."""
         if ceiling is Ceiling.WRONG_ON_EASY:
@@ -87,7 +94,12 @@ class ReviewProfile:
         return count > 0 and Fraction(count, n) >= (self.serious if ceiling is Ceiling.SERIOUS else self.minor)
 
     def most(self, ceiling: Ceiling, n: int) -> int:
-        """The largest count that does not reach a ceiling in a sample of n."""
+        """The largest count that does not reach a ceiling in a sample of n.
+
+        Example:
+            >>> [PROFILES["bootstrap"].most(Ceiling.SERIOUS, n) for n in (17, 41)]
+            [0, 2]
+        """
         return next((count for count in range(n, 0, -1) if not self.fails(ceiling, count, n)), 0)
 
 
@@ -275,7 +287,7 @@ class ReviewReport:
         """Who reviewed, as a sentence of every report has it: names are never more than stated."""
         names = f" ({', '.join(self.reviewers)})" if self.reviewers else ""
         if self.profile.people == 1:
-            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and the second time blind"
+            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
             who, note = f"one person{names}, who {sees}", "the name is stated, not verified"
         else:
             n = "two people" if self.missing else n_of(len(self.reviewers), "people")
@@ -304,14 +316,14 @@ class ReviewReport:
             f"{self.tally.count(each)} {words} (at most {self.profile.most(each, self.tally.n)})"
             for each, words in CEILINGS.items()
         )
-        still = f", {self.tally.n_open} without a decision" if self.tally.n_open else ""
+        still = f", {self.tally.n_open} {self.profile.lacking}" if self.tally.n_open else ""
         return f"{self.tally.n} sampled: {found}{still}"
 
     @property
     def missing(self) -> str:
         """Records without a decision, and those with one that nothing confirms; empty where there are none."""
         n = self.n_reviewed + len(self.unreviewed)
-        parts = [f"{len(self.unreviewed)} of {n} without a decision: {first_of(self.unreviewed)}"] * bool(
+        parts = [f"{len(self.unreviewed)} of {n} {self.profile.lacking}: {first_of(self.unreviewed)}"] * bool(
             self.unreviewed
         )
         if self.unconfirmed:
@@ -340,16 +352,6 @@ class ReviewReport:
         return tuple((rate, pass_probability(self.tally.n, rate, self.profile)) for rate in RATES)
 
 
-def most_allowed(n: int, profile: ReviewProfile) -> int:
-    """The largest number of serious defects in a sample of n that passes.
-
-    Example:
-        >>> most_allowed(17, PROFILES["bootstrap"]), most_allowed(41, PROFILES["bootstrap"])
-        (0, 2)
-    """
-    return max(math.ceil(profile.serious * n) - 1, 0)
-
-
 def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
     """Probability that a sample of n from a process with this rate of serious defects passes their ceiling.
 
@@ -357,7 +359,7 @@ def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
         >>> round(pass_probability(17, 0.05, PROFILES["bootstrap"]), 2)
         0.42
     """
-    return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(most_allowed(n, profile) + 1))
+    return sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(profile.most(Ceiling.SERIOUS, n) + 1))
 
 
 def latest_reviews(lines: Iterable[HumanReview]) -> dict[tuple[str, int], HumanReview]:
@@ -481,7 +483,7 @@ def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
         yield "No sample: a person sees every record, and there is no rate to bound."
         return
     yield (
-        f"In a sample of {n} the ceiling of serious defects allows {most_allowed(n, profile)}. "
+        f"In a sample of {n} the ceiling of serious defects allows {profile.most(Ceiling.SERIOUS, n)}. "
         "Upper bound and pass probabilities are those of a simple random sample; one of each cell gives small cells more weight."
     )
     if profile.batch is not None and sample.n_batch != profile.batch:

@@ -214,7 +214,9 @@ def _notes(report: DriftReport) -> list[str]:
         notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
     if unanchored := report.counts["unanchored"]:
         count = n_of(unanchored, "expected places")
-        notes.append(f"{count} without an anchor: edits there go unseen until `cranfield testset rehash`.")
+        notes.append(
+            f"{count} without an anchor: edits there go unseen until `cranfield testset rehash SET --repo DIR`."
+        )
     if report.unparsed:
         notes.append(f"Not parsed: {_some([f'{path} ({why})' for path, why in report.unparsed.items()])}.")
     return notes

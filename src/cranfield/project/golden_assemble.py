@@ -36,7 +36,7 @@ from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.project.drift import rehash
 from cranfield.project.golden_batch import Batch, Content, assembly_of, read_batch
-from cranfield.project.golden_next import after_breach, quoted
+from cranfield.project.golden_next import after_breach
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
@@ -44,7 +44,7 @@ from cranfield.repo.git import GitError, git
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.tree import read_tree
 from cranfield.testsets.validate import validate
-from cranfield.words import first_of, n_of
+from cranfield.words import command_word, first_of, n_of
 
 MEASURED = frozenset({Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION})
 """Criteria of what is measured with the set."""
@@ -120,12 +120,13 @@ def assemble(
     made = [f"When the records were made: {recorded.uncommitted}."] if recorded and recorded.uncommitted else []
     uncommitted = " ".join(filter(None, dict.fromkeys([*before, *made])))
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
-    places = f"{quoted(run)} --repo {quoted(repo)}"
-    why_missing = f"`cranfield golden status {quoted(run)}` shows why records are missing"
+    set_path = out / content.version.file_name("draft")  # what is measured with where nothing is golden yet
+    places = f"{command_word(run)} --repo {command_word(repo)}"
+    why_missing = f"`cranfield golden status {command_word(run)}` shows why records are missing"
     found = [
         *check_counts(batch.planned, batch.kept, why_missing),
         *check_review(batch.report, batch.profile, _review_step(run, repo, batch)),
-        _harness(testset, evidence.runs, take(repo, batch.commit), today),
+        _harness(testset, evidence.runs, take(repo, batch.commit), today, set_path),
         _baseline(testset, evidence.baseline),
         _calibration(testset, evidence.calibration),
     ]
@@ -133,7 +134,7 @@ def assemble(
         found.append(check_similar(batch_drift(content.before, content.batch), after_breach(run, batch.source, repo)))
     first = next((each for each in found if each.criterion in MEASURED and each.step), None)
     if first is not None and not draft:
-        make = f"`cranfield golden assemble {places} --out {quoted(out)} --draft` writes a draft to measure with"
+        make = f"`cranfield golden assemble {places} --out {command_word(out)} --draft` writes a draft to measure with"
         found[found.index(first)] = replace(first, step=f"{make}; then {first.step}")
     assembly = Assembly(testset, content.version, tuple(found))
     is_golden = assembly.is_golden
@@ -149,10 +150,10 @@ def assemble(
 def _review_step(run: Path, repo: Path, batch: Batch) -> str:
     """What the review of a batch lacks."""
     if batch.report is None:
-        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+        return f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
     if batch.report.outcome is ReviewOutcome.BREACHED:
         return after_breach(run, batch.source, repo)
-    return f"`cranfield golden reviewed {quoted(run)}` says what is next"
+    return f"`cranfield golden reviewed {command_word(run)}` says what is next"
 
 
 def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
@@ -205,15 +206,16 @@ def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
     return read_golden_json(path)
 
 
-def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None) -> Checked:
+def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None, path: Path) -> Checked:
     """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
     if drifted := [each.label for each in verify(testset, snapshot).drifted]:
         found = f"not in the repository: {first_of(drifted)}"
-        step = "correct the places: `cranfield testset verify SET --repo DIR` lists them"
+        command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
+        step = f"correct the places: {command} lists them"
         return Checked(Criterion.HARNESS, Result.NOT_MET, found, step)
     errors = [each.message for each in validate(testset, today=today or _today()) if each.level == "error"]
     if errors:
-        step = "correct the set: `cranfield testset validate SET` lists what is wrong"
+        step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return Checked(Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step)
     step = "name a run of a system on it with --run RUN"
     if not runs:
@@ -280,7 +282,7 @@ def _calibration(testset: TestSet, path: Path | None) -> Checked:
     except CranfieldError as error:
         return not_met(error.problems[0].sentence())
     except (ValueError, KeyError, TypeError):
-        return not_met(f"{shown(path)} is no JSON of `cranfield calibrate`")
+        return not_met(f"{shown(path)} is no JSON of a calibration")
     if digest != ids_digest(testset.query_ids):
         return not_met(f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}")
     if not n:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from cranfield.golden.review import PROFILES, Cell, ReviewProfile, ReviewReport,
 from cranfield.golden.states import State
 from cranfield.model import TestSet
 from cranfield.model.review import Disposition
+from cranfield.words import command_word
 
 ENTERS = frozenset({State.PASSED, State.KEPT})
 """States with which a record enters the set."""
@@ -115,7 +115,7 @@ def read_batch(run: Path) -> Batch:
             )
         )
     if not records:
-        hint = f"`cranfield golden status {shlex.quote(str(run))}` shows why"
+        hint = f"`cranfield golden status {command_word(run)}` shows why"
         raise UsageError("no record of this run enters a set", path=shown(run), hint=hint)
     report = review_of(folder) if read_sample(folder) is not None else None
     return Batch(index, tuple(records), _planned(run, index), report)

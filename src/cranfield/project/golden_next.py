@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from cranfield.agents.record_folder import PLAN
 from cranfield.golden.batch_review import FEEDBACK, read_sample, review_of
-from cranfield.golden.folder import RunFolder
+from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus
 from cranfield.golden.review import HOURS, ONE_PERSON, ReviewOutcome, ReviewProfile, ReviewReport
 from cranfield.golden.states import PLANNED, STATES
 from cranfield.project.golden_review import Collected
 from cranfield.project.golden_second_look import SecondLook
-from cranfield.words import n_of
+from cranfield.words import command_word, n_of
 
 UNKNOWN = "DIR"
 """For a folder of the repository that the command was not given."""
 
 
-def quoted(path: Path | str) -> str:
-    """A path as a shell takes it."""
-    return shlex.quote(str(path))
-
-
 def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UNKNOWN) -> str:
-    """Of a run: go on with it, or let people review it."""
-    is_finished = all(STATES[each.state].is_end for each in statuses)
-    if is_finished:
-        return f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
-    return f"`cranfield golden run --resume {quoted(run)} --repo {quoted(repo)}`"
+    """Of a run: go on with it, or let people review it; which ends that replies are asked for again."""
+    review = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
+    resume = f"`cranfield golden run --resume {command_word(run)} --repo {command_word(repo)}`"
+    if not all(STATES[each.state].is_end for each in statuses):
+        return resume
+    n_unreadable = sum(each.is_unreadable for each in statuses)
+    if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
+        return review
+    records = f"{n_of(n_unreadable, 'records')} without a readable reply, where their cells have room"
+    return f"{resume} asks again for {records}; or {review}, after which nothing is asked again"
 
 
 def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
@@ -39,19 +38,19 @@ def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
     if read_sample(folder) is None or not all(STATES[each.state].is_end for each in statuses):
         return after_run(folder.path, statuses)
     if review_of(folder).outcome is ReviewOutcome.PASSED:
-        return f"`cranfield golden assemble {quoted(folder.path)} --repo {UNKNOWN}`"
-    return f"`cranfield golden reviewed {quoted(folder.path)}`"
+        return f"`cranfield golden assemble {command_word(folder.path)} --repo {UNKNOWN}`"
+    return f"`cranfield golden reviewed {command_word(folder.path)}`"
 
 
 def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
     """Of a batch with too many defects: the whole of it is made again."""
     if source == PLANNED:
-        plan, feedback = quoted(run / PLAN), quoted(run / FEEDBACK)
-        return f"`cranfield golden run {plan} --repo {quoted(repo)} --feedback {feedback}` makes the batch again"
-    return f"correct the set, then `cranfield golden enter SET --repo {quoted(repo)}` lets it enter again"
+        given = f" --feedback {command_word(run / FEEDBACK)}" if (run / FEEDBACK).is_file() else ""
+        return f"`cranfield golden run {command_word(run / PLAN)} --repo {command_word(repo)}{given}` makes the batch again"
+    return f"correct the set, then `cranfield golden enter SET --repo {command_word(repo)}` lets it enter again"
 
 
-def after_review(run: Path, found: Collected, report: ReviewReport, source: str) -> tuple[str, ...]:
+def after_review(run: Path, found: Collected, report: ReviewReport, source: str, db: str = "") -> tuple[str, ...]:
     """Of a review: what is to be done, in that order.
 
     Args:
@@ -59,59 +58,75 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str)
         found: what came back from the books.
         report: what it comes to.
         source: of the records: `plan`, or the name of an existing set.
+        db: option of the commands over books, with a space before it; empty: they are in the default database.
     """
     steps = []
     if found.sent_back:
         n = n_of(len(found.sent_back), "records")
-        steps.append(f"`cranfield golden run --resume {quoted(run)} --repo {UNKNOWN}`: {n} sent back to the oracle")
-        steps.append(f"then `cranfield golden review {quoted(run)} --repo {UNKNOWN}` adds them to the book")
+        steps.append(
+            f"`cranfield golden run --resume {command_word(run)} --repo {UNKNOWN}`: {n} sent back to the oracle"
+        )
+        steps.append(f"then `cranfield golden review {command_word(run)} --repo {UNKNOWN}{db}` adds them to the book")
     if report.outcome is ReviewOutcome.BREACHED:
         return (*steps, after_breach(run, source))
     if found.undecided:
-        steps += to_judge(found.book, len(found.undecided))
-        steps += people_steps(run, report.profile)
-    if found.differing:
-        who = "the same person as a lead" if found.second else "a lead who did not review them"
-        n = n_of(len(found.differing), "records")
-        steps.append(f"`cranfield judge {quoted(found.book)}`, page Adjudicate: {n} for {who}")
+        steps += _to_judge(found.book, len(found.undecided), "a reviewer", db)
+        steps += people_steps(run, report.profile, found.book, db=db)
+    who = "the same person as a lead" if found.second else "a lead who did not review them"
+    steps += _to_lead(found.book, len(found.differing), who, db)
+    for name in found.skipped:
+        again = f"`cranfield book reopen {command_word(found.book)} --query {command_word(name)}{db}`"
+        steps.append(f"{again}: it could not be judged, and nobody else reviews; then decide on it")
     if found.second is not None:
-        steps += second_look_steps(run, found.second, found.unconfirmed)
+        steps += second_look_steps(run, found.second, found.unconfirmed, db=db)
     if not steps and report.outcome is ReviewOutcome.PASSED:
-        steps.append(f"`cranfield golden assemble {quoted(run)} --repo {UNKNOWN}`")
+        steps.append(f"`cranfield golden assemble {command_word(run)} --repo {UNKNOWN}`")
     return tuple(steps)
 
 
-def to_judge(book: str, n: int, what: str = "a reviewer") -> list[str]:
+def _to_judge(book: str, n: int, what: str, db: str) -> list[str]:
     """The page of a book, where so many records wait."""
     wait = "waits" if n == 1 else "wait"
-    return [f"`cranfield judge {quoted(book)}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
+    return [f"`cranfield judge {command_word(book)}{db}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
+
+
+def _to_lead(book: str, n: int, who: str, db: str) -> list[str]:
+    """The page of a book on which a lead decides so many records."""
+    return [f"`cranfield judge {command_word(book)}{db}`, page Adjudicate: {n_of(n, 'records')} for {who}"] if n else []
 
 
 def second_look_steps(
-    run: Path, second: SecondLook, unconfirmed: Mapping[str, str] = MappingProxyType({}), repo: Path | str = UNKNOWN
+    run: Path,
+    second: SecondLook,
+    unconfirmed: Mapping[str, str] = MappingProxyType({}),
+    repo: Path | str = UNKNOWN,
+    db: str = "",
 ) -> list[str]:
     """Of the second look of one person."""
-    steps = to_judge(second.book, len(second.opened), "the second look")
-    again = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)}`"
+    steps = _to_judge(second.book, len(second.opened), "the second look", db)
+    steps += _to_lead(second.book, len(second.skipped), "the same person as a lead", db)
+    again = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}{db}`"
     if second.due:
         steps.append(f"{again}: the second look at {n_of(len(second.due), 'records')} is due")
     if second.early:
         n = n_of(len(second.early), "records")
         steps.append(f"from {second.due_at} on, {again}: the second look at {n}, {HOURS} after the first")
     for name, why in unconfirmed.items():
-        steps.append(f"`cranfield book reopen {quoted(second.book)} --query {quoted(name)}`: {why}")
+        steps.append(f"`cranfield book reopen {command_word(second.book)} --query {command_word(name)}{db}`: {why}")
     return steps
 
 
-def people_steps(run: Path, profile: ReviewProfile, repo: Path | str = UNKNOWN) -> list[str]:
+def people_steps(run: Path, profile: ReviewProfile, book: str, repo: Path | str = UNKNOWN, db: str = "") -> list[str]:
     """Under which names two people review, and what one person alone does; nothing of a profile of one person."""
     if profile.people == 1:
         return []
-    alone = f"`cranfield golden review {quoted(run)} --repo {quoted(repo)} --profile {profile.name}-{ONE_PERSON}`"
+    profile_name = f"{profile.name}-{ONE_PERSON}"
+    alone = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)} --profile {profile_name}{db}`"
     return [
         (
-            "two people review, each under a name, which is stated and not verified: `cranfield judge BOOK --as NAME` on this machine; "
-            "or by accounts, `cranfield people add NAME` and `cranfield serve --accounts`"
+            "two people review, each under a name, which is stated and not verified: "
+            f"`cranfield judge {command_word(book)} --as NAME{db}` on this machine; "
+            f"or by accounts, `cranfield people add NAME{db}` and `cranfield serve --accounts{db}`"
         ),
         f"one person alone: {alone}, and looks at each record again a day later",
     ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +11,10 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.golden.batch_review import (
     Waiting,
+    drawn_sample,
     merged,
     next_sample,
     planned_profile,
-    read_sample,
     waiting_records,
 )
 from cranfield.golden.folder import RunFolder, Step
@@ -28,7 +27,7 @@ from cranfield.golden.states import STATES, State
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.review import VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
 from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import ItemState
+from cranfield.judging.store.schema import Action, ItemState, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView
 from cranfield.matching.place import ENTITY_MARK
@@ -37,6 +36,7 @@ from cranfield.project.golden_second_look import (
     SecondLook,
     attempt_of,
     confirmed_review,
+    fields_of_both,
     looks,
     open_second_look,
     opinions_of,
@@ -50,6 +50,7 @@ NEAR = 5
 """Lines between two cited places that are shown as well."""
 MOST_LINES = 300
 """Of one place."""
+_SKIPPED = "skipped"
 GUIDELINE = """\
 Read the question, the answer and the cited lines.
 
@@ -117,7 +118,10 @@ def make_review_book(
         if not samples or shown_ones or sample.profile != samples[-1].profile:
             folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
         second = open_second_look(store, book, sample.seed) if people == 1 else None
-        is_open = any(item.state is ItemState.OPEN for item in store.reading.items(book.id))
+        is_open = any(
+            item.state is ItemState.OPEN and not (people == 1 and (looks(item) or _is_skipped(item)))
+            for item in store.reading.items(book.id)
+        )
         return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new, second, is_open)
 
 
@@ -234,8 +238,12 @@ class Collected:
     """Records that wait for a reviewer."""
     differing: tuple[str, ...]
     """Records that wait for a lead."""
+    skipped: tuple[str, ...]
+    """Records of a book for two, which the one person who reviews could not judge: nobody else is asked."""
     late: tuple[str, ...]
     """Changed after they were sent back or dropped, or after both looks of one person were compared: that stays as it is."""
+    edited_twice: tuple[str, ...] = ()
+    """Records kept with a field that both looks edited, each to another text; with the field."""
     second: SecondLook | None = None
     """Of a profile of one person."""
     unconfirmed: Mapping[str, str] = field(default_factory=dict)
@@ -251,21 +259,17 @@ def collect_reviews(run: Path, store: Store) -> Collected:
         UsageError: no record of the run was given to people.
     """
     with RunFolder.writing(run) as folder:
-        sample = read_sample(folder)
-        if sample is None:
-            hint = f"make a book of it: `cranfield golden review {shlex.quote(str(run))} --repo DIR`"
-            raise UsageError("no record of this run was given to people", path=shown(run), hint=hint)
+        sample = drawn_sample(folder)
         index, book = RunIndex(folder), store.books.get(sample.book)
         before = {(each.query_id, each.attempt): each for lines in index.reviews.values() for each in lines}
         profile, unconfirmed = PROFILES[sample.profile], dict[str, str]()
         is_alone = profile.people == 1
         again = second_items(store, book.name) if is_alone else {}
-        n_new, late, waits = 0, [], defaultdict[ItemState, list[str]](list)
+        n_new, late, waits = 0, [], defaultdict[str, list[str]](list)
         for item in store.reading.items(book.id):
             review = _decided(item, again.get((item.query, item.doc)), book.name, is_alone=is_alone)
             if review is None:
-                if not (is_alone and looks(item)):
-                    waits[item.state].append(item.query)
+                waits[_waiting_for(item, is_alone=is_alone)].append(item.query)
                 continue
             if is_alone and (why := unconfirmed_because(review, profile)):
                 unconfirmed[item.query] = why
@@ -279,12 +283,36 @@ def collect_reviews(run: Path, store: Store) -> Collected:
                 old = review
             if old.disposition is Disposition.DROP and (old.query_id, old.attempt) not in index.dropped:
                 folder.append(Step.REJECTED, _dropped(old))
+        index = RunIndex(folder)
         return Collected(
-            *(book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE]), tuple(late)),
+            *(book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE])),
+            *(tuple(waits[_SKIPPED]), tuple(late)),
+            edited_twice=tuple(_edited_twice(index)) if is_alone else (),
             second=second_look(store, book) if is_alone else None,
             unconfirmed=unconfirmed,
-            sent_back=tuple(each.query_id for each in RunIndex(folder).statuses() if not STATES[each.state].is_end),
+            sent_back=tuple(each.query_id for each in index.statuses() if not STATES[each.state].is_end),
         )
+
+
+def _waiting_for(item: ItemView, *, is_alone: bool) -> str:
+    """What a record without a review waits for: a state of its item, that nobody is left to ask, or empty: the second look."""
+    if is_alone and looks(item):
+        return ""
+    return _SKIPPED if is_alone and item.state is ItemState.OPEN and _is_skipped(item) else item.state
+
+
+def _edited_twice(index: RunIndex) -> Iterator[str]:
+    for query_id, lines in index.reviews.items():
+        for each in lines:
+            fields = fields_of_both(*each.opinions[:2]) if each.disposition is Disposition.KEEP else ()
+            if fields:
+                yield f"{query_id} ({', '.join(fields)})"
+
+
+def _is_skipped(item: ItemView) -> bool:
+    """Whether all who were asked could not judge it."""
+    actions = {row.action for row in item.ratings if row.kind is RaterKind.PERSON}
+    return actions == {Action.SKIP}
 
 
 def _decided(item: ItemView, again: ItemView | None, book: str, *, is_alone: bool) -> HumanReview | None:

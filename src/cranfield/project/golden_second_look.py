@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cranfield.errors import UnknownNameError
 from cranfield.golden.records import HumanReview, Opinion
 from cranfield.golden.review import LATER
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.review import VERDICTS, data_of, review_settings
-from cranfield.judging.store.schema import Action, RaterKind
+from cranfield.judging.review import EDITED_FIELDS, VERDICTS, data_of, review_settings
+from cranfield.judging.store.schema import Action, ItemState, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.model.review import Disposition, Verdict
@@ -54,10 +55,10 @@ def confirmed_review(first: ItemView, second: ItemView, book: str) -> HumanRevie
     opinions = [*(same or earlier)[:1], *later]
     if len(opinions) < 2:
         return None
-    holds = stricter(*opinions)
-    decision = holds.model_dump(mode="json", exclude={"reviewer", "at"})
     about = {"query_id": first.query, "attempt": attempt_of(first), "book": book}
-    return HumanReview.model_validate(decision | about | {"opinions": opinions, "reviewed_at": later[0].at})
+    return HumanReview.model_validate(
+        both_looks(*opinions) | about | {"opinions": opinions, "reviewed_at": later[0].at}
+    )
 
 
 def attempt_of(item: ItemView) -> int:
@@ -65,13 +66,30 @@ def attempt_of(item: ItemView) -> int:
     return int(item.doc.removeprefix("attempt "))
 
 
-def stricter(first: Opinion, second: Opinion) -> Opinion:
-    """The look that holds where they differ: the worse verdict; of two alike, what is further from keeping; else the second."""
+def both_looks(first: Opinion, second: Opinion) -> dict[str, Any]:
+    """The decision that two looks come to: the worse verdict, what is further from keeping, and the edits, reasons and hints of both.
 
-    def rank(look: Opinion) -> tuple[int, int]:
-        return _VERDICTS.index(look.verdict), _DISPOSITIONS.index(look.disposition)
+    Of a field that both edit, the text of the look with the worse verdict holds; of two alike, that of the second.
+    """
+    worse, other = (
+        (first, second) if _VERDICTS.index(first.verdict) > _VERDICTS.index(second.verdict) else (second, first)
+    )
+    edits = {edit.field: edit for edit in (*other.edits, *worse.edits)}
+    texts = {
+        name: " / ".join(dict.fromkeys(filter(None, (getattr(each, name) for each in (first, second)))))
+        for name in ("reason", "hint")
+    }
+    holds = {
+        "disposition": max(first.disposition, second.disposition, key=_DISPOSITIONS.index),
+        "edits": [edits[name].model_dump(mode="json") for name in EDITED_FIELDS if name in edits],
+    }
+    return worse.model_dump(mode="json", exclude={"reviewer", "at"}) | texts | holds
 
-    return first if rank(first) > rank(second) else second
+
+def fields_of_both(first: Opinion, second: Opinion) -> tuple[str, ...]:
+    """The fields that two looks edit, each to another text: of these only one holds."""
+    before = {edit.field: edit.after for edit in first.edits}
+    return tuple(edit.field for edit in second.edits if before.get(edit.field, edit.after) != edit.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,9 @@ class SecondLook:
     book: str
     """Its name, whether it is there or not."""
     opened: tuple[str, ...] = ()
-    """Records that are in the book, and not decided there."""
+    """Records that are in the book, and wait there for the person."""
+    skipped: tuple[str, ...] = ()
+    """Records that the person could not judge there, and decides as a lead."""
     due: tuple[str, ...] = ()
     """Records whose first look is `LATER` ago, and which are not in the book yet."""
     early: tuple[str, ...] = ()
@@ -137,7 +157,8 @@ def _sorted(store: Store, book: BookInfo) -> tuple[SecondLook, list[ItemView]]:
     last = max((at for _, at in looked if at > now), default=None)
     waits = SecondLook(
         _name(book.name),
-        opened=tuple(item.query for item in there.values() if not looks(item)),
+        opened=tuple(each.query for each in there.values() if each.state is ItemState.OPEN),
+        skipped=tuple(each.query for each in there.values() if each.state is ItemState.ADJUDICATE),
         due=tuple(item.query for item in due),
         early=tuple(item.query for item, at in looked if at > now),
         due_at="" if last is None else f"{last:%Y-%m-%dT%H:%M:%SZ}",

@@ -27,7 +27,7 @@ class RunMatch(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-CARRY = "`cranfield testset migrate-ids` writes files of an earlier version with the ids of this one"
+CARRY = "`cranfield testset migrate-ids SET FILE --old EARLIER` gives files of an earlier version the ids of this one"
 
 
 def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, RunMatch]:

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from cranfield.server.navigation import entries
 from cranfield.server.signing import add_form_token, form_token, new_form_token
 from cranfield.service.responses import JobKind
-from cranfield.words import n_of, printable_lines
+from cranfield.words import command_word, n_of, printable_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,7 +38,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
     )
     made.filters |= {"when": when, "grade": grade_text, "figure": figure, "share": share, "segment": segment}
-    made.filters |= {"lines": printable_lines, "n_of": n_of}
+    made.filters |= {"lines": printable_lines, "n_of": n_of, "command_word": command_word}
     return made
 
 

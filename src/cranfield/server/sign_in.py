@@ -23,6 +23,7 @@ from cranfield.server.signing import (
     set_known,
     set_session,
 )
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from cranfield.judging.store.accounts import AccountInfo
@@ -125,7 +126,9 @@ def start(request: Request, caller: Visitor, token: str = "", target: NextQuery 
     account = store.people.local(options.user)
     if not account.active:
         raise RefusedError(
-            403, f"the account {account.name} may not sign in", f"`cranfield people activate {account.name}` lets it in"
+            403,
+            f"the account {account.name} may not sign in",
+            f"`cranfield people activate {command_word(account.name)}` lets it in",
         )
     return signed_in(request, account, target, caller)
 

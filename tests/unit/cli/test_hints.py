@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -20,6 +20,7 @@ import typer
 from typer.exceptions import TyperException
 
 from cranfield.cli.main import command_line
+from cranfield.golden.review import PROFILES
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "cranfield"
@@ -30,13 +31,27 @@ IN_BLOCK = re.compile(r"^(?:\$ )?(cranfield [a-z][^\n]*)", re.MULTILINE)
 END_OF_COMMAND = re.compile(r"\s(?:\||&?>|<|\d>|&&|#)|;")
 VALUE = "VALUE"
 """For what an f-string or a template fills in."""
+OPTIONAL = {"db", "option", "options", "given"}
+"""What an f-string fills in behind a word, with a space before it, or nothing."""
 LEFT_OUT = {"...", "…"}
 PLACEHOLDER = re.compile(r"\W*[A-Z][A-Z_|.]*\W*")
+AS_NAMES = {
+    "cli/convert.py": {"cranfield evaluate"},  # "in any format that it reads"
+    "cli/db.py": {"cranfield db backup"},  # "a file that it wrote"
+    "cli/golden/assemble.py": {"cranfield calibrate"},
+    "cli/pool.py": {"cranfield evaluate"},
+    "client/client.py": {"cranfield people token"},
+    "database/backup.py": {"cranfield db backup"},
+    "golden/folder.py": {"cranfield golden run"},
+    "plugins.py": {"cranfield testset validate"},
+    "reporting/documents/holes.py": {"cranfield compare"},
+}
+"""Where a command is the name of what reads or wrote a file, and not what to type."""
 NO_COMMANDS = {
     r"cranfield \w+( \w+)? 1(\0.*)?": "the head of what a digest is of",
     r"cranfield(?= k measures | takes settings |( benefit)? gate$)": "fields of a record, a marker of pytest, a name in JUnit",
     r"cranfield ARGUMENTS": "any command",
-    r"cranfield \(.*": "the pattern of commands in texts for other programs",
+    r"cranfield [(\[].*": "the pattern of commands in texts for other programs",
 }
 
 
@@ -46,42 +61,46 @@ class Named:
 
     text: str
     where: str
-    is_hint: bool = False
-    """It is to be typed next, so that it names all that the command needs."""
     is_prose: bool = False
-    """It explains an option, and may leave out what else the command needs."""
+    """It explains, and may leave out what the command needs; of all else a reader types what is named."""
+
+    @property
+    def source(self) -> str:
+        """The file, from the folder of the package."""
+        return self.where.partition("src/cranfield/")[2].partition(":")[0]
 
 
-def named_in(text: str, where: str, *, is_hint: bool = False, is_prose: bool = False) -> Iterator[Named]:
+def named_in(text: str, where: str, *, is_prose: bool = False) -> Iterator[Named]:
     """The commands in a text: between backticks; and elsewhere, where it is no prose, to the end of their line."""
     found = [match[1] for match in QUOTED.finditer(text)]
     if not is_prose:
         found += [match[0].rstrip(" .;,:") for match in UNQUOTED.finditer(QUOTED.sub("", text))]
     for each in found:
         if not any(re.match(pattern, each) for pattern in NO_COMMANDS):
-            yield Named(" ".join(each.split()), where, is_hint, is_prose)
+            yield Named(" ".join(each.split()), where, is_prose)
+
+
+def _name_of(part: ast.expr) -> str:
+    return ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else ""
 
 
 def of_python(path: Path) -> Iterator[Named]:
-    prose, hints, parts = set[int](), set[int](), set[int]()
+    prose, parts = set[int](), set[int]()
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
             prose.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
             parts |= {id(each) for each in node.values}
-        elif isinstance(node, ast.keyword | ast.Assign):
-            targets = node.targets if isinstance(node, ast.Assign) else [ast.Name(node.arg or "")]
-            if any("hint" in ast.unparse(each).lower() for each in targets):
-                hints |= set(map(id, ast.walk(node.value)))
     for node in ast.walk(tree):
         if id(node) in parts or not isinstance(node, ast.JoinedStr | ast.Constant):
             continue
         pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
-        text = "".join(str(each.value) if isinstance(each, ast.Constant) else VALUE for each in pieces)
-        is_hint = id(node) in hints or re.search(r"\b(Hint|hint|next): ", text) is not None
-        where = f"{path}:{node.lineno}"
-        yield from named_in(text, where, is_hint=is_hint, is_prose=id(node) in prose)
+        text = "".join(
+            str(each.value) if isinstance(each, ast.Constant) else "" if _name_of(each) in OPTIONAL else VALUE
+            for each in pieces
+        )
+        yield from named_in(text, f"{path}:{node.lineno}", is_prose=id(node) in prose)
 
 
 def of_pages() -> Iterator[Named]:
@@ -125,10 +144,22 @@ def problem_of(named: Named, root: Any) -> str | None:
         return error.format_message()
     if rest:
         return f"too many arguments: {rest}"
-    if named.is_prose or not is_whole or not (words or named.is_hint):
+    if named.is_prose or not is_whole or (not words and context.command_path in AS_NAMES.get(named.source, ())):
         return None
     missing = [each.human_readable_name for each in command.params if each.required and not given.get(each.name)]
-    return f"without {', '.join(missing)}" if missing else None
+    return f"without {', '.join(missing)}" if missing else refused(context.command_path, given)
+
+
+def refused(command: str, given: Mapping[str, Any]) -> str | None:
+    """What the command itself refuses, beyond what the parser of its arguments does."""
+    if command == "cranfield golden run" and not given.get("plan") and not given.get("resume"):
+        return "without PLAN or --resume RUN"
+    if command == "cranfield golden run" and given.get("resume") and given.get("feedback"):
+        return "--feedback with --resume"
+    profile = str(given.get("profile", ""))
+    if command == "cranfield golden review" and profile and VALUE not in profile and profile not in {"NAME", *PROFILES}:
+        return f"no profile {profile}"
+    return None
 
 
 @pytest.fixture(scope="module")
@@ -158,11 +189,16 @@ def test_every_command_that_a_text_names_can_be_typed(program: Any) -> None:
         ("cranfield golden status RUN --format json", None),
         ("cranfield pool RUN... --book NAME", None),
         ("cranfield golden run … --feedback FILE", None),
+        ("cranfield golden run --repo DIR", "without PLAN"),
+        ("cranfield golden run --resume RUN --feedback FILE", "--feedback with --resume"),
+        ("cranfield golden review RUN --profile nonsense", "no profile nonsense"),
+        ("cranfield golden review RUN --profile VALUE-one-person", None),
+        ("cranfield evaluate", "without TESTSET"),
         ("cranfield run", None),
     ],
 )
 def test_what_cannot_be_typed_is_found(program: Any, text: str, problem: str | None) -> None:
-    found = problem_of(Named(text, "", is_hint=True), program)
+    found = problem_of(Named(text, ""), program)
     assert found is None if problem is None else found is not None and problem in found
 
 
@@ -172,12 +208,12 @@ def test_commands_are_collected_from_all_kinds_of_strings(tmp_path: Path) -> Non
         '"""`cranfield a`."""\nhint = "first `cranfield b X`, then"\nraise E("no", hint=f"cranfield c {path}")\n'
         'echo(f"next: `cranfield {command} {path}`")\nsay("cranfield d; " "`cranfield e`")\n'
     )
-    found = [(each.text, each.is_hint, each.is_prose) for each in of_python(path)]
+    found = [(each.text, each.is_prose) for each in of_python(path)]
     assert sorted(found) == [
-        ("cranfield VALUE VALUE", True, False),
-        ("cranfield a", False, True),
-        ("cranfield b X", True, False),
-        ("cranfield c VALUE", True, False),
-        ("cranfield d", False, False),
-        ("cranfield e", False, False),
+        ("cranfield VALUE VALUE", False),
+        ("cranfield a", True),
+        ("cranfield b X", False),
+        ("cranfield c VALUE", False),
+        ("cranfield d", False),
+        ("cranfield e", False),
     ]

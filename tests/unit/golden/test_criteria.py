@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,7 +22,8 @@ from cranfield.golden.assemble import (
 from cranfield.golden.batch_drift import BatchVerdict
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, Sample, assess, draw_sample
 from cranfield.model import Query, TestSet
-from cranfield.project.golden_assemble import Evidence, assemble
+from cranfield.project.golden_assemble import Evidence, _harness, assemble
+from cranfield.repo.snapshot import take
 from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.documents.golden_sets import assembly_document
 from cranfield.reporting.renderers.text import render_text
@@ -111,7 +113,7 @@ def test_review_and_second_look(profile: Any, decided: str, met: tuple[str, str]
     found = check_review(report, profile, "look")
     assert tuple(each.result for each in found) == met
     for each, text in zip(found, words, strict=True):
-        assert text in each.found
+        assert text.replace("without a decision", profile.lacking) in each.found
         assert each.step == ("" if each.is_met else "look")
         if not each.is_met:
             assert "all 2 reviewed records" not in each.found
@@ -126,7 +128,7 @@ def test_review_and_second_look(profile: Any, decided: str, met: tuple[str, str]
         "open": f"review not finished: 1 of 2 without a decision: {name}",
         "none": "review not finished: 2 of 2 without a decision",
     }
-    assert report.state.startswith(states[decided])
+    assert report.state.startswith(states[decided].replace("without a decision", profile.lacking))
     assert "pending" not in report.state
 
 
@@ -186,6 +188,20 @@ def test_what_could_not_be_tested_is_not_called_met() -> None:
     unknown = Checked(Criterion.SIMILAR, Result.NOT_TESTED, "too few")
     text = render_text(assembly_document(testset, [known, unknown], draft=False))
     assert "The set is golden: 1 of 2 criteria are met, and not tested: similar." in text
+
+
+def test_a_set_that_is_not_valid_is_named_in_the_step(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    testset = TestSet("g", (Query("q", "t"),), {})
+    monkeypatch.setattr(
+        "cranfield.project.golden_assemble.validate", lambda *_, **__: [Mock(level="error", message="x")]
+    )
+    found = _harness(testset, (), take(repo), TODAY, Path("my sets/draft_v1.0.json"))
+    assert found.step == "correct the set: `cranfield testset validate 'my sets/draft_v1.0.json'` lists what is wrong"
+    monkeypatch.setattr(
+        "cranfield.project.golden_assemble.verify", lambda *_, **__: Mock(drifted=[Mock(label="a.py::f")])
+    )
+    found = _harness(testset, (), take(repo), TODAY, Path("sets/draft_v1.0.json"))
+    assert found.step == f"correct the places: `cranfield testset verify sets/draft_v1.0.json --repo {repo}` lists them"
 
 
 @pytest.mark.slow  # a version is put together six times

@@ -150,8 +150,13 @@ def test_the_command_says_when_typical_cost_is_over_the_budget(
     ):
         path.write_text(plan_of(models, budget={"tokens": budget})[1])
         for command in (("plan", path), ("run", path, "--dry-run")):
-            found, out, _ = run_cli(capsys, *command, "--repo", repo)
+            given = ["--repo", repo, "--at", "HEAD", "--out", tmp_path / "my runs"]
+            found, out, err = run_cli(capsys, *command, *given)
             assert (found, verdict in out) == (code, True)
+            as_typed = f"{path} --measure 3" if code else str(path)
+            name = "plan" if code else "run"
+            step = f"`cranfield golden {name} {as_typed} --repo {repo} --at HEAD --out '{tmp_path}/my runs'`"
+            assert (step in err) == (code == 1 or command[0] == "plan"), err
 
 
 def test_the_command_measures_keeps_the_answers_and_says_how_to_go_on(

@@ -20,6 +20,7 @@ from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.pipeline import Until
 from cranfield.golden.run import RunOptions, RunOutcome, execute
 from cranfield.golden.states import State
+from cranfield.project.golden_next import after_run
 from cranfield.project.golden_rows import CheckOptions, check_set
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import source_snapshot
@@ -133,6 +134,8 @@ def test_each_call_has_a_new_bound_and_counts_its_tries(models: Any, snapshot: S
         sum(each.is_unreadable and each.query_id == "own-review-easy-01" for each in lines) for _, lines in counts
     ]
     assert n_tries == [1, 2, 3]
+    kept = RunIndex(RunFolder.open(path)).status("own-review-easy-01")
+    assert "3 tries so far" in kept.reasons[0].message
     last = go_on(path, snapshot, models.Models().answer)
     assert last.result.counts[State.PASSED] == 2
 
@@ -159,6 +162,17 @@ def test_the_command_says_what_came_what_it_took_and_what_to_do(
     assert "no reply could be read in" not in shown.stdout
     lines = shown.stderr.splitlines()
     assert any(line.startswith("first: own-") for line in lines), shown.stderr
+
+
+def test_the_next_step_asks_again_before_the_sample_is_drawn(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
+    path = begin(models, snapshot, tmp_path, **SMALL)
+    statuses = go_on(path, snapshot, garbling(models, "judge")).result.statuses
+    assert after_run(path, statuses, "R") == (
+        f"`cranfield golden run --resume {path} --repo R` asks again for 4 records without a readable reply, where their cells "
+        f"have room; or `cranfield golden review {path} --repo R`, after which nothing is asked again"
+    )
+    (path / Step.REVIEW_SAMPLES).touch()
+    assert after_run(path, statuses, "R") == f"`cranfield golden review {path} --repo R`"
 
 
 def test_votes_on_rows_are_asked_again_by_the_next_call(tmp_path: Path) -> None:

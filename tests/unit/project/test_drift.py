@@ -100,7 +100,7 @@ def test_drift_that_is_allowed_is_said(folder: Path) -> None:
 
 def test_a_set_that_was_never_tied_says_what_goes_unseen(folder: Path) -> None:
     assert tuple(map(str, check_repository(code_set(), folder).notes)) == (
-        "3 expected places without an anchor: edits there go unseen until `cranfield testset rehash`.",
+        "3 expected places without an anchor: edits there go unseen until `cranfield testset rehash SET --repo DIR`.",
     )
 
 

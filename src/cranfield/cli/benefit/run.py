@@ -12,7 +12,7 @@ from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 from cranfield.errors import UsageError
-from cranfield.words import n_of, printable
+from cranfield.words import command_word, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.benefit.records import CellRecord
@@ -72,7 +72,7 @@ def run_command(
         with sigterm_interrupts():
             outcome = execute(path, RunOptions(on_cell=_print_cell, allow_dirty=allow_dirty))
     except KeyboardInterrupt:
-        typer.echo(f"Hint: `cranfield benefit run --resume {path}` goes on", err=True)
+        typer.echo(f"Hint: `cranfield benefit run --resume {command_word(path)}` goes on", err=True)
         raise
     folder = ExperimentFolder.open(path)
     deliver(experiment_status_document(folder.manifest, status_of(folder)), output)
@@ -102,13 +102,16 @@ def _end(outcome: RunOutcome, path: Path) -> None:
         typer.echo(printable(f"first: {first.key}, {first.error}: {first.message}"), err=True)
     if outcome.stopped == CellError.BUDGET:
         typer.echo(
-            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {path}` goes on with them.", err=True
+            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them.",
+            err=True,
         )
         raise typer.Exit(EXIT_INCONCLUSIVE)
     if outcome.stopped == CellError.MODEL_MISSING:
-        hint = f"with the right `base_url`, `cranfield benefit run PLAN --resume {path}` goes on with them"
+        hint = (
+            f"with the right `base_url`, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them"
+        )
         typer.echo(f"Hint: {hint}; with another model, begin another experiment.", err=True)
         raise typer.Exit(EXIT_SYSTEM)
     start = "start the server of the model, then " if is_down else ""
-    typer.echo(f"Hint: {start}`cranfield benefit run --resume {path}` goes on with them.", err=True)
+    typer.echo(f"Hint: {start}`cranfield benefit run --resume {command_word(path)}` goes on with them.", err=True)
     raise typer.Exit(EXIT_SYSTEM)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
-from cranfield.words import n_of, printable
+from cranfield.words import command_word, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.agents.budget import Spent
@@ -43,7 +43,7 @@ def score_command(run: ExperimentArgument) -> None:
         with sigterm_interrupts():
             outcome = score_experiment(run)
     except KeyboardInterrupt:
-        typer.echo(f"Hint: `cranfield benefit score {run}` goes on", err=True)
+        typer.echo(f"Hint: `cranfield benefit score {command_word(run)}` goes on", err=True)
         raise
     number = "{:,}".format
     parts = [f"scored {n_of(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
@@ -60,8 +60,8 @@ def score_command(run: ExperimentArgument) -> None:
         typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.detail}"), err=True)
         first = "start the server of the judge, then " if known.is_outage else ""
         if is_budget:
-            first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
-        typer.echo(f"Hint: {first}`cranfield benefit score {run}` goes on.", err=True)
+            first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {command_word(run)}`, then "
+        typer.echo(f"Hint: {first}`cranfield benefit score {command_word(run)}` goes on.", err=True)
         raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
     if outcome.n_failed:
         typer.echo(
@@ -71,6 +71,7 @@ def score_command(run: ExperimentArgument) -> None:
         )
         typer.echo(f"first: {outcome.first_missing}", err=True)
         typer.echo(
-            f"Hint: `cranfield benefit score {run}` asks for these votes again, and for no other. {AGAIN}", err=True
+            f"Hint: `cranfield benefit score {command_word(run)}` asks for these votes again, and for no other. {AGAIN}",
+            err=True,
         )
         raise typer.Exit(EXIT_SYSTEM)

@@ -18,6 +18,7 @@ from cranfield.cli.book_options import (
     named,
     open_books,
 )
+from cranfield.words import command_word
 
 
 def add_item_command(
@@ -72,7 +73,7 @@ def guideline_command(
             return
         typer.echo(f"version {version} holds")
         typer.echo(
-            f"judged under earlier versions: `cranfield book reopen {book} --before-guideline {version} --dry-run`"
+            f"judged under earlier versions: `cranfield book reopen {command_word(book)} --before-guideline {version} --dry-run`"
         )
 
 

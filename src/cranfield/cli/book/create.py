@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
@@ -146,7 +147,7 @@ def make_book(name: str, pool: Pool, settings: BookSettings, guideline: Path | N
         info = store.books.create(name, pool, settings, guideline=text)
     documents, queries = n_of(info.n_items, "documents"), n_of(info.n_queries, "queries")
     typer.echo(f"book {info.name}: {documents} of {queries}, in {store.where}")
-    typer.echo(f"next: `cranfield judge {info.name}`")
+    typer.echo(f"next: `cranfield judge {command_word(info.name)}`")
 
 
 def read_scale(given: str) -> GradeScale:

@@ -14,6 +14,7 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
 from cranfield.model.testset_options import RULES, TARGETS
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +101,7 @@ def freeze_command(
             raise typer.Exit(EXIT_NO_AGREEMENT) from None
         losses = (*map(str, made.testset.notes), *write_new(made.testset, out))
         frozen = record_frozen(store, contents, made)
-    _note_frozen(made, losses, left_out(contents.info) if without_earlier else "")
+    _note_frozen(book, made, losses, left_out(contents.info) if without_earlier else "")
     if earlier is not None:
         note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
     note(
@@ -108,7 +109,7 @@ def freeze_command(
     )
 
 
-def _note_frozen(made: Freezing, losses: Sequence[str], without: str) -> None:
+def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str) -> None:
     from cranfield.testsets.judging_notes import judging_notes
     from cranfield.words import n_of
 
@@ -120,7 +121,10 @@ def _note_frozen(made: Freezing, losses: Sequence[str], without: str) -> None:
         note(made.kappa.sentence)
     if made.rated.differences:
         n = n_of(len(made.rated.differences), "grades")
-        note(f"note: {n} of other sources differ from those that hold: `cranfield book sensitivity` lists them")
+        note(
+            f"note: {n} of other sources differ from those that hold: "
+            f"`cranfield book sensitivity {command_word(book)} BASELINE CANDIDATE` lists them"
+        )
 
 
 @option_groups
@@ -156,7 +160,8 @@ def agreement_command(
         testset = persons_testset(contents_of(store, book))
     if not any(testset.ratings.values()):
         raise UsageError(
-            f"no person has graded a document of book {book!r}", hint=f"`cranfield book show {book}` has its progress"
+            f"no person has graded a document of book {book!r}",
+            hint=f"`cranfield book show {command_word(book)}` has its progress",
         )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
     deliver(agreement_document(report), output)

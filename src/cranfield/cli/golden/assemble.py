@@ -35,7 +35,7 @@ def assemble_command(
         Path | None, typer.Option("--baseline", metavar="FILE", help="Baseline of the gate, as git has it.")
     ] = None,
     calibration: Annotated[
-        Path | None, typer.Option("--calibration", metavar="FILE", help="JSON of `cranfield calibrate`.")
+        Path | None, typer.Option("--calibration", metavar="FILE", help="JSON that `cranfield calibrate` writes.")
     ] = None,
     draft: Annotated[bool, typer.Option("--draft", help="Write a set that is not golden as draft_vX.Y.json.")] = False,
     today: TodayOption = None,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from cranfield.cli.ending import EXIT_VERDICT
-from cranfield.cli.golden.options import read_plan
+from cranfield.cli.golden.options import read_plan, source_options
 from cranfield.cli.shared import Output, deliver
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from cranfield.golden.plan import Plan
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 
 def show_plan(
-    plan: str, repo: Path, at: str | None, output: Output, *, allow_dirty: bool, without: Collection[Path | None] = ()
+    plan: str,
+    repo: Path,
+    at: str | None,
+    output: Output,
+    *,
+    allow_dirty: bool,
+    out: Path,
+    without: Collection[Path | None] = (),
 ) -> None:
     """Check a plan and print what it takes."""
     from cranfield.golden.plan_cost import estimate
@@ -29,11 +37,13 @@ def show_plan(
     found, _ = read_plan(plan)
     snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=without)
     require_valid(found, snapshot)
-    show_cost(found, estimate(found, snapshot), snapshot, output)
+    options = source_options(repo, at, out, allow_dirty=allow_dirty)
+    measure = f"`cranfield golden plan {command_word(plan)} --measure 3{options}`"
+    show_cost(found, estimate(found, snapshot), snapshot, output, measure)
 
 
-def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output) -> None:
-    """Print what a plan takes.
+def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output, measure: str = "") -> None:
+    """Print what a plan takes, and the command that measures it where it is named.
 
     Raises:
         typer.Exit: with 1, where that is over the budget.
@@ -43,6 +53,6 @@ def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output
 
     deliver(plan_document(plan, estimate, ReadSource.of(snapshot)), output)
     if any(each.is_likely for each in estimate.over_budget):
-        if not estimate.is_measured:
-            typer.echo("Hint: `cranfield golden plan PLAN --measure 3` measures the cost on three queries.", err=True)
+        if measure and not estimate.is_measured:
+            typer.echo(f"Hint: {measure} measures the cost on three queries.", err=True)
         raise typer.Exit(EXIT_VERDICT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.golden.cost import show_cost, show_plan
-from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan, source_options
 from cranfield.cli.golden.run import (
     PromptsOption,
     ReplayOption,
@@ -23,7 +22,7 @@ from cranfield.cli.golden.run import (
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output
 from cranfield.errors import UsageError
-from cranfield.words import n_of
+from cranfield.words import command_word, n_of
 
 if TYPE_CHECKING:
     from cranfield.golden.measured import DryRun
@@ -70,10 +69,9 @@ def plan_command(
     given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
-    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty, without=(plan_file(plan),))
-    typer.echo(
-        f"next: `cranfield golden run {shlex.quote(plan or DEFAULT_PLAN)} --repo {shlex.quote(str(repo))}`", err=True
-    )
+    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty, out=out, without=(plan_file(plan),))
+    options = source_options(repo, at, out, allow_dirty=allow_dirty)
+    typer.echo(f"next: `cranfield golden run {command_word(plan or DEFAULT_PLAN)}{options}`", err=True)
 
 
 def _measure(
@@ -84,7 +82,6 @@ def _measure(
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions
-    from cranfield.project.golden_next import quoted
 
     if source.resume is None:
         part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
@@ -100,7 +97,8 @@ def _measure(
     whole = load_plan(path / PLAN)
     if found.outcome.result.waiting:
         print_waiting(
-            found.outcome, f"cranfield golden plan --measure {n} --resume {quoted(path)} --repo {quoted(source.repo)}"
+            found.outcome,
+            f"cranfield golden plan --measure {n} --resume {command_word(path)} --repo {command_word(source.repo)}",
         )
         raise typer.Exit(EXIT_SYSTEM)
     _print_kept(found, path, source.repo)
@@ -111,7 +109,6 @@ def _measure(
 
 
 def _print_kept(found: DryRun, path: Path, repo: Path) -> None:
-    from cranfield.project.golden_next import quoted
 
     cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.plan.cells)
     typer.echo(f"dry run of {n_of(found.plan.total, 'queries')}: {cells}", err=True)
@@ -119,5 +116,5 @@ def _print_kept(found: DryRun, path: Path, repo: Path) -> None:
     if silent:
         text = ", ".join(f"{n} of {role}" for role, n in silent.items())
         typer.echo(f"records without a report of their tokens, which are left out: {text}", err=True)
-    command = f"`cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}`"
+    command = f"`cranfield golden run --resume {command_word(path)} --repo {command_word(repo)}`"
     typer.echo(f"next: {command} makes the set, and asks for none of this again", err=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +12,7 @@ from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.golden.options import RepoOption, RunArgument
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
+from cranfield.words import command_word
 
 ProfileOption = Annotated[
     str | None,
@@ -67,20 +66,21 @@ def review_command(
         f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
         f"must be seen besides: {len(sample.must_see)}"
     )
-    steps = [f"`cranfield judge {shlex.quote(made.book.name)}`"] if made.is_open else []
+    option = _db_option(db)
+    steps = [f"`cranfield judge {command_word(made.book.name)}{option}`"] if made.is_open else []
     if (second := made.second) is not None:
         typer.echo(f"book {second.book}: {n_of(second.n_new, 'new records')}, the second look")
-        steps += second_look_steps(run, second, repo=repo)
-    steps += people_steps(run, reviewers, repo)
-    print_steps(steps or [f"`cranfield golden reviewed {shlex.quote(str(run))}`"], db)
-
-
-def print_steps(steps: Sequence[str], db: str) -> None:
-    """Write what to do next, and where the books are if not in the default database."""
-    for step in steps:
+        steps += second_look_steps(run, second, repo=repo, db=option)
+    steps += people_steps(run, reviewers, made.book.name, repo, option)
+    for step in steps or [f"`cranfield golden reviewed {command_word(run)}{option}`"]:
         typer.echo(f"next: {step}")
-    if db != DEFAULT_DATABASE:
-        typer.echo(f"note: the books are in {db}: commands over books take --db {shlex.quote(db)}, or CRANFIELD_DB")
+
+
+def _db_option(db: str) -> str:
+    """The option of a database of books as the next command needs it. An address, which may hold a password, is left out."""
+    if db == DEFAULT_DATABASE:
+        return ""
+    return " --db URL" if "://" in db else f" --db {command_word(db)}"
 
 
 @option_groups
@@ -113,12 +113,17 @@ def reviewed_command(
     typer.echo(f"{n_of(found.n_new, 'new decisions')} of book {found.book}", err=True)
     for names, what in (
         (found.undecided, "waiting for a reviewer"),
-        (found.differing, "waiting for a lead"),
+        ((*found.differing, *(found.second.skipped if found.second else ())), "waiting for a lead"),
+        (found.skipped, "that could not be judged, and that nobody else reviews"),
+        (
+            found.edited_twice,
+            "of which both looks edited one field: the text of the worse verdict holds, else of the second",
+        ),
         (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
-    steps = after_review(run, found, report, folder.manifest.source)
+    steps = after_review(run, found, report, folder.manifest.source, _db_option(db))
     deliver(review_document(run.resolve().name, report, steps), output, written=written)
     code = {ReviewOutcome.BREACHED: EXIT_VERDICT, ReviewOutcome.INCOMPLETE: EXIT_INCONCLUSIVE}.get(report.outcome)
     if code is not None:

@@ -15,7 +15,7 @@ from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, 
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError
-from cranfield.words import first_of, n_of, printable
+from cranfield.words import command_word, first_of, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -86,7 +86,7 @@ def run_command(
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions, execute, n_planned
-    from cranfield.project.golden_next import after_run, quoted
+    from cranfield.project.golden_next import after_run
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
 
@@ -97,7 +97,7 @@ def run_command(
     source = Source(repo, at, out, resume, (plan_file(plan), feedback, prompts, replay), allow_dirty=allow_dirty)
     if dry_run:
         named = plan or str(resume / PLAN if resume else "")
-        show_plan(named, repo, at, output, allow_dirty=allow_dirty, without=source.without)
+        show_plan(named, repo, at, output, allow_dirty=allow_dirty, out=out, without=source.without)
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
@@ -110,10 +110,10 @@ def run_command(
     print_usage(outcome)
     folder = RunFolder.open(path)
     deliver(run_document(RunIndex(folder), n_planned(folder)), output)
-    _print_unreadable(outcome, path)
+    _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
-        print_waiting(outcome, f"cranfield golden run --resume {quoted(path)} --repo {quoted(repo)}")
+        print_waiting(outcome, f"cranfield golden run --resume {command_word(path)} --repo {command_word(repo)}")
         raise typer.Exit(EXIT_SYSTEM)
     typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
@@ -221,7 +221,7 @@ def print_usage(outcome: RunOutcome) -> None:
     )
 
 
-def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
+def _print_unreadable(outcome: RunOutcome) -> None:
     found = [each for each in outcome.result.statuses if each.is_unreadable]
     if not found:
         return
@@ -229,8 +229,7 @@ def _print_unreadable(outcome: RunOutcome, path: Path) -> None:
     typer.echo(f"no reply could be read in {n_of(len(found), 'records')}", err=True)
     typer.echo(printable(f"first: {first.query_id}, {first.reasons[0].message}"), err=True)
     typer.echo(
-        f"Hint: `cranfield golden run --resume {path}` asks for them again where their cells have room, once every record has an end. If the same comes "
-        "again, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
+        "Hint: if the same comes each time, the model needs another `output_mode` or more `limits.corrections`, in a new run.",
         err=True,
     )
 

@@ -18,6 +18,7 @@ from cranfield.cli.testset.common import (
     note,
     refuse_existing,
 )
+from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -269,4 +270,5 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
         f"wrote {out}: version {new.version}, {n_of(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"
     )
     if old.meta.split is not None:
-        note("note: the held-out part is gone with the queries that left; `cranfield testset split` draws another")
+        split = f"`cranfield testset split {command_word(out)}`"
+        note(f"note: the held-out part is gone with the queries that left; {split} draws another")

@@ -66,7 +66,9 @@ _SAME_LIST = (
     "different expectations with the most frequent list / all different expectations >= t, 10 or more, or 4 or more with a "
     "list of 5 results or more"
 )
-_REHASH = "Look at the places that changed, correct the test set, and rehash it (`cranfield testset rehash`)."
+_REHASH = (
+    "Look at the places that changed, correct the test set, and rehash it: `cranfield testset rehash SET --repo DIR`."
+)
 _ROWS = (
     Check(
         "uncommitted-changes",
@@ -179,7 +181,7 @@ _ROWS = (
         0.9,
         Consequence.VOID,
         system=empty_answers,
-        cause="Send one query with `cranfield system probe`, and read its raw output.",
+        cause="Send one query with `cranfield system probe NAME QUERY --raw`, and read its raw output.",
     ),
     Check(
         "nothing-matched",
@@ -201,7 +203,7 @@ _ROWS = (
         Consequence.CAVEAT,
         systems=mostly_unjudged,
         unless=("nothing-judged", "nothing-matched"),
-        cause="Judge results of every system; of two, `cranfield holes` names those that can change the verdict.",
+        cause="Judge results of every system; of two, `cranfield holes A B --testset SET` names those that can change the verdict.",
     ),
     Check(
         "results-without-lines",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import left_out
 from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Run, TestSet
 from cranfield.model.note import info
-from cranfield.words import first_of
+from cranfield.words import command_word, first_of
 
 JUDGES = "judges"
 
@@ -42,7 +41,7 @@ def judgments_of(
     without = ""
     if sentence := left_out(contents.info):
         onto = "" if contents.info.source.get("testset_file") else " --onto SET"
-        freeze = f"cranfield book freeze {shlex.quote(contents.info.name)}{onto} --out FILE"
+        freeze = f"cranfield book freeze {command_word(contents.info.name)}{onto} --out FILE"
         without = f"{sentence}; `{freeze}` writes the next version of that set with both"
         testset = replace(testset, meta=replace(testset.meta, history=(*testset.meta.history, without)))
     if not by_judge:

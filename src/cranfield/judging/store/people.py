@@ -97,15 +97,15 @@ class People(Part):
             stated: name that the user gives himself or herself, which nothing verifies; empty: that of the operating system.
 
         Raises:
-            UsageError: the name is none that may be chosen, or is of an account that signs in with a password.
+            UsageError: the name is none that may be chosen, or is of what is no person, or of an account that signs in with a
+                password.
         """
         if stated:
             found = self.find(stated)
-            if found is not None and found.password_hash is not None:
-                raise UsageError(
-                    f"{found.name} signs in with a password", hint="`cranfield serve --accounts` lets people sign in"
-                )
-            return found or self.add(stated, Role.ADMIN)
+            if found is None:
+                return self.add(stated, Role.ADMIN)
+            _refuse_stated(found)
+            return found
         try:
             name = getuser()
         except (ImportError, KeyError, OSError):  # a container whose user has no name
@@ -395,6 +395,15 @@ def _keep_an_admin(session: Session, account: Account) -> None:
     """Refuse a change after which no administrator could sign in."""
     if _admins(session) == [account.id]:
         raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
+
+
+def _refuse_stated(account: AccountInfo) -> None:
+    """Refuse an account that is nobody's by stating its name."""
+    if account.kind is not RaterKind.PERSON:
+        raise UsageError(f"{account.name} names no person", expected="the name of a person", got=account.kind)
+    if account.password_hash is not None:
+        hint = "`cranfield serve --accounts` lets people sign in"
+        raise UsageError(f"{account.name} signs in with a password", hint=hint)
 
 
 def _refuse_viewer(account: Account) -> None:

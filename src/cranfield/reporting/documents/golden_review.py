@@ -12,7 +12,7 @@ from cranfield.words import capitalised, n_of
 
 OUTCOMES = {
     ReviewOutcome.PASSED: "The review is passed: every record is decided and confirmed, and no ceiling is reached.",
-    ReviewOutcome.BREACHED: "The review has failed: a ceiling is reached, which no further decision can change.",
+    ReviewOutcome.BREACHED: "The review has failed: a ceiling is reached, which no missing decision can change.",
     ReviewOutcome.INCOMPLETE: "The review is not finished.",
 }
 
@@ -70,24 +70,28 @@ def _result(ceiling: Ceiling, report: ReviewReport) -> str:
         return "breached"
     if not report.tally.n:
         return "no sample"
-    return f"open: {report.tally.n_open} of {report.tally.n} without a decision" if report.tally.n_open else "holds"
+    if not report.tally.n_open:
+        return "holds"
+    return f"open: {report.tally.n_open} of {report.tally.n} {report.profile.lacking}"
 
 
 def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
     if not report.tally.n:
         return (KeyValues((("sample", "none: a person sees every record"),)),)
-    bounds = [("serious defects, 95 % upper bound", _bound(report.tally))]
+    bounds = [("serious defects, 95 % upper bound", _bound(report.tally, report.profile.lacking))]
     if report.cumulative.n > report.tally.n:
         counts = f"{report.cumulative.serious} of {report.cumulative.n}"
-        bounds.append(("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative)}"))
+        bounds.append(
+            ("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative, report.profile.lacking)}")
+        )
     rows = [(format_percent(rate), format_percent(passes)) for rate, passes in report.characteristic]
     columns = (Column("True rate of serious defects"), Column("Probability to pass"))
     return KeyValues(tuple(bounds)), Table(columns, rows, "Operating characteristic of the ceiling of serious defects")
 
 
-def _bound(tally: Tally) -> str:
+def _bound(tally: Tally, lacking: str) -> str:
     if tally.n_open:
-        return f"not known: {n_of(tally.n_open, 'records')} of the sample without a decision"
+        return f"not known: {n_of(tally.n_open, 'records')} of the sample {lacking}"
     return "none" if tally.upper is None else format_percent(tally.upper)
 
 

@@ -179,7 +179,9 @@ def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
 
 
 PLACE = ("place", "kind", "state", "now", "detail", "queries")
-UNANCHORED = "Unanchored places exist, but no text of them is stored. `cranfield testset rehash` stores it."
+UNANCHORED = (
+    "Unanchored places exist, but no text of them is stored. `cranfield testset rehash SET --repo DIR` stores it."
+)
 
 
 def drift_document(name: str, report: DriftReport) -> Document:

@@ -6,6 +6,7 @@ belong in a ticket, its table stands for it.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -40,16 +41,22 @@ def render_text(document: Document, line: int = LINE) -> str:
     return "\n".join(each.rstrip() for each in _Writer(line).document(document)) + "\n"
 
 
+_COMMAND = re.compile(r"`cranfield [^`]*`")
+_KEPT = "\ue000"
+"""For a space at which no line ends."""
+
+
 def wrapped(text: str, line: int, lead: str = "") -> list[str]:
-    """Text in lines of so many columns, the first behind a lead, the others indented as far."""
-    return textwrap.wrap(
-        printable(text),
+    """Text in lines of so many columns, the first behind a lead, the others indented as far. A command stays in one line."""
+    lines = textwrap.wrap(
+        _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), printable(text)),
         line,
         initial_indent=lead,
         subsequent_indent=" " * len(lead),
         break_long_words=False,
         break_on_hyphens=False,
-    ) or [lead]
+    )
+    return [each.replace(_KEPT, " ") for each in lines] or [lead]
 
 
 class _Writer:
