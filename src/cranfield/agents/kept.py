@@ -14,6 +14,7 @@ from typing import Any
 
 from cranfield.agents.budget import Budget, Spent, estimate
 from cranfield.agents.protocol import (
+    UNREADABLE,
     Answer,
     Backend,
     Failure,
@@ -36,14 +37,14 @@ class Kept:
     stands in its transcript. The same request sent twice has two answers.
     """
 
-    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_failures: bool = True) -> None:
+    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_refusals: bool = True) -> None:
         """Open the file.
 
         Args:
             path: of the answers; made where it is missing and there is a backend.
             backend: None: no request is sent, and nothing is written.
-            keeps_failures: whether a failure that the same request would get again is an answer, as a conversation needs
-                it that went on after the failure; False: such requests are sent again.
+            keeps_refusals: whether a refusal that the same request would get again is an answer; False: such requests are
+                sent again. A reply that cannot be read is always one: the conversation went on after it.
 
         Raises:
             InputError: lines of the file are not of this kind.
@@ -53,7 +54,7 @@ class Kept:
         self.n_kept = 0
         """Answers that came from the file."""
         self._file = None if backend is None else open_whole_lines(path)
-        self._keeps_failures = keeps_failures
+        self._keeps_refusals = keeps_refusals
         self._answers: dict[str, list[Mapping[str, Any]]] = {}
         self._failed: list[Mapping[str, Any]] = []
         for line in _read(path):
@@ -104,7 +105,10 @@ class Kept:
             self._file.close()
 
     def _is_answer(self, failure: Mapping[str, Any] | None) -> bool:
-        return failure is None or (self._keeps_failures and is_lasting(Answer(failure=read_failure(failure))))
+        found = read_failure(failure)
+        if found is None or found.kind in UNREADABLE:
+            return True
+        return self._keeps_refusals and is_lasting(Answer(failure=found))
 
     def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
         try:

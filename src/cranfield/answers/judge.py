@@ -86,7 +86,7 @@ class Vote:
     failure: Failure | None = None
     """There is no vote."""
     n_replies: int = 1
-    """In this call; one that was kept from an earlier call counts as one."""
+    """To the vote, those that were kept from an earlier call included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +177,14 @@ class Judge:
             vote = _read_vote(answer, read)
             failure = vote.failure
             if failure is None or failure.kind not in OF_THE_VOTE:
-                return replace(vote, n_replies=n_sent or 1)
+                return replace(vote, n_replies=number)
             if not answer.is_kept:
                 self.unread[request.digest, number] = answer.usage
             if failure.kind not in UNREADABLE or n_sent >= self.settings.attempts:
                 break
             reply = (Message("assistant", answer.text[:REPLY_CHARS]),) if answer.text.strip() else ()
             request = replace(first, messages=(*first.messages, *reply, Message("user", correction(failure))))
-        return replace(vote, n_replies=n_sent)
+        return replace(vote, n_replies=number)
 
     def _request(self, prompt: Prompt, parts: Mapping[str, str], output: type[BaseModel], number: int) -> Request:
         settings = self.settings

@@ -134,7 +134,7 @@ async def _judge(
     if settings is None:
         return None
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
-    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_failures=False)))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_refusals=False)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(

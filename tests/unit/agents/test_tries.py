@@ -90,7 +90,7 @@ def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
 @pytest.mark.parametrize("garbled", [HTML, "no JSON"])
 def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | Answer, tmp_path: Path) -> None:
     path, budget = tmp_path / "calls.jsonl", Budget(prices=PRICES)
-    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_failures=False)
+    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_refusals=False)
     for _ in range(3):
         ask(kept)
     kept.close()
@@ -101,18 +101,29 @@ def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | A
     assert later.spent.tokens > 0
 
 
-def test_a_failure_of_a_reply_is_an_answer_only_where_a_conversation_went_on_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("no JSON", FailureKind.BAD_OUTPUT),
+        (Answer(failure=Failure(FailureKind.TRUNCATED, "cut"), text="{"), FailureKind.TRUNCATED),
+        (Answer(failure=Failure(FailureKind.FILTERED, "refused")), FailureKind.FILTERED),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_an_answer_and_a_refusal_may_be_none(
+    reply: str | Answer, kind: FailureKind, tmp_path: Path
+) -> None:
     path = tmp_path / "calls.jsonl"
-    kept = Kept(path, script("no JSON"))
+    kept = Kept(path, script(reply))
     ask(kept)
     kept.close()
     failure = ask(Kept(path)).failure
     assert failure is not None
-    assert failure.kind is FailureKind.BAD_OUTPUT
+    assert failure.kind is kind
     source = script(GOOD)
-    kept = Kept(path, source, keeps_failures=False)
-    assert ask(kept).output == Word(word="yes")
-    assert len(source.requests) == 1
+    kept = Kept(path, source, keeps_refusals=False)
+    is_refused = kind is FailureKind.FILTERED
+    assert (ask(kept).output == Word(word="yes")) is is_refused
+    assert len(source.requests) == is_refused
     kept.close()
 
 

@@ -32,7 +32,7 @@ def failed(kind: FailureKind) -> Answer:
 
 def judged(path: Path, script: Script, attempts: int = 3) -> tuple[list[FactScore], Judge, Scripted]:
     source = Scripted(script)
-    kept = Kept(path, source, keeps_failures=False)
+    kept = Kept(path, source, keeps_refusals=False)
     judge = Judge(kept, JudgeSettings("scripted:judge", attempts=attempts))
     found = asyncio.run(score_facts(ANSWER, LABEL, judge))
     kept.close()
@@ -69,6 +69,16 @@ def test_every_second_reply_that_is_no_vote_costs_a_correction_and_no_vote(bad: 
     assert spent.requests == 4
     assert spent.tokens > 0
     assert spent.money
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_verdict_after_a_correction_is_the_same_in_every_later_call(bad: str, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    facts, _, _ = judged(path, lambda request: BAD[bad] if len(request.messages) == 1 else GOOD)
+    again, _, source = judged(path, lambda _: pytest.fail("a decided vote is asked again"))
+    assert source.requests == []
+    assert fact_rows_of(again) == fact_rows_of(facts)
+    assert {fact.verdict for fact in again} == {FactVerdict.SUPPORTED}
 
 
 @pytest.mark.parametrize("bad", [*BAD, "refused"])
