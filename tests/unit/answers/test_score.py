@@ -240,3 +240,40 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         assert len(server.requests) == n_requests + 2
         facts = json.loads(second.stdout)["queries"][0]["facts"]["facts"]
         assert [vote["reason"] for vote in facts[1]["votes"]] == ["It does not say so."] * 2
+
+
+@pytest.mark.parametrize("with_calls", [True, False])
+@pytest.mark.parametrize(
+    ("refusal", "more", "exit_code", "said", "hint"),
+    [
+        ({"status": 401}, (), 3, "stopped: authentication: ", "Hint: mend that, then the same command "),
+        ({"status": 404}, (), 3, "stopped: model_missing: ", "Hint: mend that, then the same command "),
+        ({}, ("--budget-tokens", "1"), 4, "stopped: budget: ", "Hint: with a larger `--budget-tokens` "),
+    ],
+)
+def test_a_judge_that_stopped_is_not_said_to_have_been_asked_for_each_vote(
+    answers: Path,
+    tmp_path: Path,
+    model_server: Any,
+    refusal: dict[str, int],
+    more: tuple[str, ...],
+    exit_code: int,
+    said: str,
+    hint: str,
+    *,
+    with_calls: bool,
+) -> None:
+    labels = tmp_path / "labels.json"
+    record = {"query_id": "q1", "query_text": "?", "expected_files": ["src/index.py"]}
+    labels.write_text(json.dumps([{**record, "must_not_mention_facts": [TWICE]}]))
+    with model_server.ModelServer(lambda _: model_server.Reply("no", **refusal)) as server:
+        command = ["answers", "score", str(labels), str(answers), "--judge-model", "openai:j", "--base-url", server.url]
+        command += ["--calls", str(tmp_path / "calls.jsonl")] if with_calls else []
+        result = CliRunner().invoke(command_line("answers"), [*command, *more])
+    assert result.exit_code == exit_code, result.output
+    stopped, last = result.stderr.splitlines()[-2:]
+    assert stopped.startswith(said)
+    assert last.startswith(hint)
+    assert ("--calls FILE" in last) is not with_calls
+    assert "replies to each" not in result.stderr
+    assert "output_mode" not in result.stderr

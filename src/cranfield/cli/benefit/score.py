@@ -12,6 +12,7 @@ from cranfield.words import n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.agents.budget import Spent
+    from cranfield.agents.protocol import Failure
 
 AGAIN = "If the same comes again, the judge needs another `output_mode`, more `max_tokens`, or is another model."
 ExperimentArgument = Annotated[
@@ -27,15 +28,36 @@ def unread_text(unread: Spent) -> list[str]:
     return [f"{n_of(unread.requests, 'replies', '{:,}'.format)} could not be read: {unread.tokens:,} tokens{money}"]
 
 
+def print_stopped(stopped: Failure, goes_on: str, more_budget: str) -> int:
+    """Why the judge is not asked any more, and what to do.
+
+    Args:
+        stopped: the last failure.
+        goes_on: a sentence: what the next call does.
+        more_budget: what comes before it where the budget was reached.
+
+    Returns:
+        The exit code.
+    """
+    from cranfield.agents.protocol import FailureKind
+    from cranfield.answers.judge import FAILURES_IN_A_ROW, HOPELESS
+    from cranfield.benefit.errors import error_of
+
+    known, is_budget = error_of(stopped), stopped.kind is FailureKind.BUDGET
+    is_down = known.is_outage and stopped.status not in HOPELESS
+    often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if is_down else ""
+    typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {stopped.detail}"), err=True)
+    first = "start the server of the judge, then " if is_down else "mend that, then "
+    typer.echo(f"Hint: {more_budget if is_budget else first}{goes_on}", err=True)
+    return EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM
+
+
 def score_command(run: ExperimentArgument) -> None:
     """Score the cells of an experiment that have ended, by facts, structure or code; the scorer does not know the arms.
 
     What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
-    from cranfield.agents.protocol import FailureKind
-    from cranfield.answers.judge import FAILURES_IN_A_ROW
-    from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_score import score_experiment
 
@@ -55,14 +77,8 @@ def score_command(run: ExperimentArgument) -> None:
     parts += unread_text(outcome.unread)
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
-        known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
-        often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if known.is_outage else ""
-        typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.detail}"), err=True)
-        first = "start the server of the judge, then " if known.is_outage else ""
-        if is_budget:
-            first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
-        typer.echo(f"Hint: {first}`cranfield benefit score {run}` goes on.", err=True)
-        raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
+        more = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
+        raise typer.Exit(print_stopped(outcome.stopped, f"`cranfield benefit score {run}` goes on.", more))
     if outcome.n_failed:
         typer.echo(
             f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}, after up to "
