@@ -88,7 +88,8 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
     plan, tasks, runs = folder.plan, folder.tasks(), folder.cells()
     cells = {run.key: run for run in runs if run.end.is_scored}
     redact = redaction_of(plan, runs, folder.preflights())
-    sealed = seal(unscored(list(cells.values()), last_scores(folder.scores()).values()), plan.seed)
+    before = last_scores(folder.scores())
+    sealed = seal(unscored(list(cells.values()), before.values()), plan.seed)
     leaks = LeakFinder(redact, tasks)
     budget = Budget(plan.budget.judge_tokens, plan.budget.judge_money, plan.budget.prices)
     async with AsyncExitStack() as stack:
@@ -99,7 +100,9 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         async def score(answer: SealedAnswer) -> None:
             found = {answer.sealed_id: await scorer.score(answer)}
             for record in unseal(sealed, found, cells, tasks, leaks):
-                folder.append(Step.SCORES, record)
+                known = before.get(record.key)
+                if known is None or known.model_dump_json() != record.model_dump_json():
+                    folder.append(Step.SCORES, record)
 
         async with asyncio.TaskGroup() as group:
             for answer in sealed.answers:

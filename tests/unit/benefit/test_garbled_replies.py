@@ -141,6 +141,15 @@ def test_missing_votes_are_asked_for_by_the_next_call_and_by_no_other(tmp_path: 
     assert score_experiment(path, source=Scripted(lambda _: pytest.fail("a request was sent"))).n_scored == 0
 
 
+def test_a_score_that_is_as_before_is_not_written_again(tmp_path: Path) -> None:
+    path = experiment(tmp_path, plan={"success": {"by": "facts"}}, change=with_own_answers)
+    first = score_experiment(path)
+    lines = (path / "scores.jsonl").read_text()
+    again = score_experiment(path)
+    assert (first.n_scored, first.n_undecided) == (again.n_scored, again.n_undecided) == (4 * N, 4 * N)
+    assert (path / "scores.jsonl").read_text() == lines
+
+
 def test_the_bound_is_that_of_the_plan(tmp_path: Path) -> None:
     judge = {**PLAN_RECORD["success"]["judge"], "attempts": 2}
     path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
