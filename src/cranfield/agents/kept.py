@@ -14,7 +14,6 @@ from typing import Any
 
 from cranfield.agents.budget import Budget, Spent, estimate
 from cranfield.agents.protocol import (
-    UNREADABLE,
     Answer,
     Backend,
     Failure,
@@ -37,14 +36,14 @@ class Kept:
     stands in its transcript. The same request sent twice has two answers.
     """
 
-    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_refusals: bool = True) -> None:
+    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_rejections: bool = True) -> None:
         """Open the file.
 
         Args:
             path: of the answers; made where it is missing and there is a backend.
             backend: None: no request is sent, and nothing is written.
-            keeps_refusals: whether a refusal that the same request would get again is an answer; False: such requests are
-                sent again. A reply that cannot be read is always one: the conversation went on after it.
+            keeps_rejections: whether a rejection that the same request would get again is an answer; False: such requests
+                are sent again. A reply that cannot be read is always one: the conversation went on after it.
 
         Raises:
             InputError: lines of the file are not of this kind.
@@ -54,7 +53,7 @@ class Kept:
         self.n_kept = 0
         """Answers that came from the file."""
         self._file = None if backend is None else open_whole_lines(path)
-        self._keeps_refusals = keeps_refusals
+        self._keeps_rejections = keeps_rejections
         self._answers: dict[str, list[Mapping[str, Any]]] = {}
         self._failed: list[Mapping[str, Any]] = []
         for line in _read(path):
@@ -106,9 +105,9 @@ class Kept:
 
     def _is_answer(self, failure: Mapping[str, Any] | None) -> bool:
         found = read_failure(failure)
-        if found is None or found.kind in UNREADABLE:
-            return True
-        return self._keeps_refusals and is_lasting(Answer(failure=found))
+        if found is not None and found.kind is FailureKind.REJECTED and not self._keeps_rejections:
+            return False
+        return is_lasting(Answer(failure=found))
 
     def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
         try:

@@ -125,12 +125,12 @@ def score_command(
 
 def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
     """0: no vote of the judge is missing."""
-    from cranfield.cli.benefit.score import AGAIN, print_stopped, unread_text
+    from cranfield.cli.benefit.score import AGAIN, never_text, print_stopped, unread_text
 
     judge, missing = scored.judge, scored.missing_votes
     if judge is None:
         return 0
-    for line in unread_text(judge.unread_spent(judged_by.budget.prices)):
+    for line in (*unread_text(judge.unread_spent(judged_by.budget.prices)), *never_text(len(judge.never))):
         typer.echo(line, err=True)
     if judge.stopped is not None:
         asks = (

@@ -56,6 +56,8 @@ class ScoringOutcome:
     """What the judge used, by all calls."""
     unread: Spent
     """Of it, by this call, for replies that were no votes."""
+    n_never: int
+    """Votes that the judge did not give to this call and an earlier one: abstentions."""
     first_missing: str
     """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
     attempts: int
@@ -117,6 +119,7 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         None if judge is None else judge.stopped,
         budget.spent,
         Spent() if judge is None else judge.unread_spent(plan.budget.prices),
+        0 if judge is None else len(judge.never),
         next(_missing(scores), ""),
         0 if judge is None else judge.settings.attempts,
     )
@@ -137,7 +140,7 @@ async def _judge(
     if settings is None:
         return None
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
-    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_refusals=False)))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_rejections=False)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(

@@ -90,7 +90,7 @@ def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
 @pytest.mark.parametrize("garbled", [HTML, "no JSON"])
 def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | Answer, tmp_path: Path) -> None:
     path, budget = tmp_path / "calls.jsonl", Budget(prices=PRICES)
-    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_refusals=False)
+    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_rejections=False)
     for _ in range(3):
         ask(kept)
     kept.close()
@@ -107,9 +107,10 @@ def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | A
         ("no JSON", FailureKind.BAD_OUTPUT),
         (Answer(failure=Failure(FailureKind.TRUNCATED, "cut"), text="{"), FailureKind.TRUNCATED),
         (Answer(failure=Failure(FailureKind.FILTERED, "refused")), FailureKind.FILTERED),
+        (Answer(failure=Failure(FailureKind.REJECTED, "too long", status=400)), FailureKind.REJECTED),
     ],
 )
-def test_a_reply_that_cannot_be_read_is_an_answer_and_a_refusal_may_be_none(
+def test_a_reply_that_cannot_be_read_is_an_answer_and_a_rejection_may_be_none(
     reply: str | Answer, kind: FailureKind, tmp_path: Path
 ) -> None:
     path = tmp_path / "calls.jsonl"
@@ -120,10 +121,10 @@ def test_a_reply_that_cannot_be_read_is_an_answer_and_a_refusal_may_be_none(
     assert failure is not None
     assert failure.kind is kind
     source = script(GOOD)
-    kept = Kept(path, source, keeps_refusals=False)
-    is_refused = kind is FailureKind.FILTERED
-    assert (ask(kept).output == Word(word="yes")) is is_refused
-    assert len(source.requests) == is_refused
+    kept = Kept(path, source, keeps_rejections=False)
+    is_rejected = kind is FailureKind.REJECTED
+    assert (ask(kept).output == Word(word="yes")) is is_rejected
+    assert len(source.requests) == is_rejected
     kept.close()
 
 

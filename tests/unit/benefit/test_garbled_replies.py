@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +20,12 @@ from cranfield.agents.protocol import Answer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.benefit.experiment import create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
+from cranfield.benefit.result import ValidityKind
 from cranfield.cli.main import run_command_line
+from cranfield.errors import SystemUnderTestError
+from cranfield.project.benefit_rerun import rerun
 from cranfield.project.benefit_score import score_experiment
 
 N = len(SET)
@@ -180,9 +185,35 @@ def test_the_command_says_how_often_what_came_what_it_took_and_what_to_do(
         assert second.startswith("first: q3/")
         assert r"got 'I th1nk\x1b[31m so'" in second
         assert hint.startswith(f"Hint: `cranfield benefit score {path}` asks for these votes again, and for no other.")
-        server.script = lambda _: model_server.Reply(absent(Request("m", "", ())))
+        assert "each counts as an abstention" in hint
         assert run_command_line(["benefit", "score", str(path)]) == 0
-        assert "scored 4 cells" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert "scored 4 cells; 32 have ended; 4 undecided; " in out
+        assert "; 12 votes that two calls did not get count as abstentions" in out
+        assert err == ""
+        n_requests = len(server.requests)
+        assert run_command_line(["benefit", "score", str(path)]) == 0
+        assert capsys.readouterr().out.startswith("scored 0 cells; 32 have ended; 4 undecided")
+        assert len(server.requests) == n_requests
+
+
+def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_again(
+    tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quoted = json.dumps({"verdict": "supported", "quote": "in other words", "reason": ""})
+    monkeypatch.setattr("cranfield.project.benefit_rerun.execute", lambda *_: SimpleNamespace(is_complete=True))
+    with model_server.ModelServer(lambda _: model_server.Reply(quoted)) as server:
+        judge = {"model": "openai:judge", "base_url": server.url, "output_mode": "native", "attempts": 1}
+        path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
+        with pytest.raises(SystemUnderTestError, match=f"votes of the judge are missing in {4 * N} cells"):
+            rerun(path, tmp_path / "out", lambda *_: None)
+        _, found, _ = rerun(path, tmp_path / "out", lambda *_: None)
+        n_requests = len(server.requests)
+        rerun(path, tmp_path / "out", lambda *_: None)
+        assert len(server.requests) == n_requests == 2 * 3 * 4 * N
+    assert ValidityKind.UNDECIDED in {each.kind for each in found.validity}
+    votes = [vote for fact in found.tasks[0].arms[ArmRole.TREATMENT][0].facts for vote in fact.votes]
+    assert all("2 replies and no vote, which counts as an abstention" in vote.problem for vote in votes)
 
 
 def test_the_address_and_the_bound_of_a_judge_are_no_content_of_a_plan(tmp_path: Path) -> None:

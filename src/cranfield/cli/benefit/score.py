@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from cranfield.agents.budget import Spent
     from cranfield.agents.protocol import Failure
 
-AGAIN = "If the same comes again, the judge needs another `output_mode`, more `max_tokens`, or is another model."
+AGAIN = (
+    "If the same comes again, each counts as an abstention; the judge then needs another `output_mode`, more `max_tokens`, or is "
+    "another model."
+)
 ExperimentArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Folder of an experiment, which `benefit run` printed.")
 ]
@@ -26,6 +29,11 @@ def unread_text(unread: Spent) -> list[str]:
         return []
     money = f", {unread.money:.4f} of money" if unread.money else ""
     return [f"{n_of(unread.requests, 'replies', '{:,}'.format)} could not be read: {unread.tokens:,} tokens{money}"]
+
+
+def never_text(n: int) -> list[str]:
+    """`4 votes count as abstentions: two calls had none`; nothing where there are none."""
+    return [f"{n_of(n, 'votes', '{:,}'.format)} that two calls did not get count as abstentions"] if n else []
 
 
 def print_stopped(stopped: Failure, goes_on: str, more_budget: str) -> int:
@@ -74,7 +82,7 @@ def score_command(run: ExperimentArgument) -> None:
     parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
     unmeasured = outcome.judge.unmeasured
     parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
-    parts += unread_text(outcome.unread)
+    parts += [*unread_text(outcome.unread), *never_text(outcome.n_never)]
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
         more = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
