@@ -120,7 +120,7 @@ class Kept:
 def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
     """Count what kept answers took."""
     for model, usage in usages:
-        budget.spent.add(Spent(usage.requests, usage.total or 0, budget.prices.cost(model, usage), usage.unmeasured))
+        budget.spent.add(Spent.of(budget.prices, model, usage))
 
 
 class _Salted:

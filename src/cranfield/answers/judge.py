@@ -172,8 +172,7 @@ class Judge:
         """What the replies of this call took that were no votes."""
         spent = Spent()
         for usage in self.unread.values():
-            cost = prices.cost(self.settings.model, usage)
-            spent.add(Spent(usage.requests, usage.total or 0, cost, usage.unmeasured))
+            spent.add(Spent.of(prices, self.settings.model, usage))
         return spent
 
     async def _vote(self, first: Request, read: Callable[[BaseModel], Vote]) -> Vote:

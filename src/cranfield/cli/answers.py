@@ -130,7 +130,9 @@ def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
     judge, missing = scored.judge, scored.missing_votes
     if judge is None:
         return 0
-    for line in (*unread_text(judge.unread_spent(judged_by.budget.prices)), *never_text(len(judge.never))):
+    prices = judged_by.budget.prices
+    unread = unread_text(len(judge.unread), judge.unread_spent(prices), prices.currency)
+    for line in (*unread, *never_text(len(judge.never))):
         typer.echo(line, err=True)
     if judge.stopped is not None:
         asks = (

@@ -54,8 +54,12 @@ class ScoringOutcome:
     """Why no more requests were sent to the judge."""
     judge: Spent
     """What the judge used, by all calls."""
+    n_unread: int
+    """Replies of the judge to this call that were no votes."""
     unread: Spent
-    """Of it, by this call, for replies that were no votes."""
+    """What they took."""
+    currency: str
+    """Of money."""
     n_never: int
     """Votes that the judge did not give to this call and an earlier one: abstentions."""
     first_missing: str
@@ -118,7 +122,9 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
         budget.spent,
+        0 if judge is None else len(judge.unread),
         Spent() if judge is None else judge.unread_spent(plan.budget.prices),
+        plan.budget.prices.currency,
         0 if judge is None else len(judge.never),
         next(_missing(scores), ""),
         0 if judge is None else judge.settings.attempts,

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.budget import Price, PriceList
+from cranfield.agents.budget import Price, PriceList, Spent
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
 from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
 from cranfield.answers.rows import VOTE_COLUMNS, fact_rows
+from cranfield.cli.benefit.score import unread_text
 from cranfield.model.label import Fact, Label
 
 FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
@@ -150,6 +151,20 @@ def fact_rows_of(facts: list[FactScore]) -> list[dict[str, Any]]:
     from cranfield.answers.facts import FactsScore
 
     return [row.model_dump(mode="json") for row in fact_rows(FactsScore(tuple(facts)))]
+
+
+def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path) -> None:
+    """A reply that was lost twice on the way took three requests, and two of them reported nothing."""
+    usage = Usage(requests=3, input=9, output=1, unmeasured=2)
+    bad = Answer(failure=Failure(FailureKind.BAD_OUTPUT, "no"), text="?", usage=usage)
+    _, judge, _ = judged(tmp_path / "calls.jsonl", lambda request: bad if len(request.messages) == 1 else GOOD)
+    spent = judge.unread_spent(PriceList())
+    assert (len(judge.unread), spent.requests) == (4, 12)
+    (line,) = unread_text(len(judge.unread), spent, "EUR")
+    assert line == "4 replies of the judge were no votes: 40 tokens (8 requests reported none), cost unknown"
+    assert unread_text(0, Spent(), "EUR") == []
+    priced = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1e6, output=1e6)}))
+    assert priced.text("EUR") == "40 tokens (8 requests reported none), cost 40.0000 EUR"
 
 
 def test_a_reply_that_is_sent_back_is_cut_and_a_blank_one_is_not_sent(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         (line,) = map(json.loads, out.read_text().splitlines())
         missing = next(fact for fact in line["facts"] if fact["id"] == "must_mention.2")
         assert [vote["replies"] for vote in missing["votes"]] == [2, 2, 2]
-        assert "6 replies could not be read: 672 tokens" in first.stderr
+        assert "6 replies of the judge were no votes: 672 tokens, cost unknown" in first.stderr
         assert "3 votes of the judge are missing, after up to 2 replies to each in this call" in first.stderr
         assert r"first: q1, must_mention.2: bad_output: " in first.stderr
         assert r"got 'I th1nk\x1b[31m'" in first.stderr

@@ -179,7 +179,7 @@ def test_the_command_says_how_often_what_came_what_it_took_and_what_to_do(
         )
         assert run_command_line(["benefit", "score", str(path)]) == 3
         out, err = capsys.readouterr()
-        assert "60 replies could not be read: 6,720 tokens, 0.06" in out
+        assert "60 replies of the judge were no votes: 6,720 tokens, cost 0.0672 USD" in out
         first, second, hint = err.splitlines()
         assert first == "votes of the judge are missing in 4 cells, after up to 5 replies to each in this call"
         assert second.startswith("first: q3/")

@@ -23,12 +23,9 @@ ExperimentArgument = Annotated[
 ]
 
 
-def unread_text(unread: Spent) -> list[str]:
-    """`12 replies could not be read: 1,320 tokens`; nothing where there are none."""
-    if not unread.requests:
-        return []
-    money = f", {unread.money:.4f} of money" if unread.money else ""
-    return [f"{n_of(unread.requests, 'replies', '{:,}'.format)} could not be read: {unread.tokens:,} tokens{money}"]
+def unread_text(n: int, took: Spent, currency: str) -> list[str]:
+    """`12 replies of the judge were no votes: 1,320 tokens, cost 0.0132 USD`; nothing where there are none."""
+    return [f"{n_of(n, 'replies', '{:,}'.format)} of the judge were no votes: {took.text(currency)}"] if n else []
 
 
 def never_text(n: int) -> list[str]:
@@ -82,7 +79,7 @@ def score_command(run: ExperimentArgument) -> None:
     parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
     unmeasured = outcome.judge.unmeasured
     parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
-    parts += [*unread_text(outcome.unread), *never_text(outcome.n_never)]
+    parts += [*unread_text(outcome.n_unread, outcome.unread, outcome.currency), *never_text(outcome.n_never)]
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
         more = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {run}`, then "
