@@ -135,9 +135,9 @@ class _Salted:
 def _counted(line: Mapping[str, Any]) -> Usage:
     """The usage of a line, as the budget counted it when it was sent: a request that reported none as what was reserved."""
     usage = Usage(**line["answer"]["usage"])
-    reserved = line.get("reserved")
-    if reserved is None:
+    if not usage.unmeasured and usage.total is not None:
         return usage
+    reserved = line["reserved"]
     n = usage.unmeasured or 1
     parts = {part: (getattr(usage, part) or 0) + n * int(reserved[part]) for part in ("input", "output")}
     return replace(usage, **parts)

@@ -18,6 +18,7 @@ from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Retrying
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tries import is_unreadable, run_kept
+from cranfield.errors import InputError
 
 
 class Word(BaseModel):
@@ -163,3 +164,9 @@ def test_a_line_of_kept_answers_says_what_was_reserved_where_nothing_was_reporte
     lost, answered = map(json.loads, path.read_text().splitlines())
     assert lost["reserved"] == {"input": lost["reserved"]["input"], "output": 10}
     assert "reserved" not in answered
+    del lost["reserved"]  # what it took would count as nothing
+    path.write_text(f"{json.dumps(answered)}\n{json.dumps(lost)}\n")
+    with pytest.raises(InputError) as caught:
+        Kept(path)
+    (problem,) = caught.value.problems
+    assert (problem.message, problem.line) == ("not a line of kept answers", 2)
