@@ -99,6 +99,23 @@ def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path)
     assert "1 narrative not rated, as the structure is not complete" in text
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_every_form_of_the_report_has_the_votes_on_a_narrative_and_their_reasons(answers: Path, form: str) -> None:
+    def script(request: Request) -> str | Answer:
+        if "quote" in str(request.record()["output"]):
+            return judge(request)
+        rating = {0: "equivalent", 1: "minor_divergence", 2: "no rating"}[request.sampling.seed or 0]
+        return json.dumps({"rating": rating, "reason": "It <b>leaves out</b> the lock.\x1b[31m"})
+
+    by, source = judged(script)
+    text = " ".join(render(answers_document(LABELS, score_file(LABELS, answers, by, source=source)), form).split())
+    for part in ("1 equivalent, 1 minor divergence, 1 missing", "q1, narrative: ", "minor divergence: ", "no rating"):
+        assert part in text, part
+    assert "the lock." in text
+    assert ("<b>" in text) is (form == "text")
+    assert "\x1b" not in text
+
+
 def test_scores_are_blind(answers: Path) -> None:
     by, source = judged(judge)
     score_file(LABELS, answers, by, source=source, redact=(r"(?i)acme", r"src/\S+"))

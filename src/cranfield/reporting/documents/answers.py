@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
-from cranfield.answers.rows import AnswerCost, AnswerRow
+from cranfield.answers.rows import AnswerCost, AnswerRow, VoteRow
 from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
-from cranfield.reporting.documents.facts import fact_blocks
+from cranfield.reporting.documents.facts import fact_blocks, reason_blocks, votes_text
 from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.words import first_of, n_of
 
@@ -49,6 +51,15 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
     if stated := [(row.query_id, (), fact) for row in scored.rows() for fact in row.facts]:
         blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
         sections.append(Section("facts", "Facts", tuple(blocks)))
+    rated = [(score, row.narrative_votes) for score, row in zip(scored.scores, scored.rows(), strict=True)]
+    if voted := [(score, votes) for score, votes in rated if votes]:
+        sections.append(
+            Section(
+                "narratives",
+                "Narratives",
+                (_narratives(voted), *reason_blocks((score.query_id, "narrative", votes) for score, votes in voted)),
+            )
+        )
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     names = [name for name in AnswerRow.model_fields if name not in _NESTED]
@@ -84,6 +95,11 @@ def _queries(scored: ScoredAnswers) -> Table:
         Column("not named"),
     )
     return table("Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements", columns, rows)
+
+
+def _narratives(voted: Sequence[tuple[AnswerScore, Sequence[VoteRow]]]) -> Table:
+    rows: list[tuple[Cell, ...]] = [(score.query_id, _narrative(score), votes_text(votes)) for score, votes in voted]
+    return table("Narratives of complete answers", (Column("query"), Column("rating"), Column("decided by")), rows)
 
 
 def _facts(facts: FactsScore) -> str:
