@@ -80,6 +80,15 @@ def test_corrections_are_counted_in_a_row() -> None:
     assert (transcript.end, transcript.output) == (End.ANSWERED, Word(word="yes"))
 
 
+def test_a_cut_reply_is_sent_back_and_tried_again_like_any_that_cannot_be_read(tmp_path: Path) -> None:
+    cut = Answer(failure=Failure(FailureKind.TRUNCATED, "it reached its maximum length"), text='{"word')
+    path, source = tmp_path / "calls.jsonl", script(cut, cut, cut, GOOD)
+    assert [is_unreadable(each) for each in tries(path, source)] == [True]
+    _, second = tries(path, source)
+    assert (second.end, second.output) == (End.ANSWERED, Word(word="yes"))
+    assert "it reached its maximum length" in source.requests[-1].messages[-1].text
+
+
 def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
     transcript = asyncio.run(run_agent(script("bad", "worse"), TASK, NoTools()))
     assert is_unreadable(transcript)

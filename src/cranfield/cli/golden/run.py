@@ -205,11 +205,9 @@ def print_status(status: RecordStatus) -> None:
 def print_usage(outcome: RunOutcome) -> None:
     """What all calls of a run used."""
     spent = outcome.spent
-    money = "" if not spent.money else f", {spent.money:.4f} of money"
-    unmeasured = f", {spent.unmeasured} of them without a report" if spent.unmeasured else ""
     kept = f"; {n_of(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
     typer.echo(
-        f"the run so far: {n_of(spent.requests, 'requests')}{unmeasured}, {spent.tokens:,} tokens{money}{kept}",
+        f"the run so far: {n_of(spent.requests, 'requests')}, {spent.text(outcome.currency)}{kept}",
         err=True,
     )
 

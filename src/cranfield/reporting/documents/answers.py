@@ -10,18 +10,13 @@ from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswer
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
-from cranfield.reporting.documents.facts import fact_blocks, reason_blocks, votes_text
+from cranfield.reporting.documents.facts import BY, fact_blocks, reason_blocks, votes_text
 from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.words import first_of, n_of
 
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
-NO_VERDICT = {
-    DecidedBy.NO_JUDGE: "no judge was called: `--judge-model`",
-    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
-    DecidedBy.FAILED: "votes of the judge are missing",
-}
-"""Why a fact has no verdict."""
+NO_VERDICT = (DecidedBy.NO_JUDGE, DecidedBy.NO_MAJORITY, DecidedBy.FAILED)
 NO_RATING = {
     NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
     NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
@@ -129,9 +124,10 @@ def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
         notes.append(f"Judge {settings.model}: {settings.votes} votes; more than half of them decide.")
     if missing:
         notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
-    for by, why in NO_VERDICT.items():
+    for by in NO_VERDICT:
         if n := sum(fact.by is by for fact in facts):
-            notes.append(f"{n_of(n, 'facts')} without a verdict: {why}")
+            option = ": `--judge-model`" if by is DecidedBy.NO_JUDGE else ""
+            notes.append(f"{n_of(n, 'facts')} without a verdict: {BY[by]}{option}")
     notes += _share_of_all(scored)
     for reason, why in NO_RATING.items():
         if n := sum(score.no_rating is reason for score in scored.scores):

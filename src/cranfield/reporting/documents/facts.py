@@ -24,8 +24,8 @@ BY: Mapping[DecidedBy, str] = {
     DecidedBy.NOTHING_ELSE: "the answer says nothing else",
     DecidedBy.VOTES: "votes",
     DecidedBy.NO_JUDGE: "no judge was called",
-    DecidedBy.NO_MAJORITY: "no majority",
-    DecidedBy.FAILED: "votes are missing",
+    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
+    DecidedBy.FAILED: "votes of the judge are missing",
 }
 MOST_REASONS = 50
 """Items of a list of reasons."""
