@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage
 from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import load_model
+from cranfield.words import n_of
 
 BYTES_PER_TOKEN = 2
 """Fewest bytes of UTF-8 a token has on average in any text that is likely: about 4 in English, 3 in Chinese."""
@@ -100,6 +101,17 @@ class Spent:
     money: float | None = 0.0
     """None from the first request on whose cost is not known."""
     unmeasured: int = 0
+
+    @classmethod
+    def of(cls, prices: PriceList, model: str, usage: Usage) -> Spent:
+        """What requests to a model took. Tokens that were not reported are not counted, and the money is then not known."""
+        return cls(usage.requests, usage.total or 0, prices.cost(model, usage), usage.unmeasured)
+
+    def text(self, currency: str) -> str:
+        """`1,320 tokens (2 requests reported none), cost 0.0132 USD`."""
+        without = f" ({n_of(self.unmeasured, 'requests')} reported none)" if self.unmeasured else ""
+        cost = "unknown" if self.money is None else f"{self.money:.4f} {currency}"
+        return f"{n_of(self.tokens, 'tokens', '{:,}'.format)}{without}, cost {cost}"
 
     def add(self, other: Spent) -> None:
         """Count what something else used."""

@@ -36,14 +36,14 @@ class Kept:
     stands in its transcript. The same request sent twice has two answers.
     """
 
-    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_failures: bool = True) -> None:
+    def __init__(self, path: Path, backend: Backend | None = None, *, keeps_rejections: bool = True) -> None:
         """Open the file.
 
         Args:
             path: of the answers; made where it is missing and there is a backend.
             backend: None: no request is sent, and nothing is written.
-            keeps_failures: whether a failure that the same request would get again is an answer, as a conversation needs
-                it that went on after the failure; False: such requests are sent again.
+            keeps_rejections: whether a rejection that the same request would get again is an answer; False: such requests
+                are sent again. A reply that cannot be read is always one: the conversation went on after it.
 
         Raises:
             InputError: lines of the file are not of this kind.
@@ -53,7 +53,7 @@ class Kept:
         self.n_kept = 0
         """Answers that came from the file."""
         self._file = None if backend is None else open_whole_lines(path)
-        self._keeps_failures = keeps_failures
+        self._keeps_rejections = keeps_rejections
         self._answers: dict[str, list[Mapping[str, Any]]] = {}
         self._failed: list[Mapping[str, Any]] = []
         for line in _read(path):
@@ -104,7 +104,10 @@ class Kept:
             self._file.close()
 
     def _is_answer(self, failure: Mapping[str, Any] | None) -> bool:
-        return failure is None or (self._keeps_failures and is_lasting(Answer(failure=read_failure(failure))))
+        found = read_failure(failure)
+        if found is not None and found.kind is FailureKind.REJECTED and not self._keeps_rejections:
+            return False
+        return is_lasting(Answer(failure=found))
 
     def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
         try:
@@ -117,7 +120,7 @@ class Kept:
 def charge(budget: Budget, usages: Sequence[tuple[str, Usage]]) -> None:
     """Count what kept answers took."""
     for model, usage in usages:
-        budget.spent.add(Spent(usage.requests, usage.total or 0, budget.prices.cost(model, usage), usage.unmeasured))
+        budget.spent.add(Spent.of(budget.prices, model, usage))
 
 
 class _Salted:
@@ -132,9 +135,9 @@ class _Salted:
 def _counted(line: Mapping[str, Any]) -> Usage:
     """The usage of a line, as the budget counted it when it was sent: a request that reported none as what was reserved."""
     usage = Usage(**line["answer"]["usage"])
-    reserved = line.get("reserved")
-    if reserved is None:
+    if not usage.unmeasured and usage.total is not None:
         return usage
+    reserved = line["reserved"]
     n = usage.unmeasured or 1
     parts = {part: (getattr(usage, part) or 0) + n * int(reserved[part]) for part in ("input", "output")}
     return replace(usage, **parts)

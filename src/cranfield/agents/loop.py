@@ -19,7 +19,6 @@ from cranfield.agents.protocol import (
     Answer,
     Backend,
     Failure,
-    FailureKind,
     Message,
     OutputMode,
     Request,
@@ -201,7 +200,7 @@ async def run_agent(backend: Backend, task: AgentTask, toolset: Toolset) -> Tran
         answer = await backend.ask(_request(transcript))
         _note(transcript, answer)
         failure = answer.failure
-        if failure is not None and failure.kind is FailureKind.BAD_OUTPUT and corrections < task.limits.corrections:
+        if failure is not None and failure.kind in UNREADABLE and corrections < task.limits.corrections:
             corrections += 1
             transcript.messages += [Message("assistant", answer.text), Message("user", correction(failure))]
             continue

@@ -9,12 +9,12 @@ from itertools import count
 
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, Toolset, Transcript, run_agent
-from cranfield.agents.protocol import Backend, FailureKind
+from cranfield.agents.protocol import UNREADABLE, Backend, FailureKind
 
 
 def is_unreadable(transcript: Transcript) -> bool:
-    """Whether the agent ended with a reply that does not fit its schema, after all corrections."""
-    return transcript.failure is not None and transcript.failure.kind is FailureKind.BAD_OUTPUT
+    """Whether the agent ended with a reply that cannot be used, after all corrections."""
+    return transcript.failure is not None and transcript.failure.kind in UNREADABLE
 
 
 def answers_of_try(kept: Kept, number: int) -> Backend:

@@ -1,7 +1,8 @@
 """A judge: a model that is asked several times, and the verdict of the majority.
 
 Every vote is a request of its own, with a seed of its own. A reply that is no vote is sent back with what is wrong, as often as
-the settings allow; what is still none then is asked again by the next call. A request holds the material and nothing of where it came from,
+the settings allow; what is still none then is asked again by the next call, and counts as an abstention where that has none
+either: a judge that never gives a vote does not hold up a result. A request holds the material and nothing of where it came from,
 so that the same statement about the same answer is the same request in any arm of an experiment: where answers of models are
 kept (`agents.kept`), it is asked once for all.
 """
@@ -36,7 +37,10 @@ from cranfield.agents.protocol import (
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.validation import load_model
+from cranfield.words import n_of
 
+MOST_ROUNDS = 2
+"""Calls with all their replies to a vote, after which it counts as an abstention."""
 FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""
 HOPELESS = frozenset({401, 403, 404})
@@ -85,8 +89,10 @@ class Vote:
     reason: str = ""
     failure: Failure | None = None
     """There is no vote."""
+    is_final: bool = False
+    """No call asks for the vote again: it counts as an abstention."""
     n_replies: int = 1
-    """In this call; one that was kept from an earlier call counts as one."""
+    """To the vote, those that were kept from an earlier call included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +111,13 @@ class Ballot:
 
     @property
     def n_abstained(self) -> int:
-        """Votes of a judge that could not decide."""
-        return sum(vote.verdict is None and vote.failure is None for vote in self.cast)
+        """Votes of a judge that could not decide, and those that it never gave."""
+        return sum(vote.verdict is None and (vote.failure is None or vote.is_final) for vote in self.cast)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Of votes that there are not."""
-        return tuple(vote.failure for vote in self.cast if vote.failure is not None)
+        """Of votes that there are not, and that another call may get."""
+        return tuple(vote.failure for vote in self.cast if vote.failure is not None and not vote.is_final)
 
     @property
     def verdict(self) -> str | None:
@@ -131,6 +137,8 @@ class Judge:
     """Why no more requests are sent: the budget is used up, or calls keep failing."""
     unread: dict[tuple[str, int], Usage] = field(default_factory=dict)
     """Usage of the replies of this call that were no votes."""
+    never: set[str] = field(default_factory=set)
+    """Digests of the first requests of votes that the judge never gave."""
     _calls: dict[tuple[str, int], asyncio.Future[Answer]] = field(default_factory=dict)
     _in_a_row: int = 0
 
@@ -164,27 +172,40 @@ class Judge:
         """What the replies of this call took that were no votes."""
         spent = Spent()
         for usage in self.unread.values():
-            cost = prices.cost(self.settings.model, usage)
-            spent.add(Spent(usage.requests, usage.total or 0, cost, usage.unmeasured))
+            spent.add(Spent.of(prices, self.settings.model, usage))
         return spent
 
     async def _vote(self, first: Request, read: Callable[[BaseModel], Vote]) -> Vote:
-        """The first reply that is a vote; each that is none is sent back, so many in this call."""
-        request, n_sent = first, 0
+        """The first reply that is a vote; each that is none is sent back, so many in this call and in all calls.
+
+        A refusal, which is not argued with, ends the replies of a call.
+        """
+        attempts = self.settings.attempts
+        request, n_sent, n_lost = first, 0, 0
         for number in count(1):
             answer = await self._answer(request, number)
             n_sent += not answer.is_kept
             vote = _read_vote(answer, read)
             failure = vote.failure
             if failure is None or failure.kind not in OF_THE_VOTE:
-                return replace(vote, n_replies=n_sent or 1)
+                return replace(vote, n_replies=number)
             if not answer.is_kept:
                 self.unread[request.digest, number] = answer.usage
-            if failure.kind not in UNREADABLE or n_sent >= self.settings.attempts:
+            is_refused = failure.kind not in UNREADABLE
+            n_lost += attempts if is_refused else 1
+            if n_lost >= MOST_ROUNDS * attempts:
+                self.never.add(first.digest)
+                message = (
+                    f"{n_of(number, 'replies')} and no vote, which counts as an abstention; the last: {failure.message}"
+                )
+                return replace(vote, failure=replace(failure, message=message), is_final=True, n_replies=number)
+            if not answer.is_kept and (is_refused or n_sent >= attempts):
                 break
+            if is_refused:
+                continue
             reply = (Message("assistant", answer.text[:REPLY_CHARS]),) if answer.text.strip() else ()
             request = replace(first, messages=(*first.messages, *reply, Message("user", correction(failure))))
-        return replace(vote, n_replies=n_sent)
+        return replace(vote, n_replies=number)
 
     def _request(self, prompt: Prompt, parts: Mapping[str, str], output: type[BaseModel], number: int) -> Request:
         settings = self.settings

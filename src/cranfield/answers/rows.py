@@ -48,7 +48,7 @@ class VoteRow(BaseModel):
     problem: str = ""
     """Why there is no vote, and what came; empty: there is one."""
     replies: Annotated[int, Field(ge=0)] = 1
-    """That the call took which the vote is of."""
+    """To the vote, those of earlier calls that were kept included."""
 
 
 class FactRow(BaseModel):

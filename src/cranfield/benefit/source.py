@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -62,8 +63,7 @@ def record_tree(folder: ExperimentFolder, when: Literal["end", "score"], *, allo
     try:
         snapshot = _read(folder)
     except CranfieldError as error:
-        check = TreeCheck(at=now(), when=when, allowed=allowed, problem=error.problems[0].sentence())
-        folder.append(Step.TREES, check)
+        _append(folder, TreeCheck(at=now(), when=when, allowed=allowed, problem=error.problems[0].sentence()))
         return
     if snapshot is not None:
         _record(folder, snapshot, when, allowed=allowed)
@@ -92,6 +92,13 @@ def _record(
             files=(*found.source, *found.ignored)[:MOST_NAMED],
             allowed=allowed,
         )
+        _append(folder, check)
+
+
+def _append(folder: ExperimentFolder, check: TreeCheck) -> None:
+    """Record a state; not again where it was recorded of the same moment, which is one caveat of the result."""
+    known = folder.read(Step.TREES, TreeCheck)
+    if all(check.model_copy(update={"at": each.at}) != each for each in known):
         folder.append(Step.TREES, check)
 
 

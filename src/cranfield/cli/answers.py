@@ -18,7 +18,7 @@ from cranfield.cli.book.rate import (
     TokensOption,
     read_budget,
 )
-from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
+from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
@@ -125,18 +125,23 @@ def score_command(
 
 def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
     """0: no vote of the judge is missing."""
-    from cranfield.agents.protocol import FailureKind
-    from cranfield.cli.benefit.score import AGAIN, unread_text
+    from cranfield.cli.benefit.score import AGAIN, never_text, print_stopped, unread_text
 
     judge, missing = scored.judge, scored.missing_votes
     if judge is None:
         return 0
-    for line in unread_text(judge.unread_spent(judged_by.budget.prices)):
+    prices = judged_by.budget.prices
+    unread = unread_text(len(judge.unread), judge.unread_spent(prices), prices.currency)
+    for line in (*unread, *never_text(len(judge.never))):
         typer.echo(line, err=True)
     if judge.stopped is not None:
-        typer.echo(printable(f"stopped: {judge.stopped.detail}"), err=True)
-        if judge.stopped.kind is FailureKind.BUDGET:
-            return EXIT_INCONCLUSIVE
+        asks = (
+            "asks for what is missing"
+            if judged_by.calls is not None
+            else "asks for all, unless `--calls FILE` keeps it"
+        )
+        more = "with a larger `--budget-tokens` or `--budget-money`, "
+        return print_stopped(judge.stopped, f"the same command {asks}.", more)
     if not missing:
         return 0
     place, failure = missing[0]

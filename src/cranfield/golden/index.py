@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from cranfield.agents.protocol import FailureKind
+from cranfield.agents.protocol import UNREADABLE
 from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import Outcome
@@ -18,7 +18,7 @@ from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer,
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.review import Disposition
 
-_UNREADABLE = frozenset({State.NOT_AUTHORED, State.NO_ANSWER, State.NO_REPORT, State.NO_RATING})
+_WITHOUT_REPLY = frozenset({State.NOT_AUTHORED, State.NO_ANSWER, State.NO_REPORT, State.NO_RATING})
 
 
 class _Attempted(Protocol):
@@ -74,7 +74,7 @@ class RecordStatus:
     @property
     def is_unreadable(self) -> bool:
         """Whether it ended because no reply of a role could be read."""
-        return self.state in _UNREADABLE and all(each.kind == FailureKind.BAD_OUTPUT for each in self.reasons)
+        return self.state in _WITHOUT_REPLY and all(each.kind in UNREADABLE for each in self.reasons)
 
     @property
     def reason(self) -> str:

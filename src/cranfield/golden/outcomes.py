@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.agents.protocol import Failure, FailureKind, Usage
+from cranfield.agents.protocol import UNREADABLE, Failure, Usage
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
@@ -84,7 +84,7 @@ class Rejection(Decided):
     @property
     def is_unreadable(self) -> bool:
         """Whether no reply of a role could be read: a later call may ask again."""
-        return bool(self.reasons) and all(each.kind == FailureKind.BAD_OUTPUT for each in self.reasons)
+        return bool(self.reasons) and all(each.kind in UNREADABLE for each in self.reasons)
 
 
 class TranscriptLine(BaseModel):
@@ -106,7 +106,7 @@ class TranscriptLine(BaseModel):
     @property
     def is_unreadable(self) -> bool:
         """Whether it is a try whose replies could not be read."""
-        return self.failure is not None and self.failure.kind is FailureKind.BAD_OUTPUT
+        return self.failure is not None and self.failure.kind in UNREADABLE
 
 
 class ReadSource(Strict):

@@ -55,6 +55,8 @@ class RunOutcome:
     result: PipelineResult
     spent: Spent
     """By all calls of the run."""
+    currency: str
+    """Of its money."""
     n_kept: int
     """Answers that were taken from the run folder."""
 
@@ -217,7 +219,7 @@ async def _run_plan(
                 on_status=options.on_status,
             )
             result = await run_pipeline(context, options.until)
-            return RunOutcome(result, budget.spent, kept.n_kept)
+            return RunOutcome(result, budget.spent, budget.prices.currency, kept.n_kept)
     finally:
         await tools.aclose()
 

@@ -61,5 +61,5 @@ async def _judged(blind: BlindAnswers, judged_by: JudgedBy, source: Backend | No
     async with connected(judged_by.connection, judged_by.budget, source) as backend:
         if judged_by.calls is None:
             return await score_answers(blind, Judge(backend, judged_by.settings))
-        with closing(Kept(judged_by.calls, backend, keeps_failures=False)) as kept:
+        with closing(Kept(judged_by.calls, backend, keeps_rejections=False)) as kept:
             return await score_answers(blind, Judge(kept, judged_by.settings))

@@ -54,8 +54,14 @@ class ScoringOutcome:
     """Why no more requests were sent to the judge."""
     judge: Spent
     """What the judge used, by all calls."""
+    n_unread: int
+    """Replies of the judge to this call that were no votes."""
     unread: Spent
-    """Of it, by this call, for replies that were no votes."""
+    """What they took."""
+    currency: str
+    """Of money."""
+    n_never: int
+    """Votes that the judge did not give to this call and an earlier one: abstentions."""
     first_missing: str
     """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
     attempts: int
@@ -88,7 +94,8 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
     plan, tasks, runs = folder.plan, folder.tasks(), folder.cells()
     cells = {run.key: run for run in runs if run.end.is_scored}
     redact = redaction_of(plan, runs, folder.preflights())
-    sealed = seal(unscored(list(cells.values()), last_scores(folder.scores()).values()), plan.seed)
+    before = last_scores(folder.scores())
+    sealed = seal(unscored(list(cells.values()), before.values()), plan.seed)
     leaks = LeakFinder(redact, tasks)
     budget = Budget(plan.budget.judge_tokens, plan.budget.judge_money, plan.budget.prices)
     async with AsyncExitStack() as stack:
@@ -99,7 +106,9 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         async def score(answer: SealedAnswer) -> None:
             found = {answer.sealed_id: await scorer.score(answer)}
             for record in unseal(sealed, found, cells, tasks, leaks):
-                folder.append(Step.SCORES, record)
+                known = before.get(record.key)
+                if known is None or known.model_dump_json() != record.model_dump_json():
+                    folder.append(Step.SCORES, record)
 
         async with asyncio.TaskGroup() as group:
             for answer in sealed.answers:
@@ -113,7 +122,10 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
         None if judge is None else judge.stopped,
         budget.spent,
+        0 if judge is None else len(judge.unread),
         Spent() if judge is None else judge.unread_spent(plan.budget.prices),
+        plan.budget.prices.currency,
+        0 if judge is None else len(judge.never),
         next(_missing(scores), ""),
         0 if judge is None else judge.settings.attempts,
     )
@@ -134,7 +146,7 @@ async def _judge(
     if settings is None:
         return None
     backend = await stack.enter_async_context(connected(settings.connection, budget, source))
-    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_failures=False)))
+    kept = stack.enter_context(closing(Kept(folder / JUDGE_CALLS, backend, keeps_rejections=False)))
     charge(budget, kept.usages())
     more = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     judge_settings = JudgeSettings(

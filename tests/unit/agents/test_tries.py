@@ -18,6 +18,7 @@ from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Retrying
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tries import is_unreadable, run_kept
+from cranfield.errors import InputError
 
 
 class Word(BaseModel):
@@ -79,6 +80,15 @@ def test_corrections_are_counted_in_a_row() -> None:
     assert (transcript.end, transcript.output) == (End.ANSWERED, Word(word="yes"))
 
 
+def test_a_cut_reply_is_sent_back_and_tried_again_like_any_that_cannot_be_read(tmp_path: Path) -> None:
+    cut = Answer(failure=Failure(FailureKind.TRUNCATED, "it reached its maximum length"), text='{"word')
+    path, source = tmp_path / "calls.jsonl", script(cut, cut, cut, GOOD)
+    assert [is_unreadable(each) for each in tries(path, source)] == [True]
+    _, second = tries(path, source)
+    assert (second.end, second.output) == (End.ANSWERED, Word(word="yes"))
+    assert "it reached its maximum length" in source.requests[-1].messages[-1].text
+
+
 def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
     transcript = asyncio.run(run_agent(script("bad", "worse"), TASK, NoTools()))
     assert is_unreadable(transcript)
@@ -90,7 +100,7 @@ def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
 @pytest.mark.parametrize("garbled", [HTML, "no JSON"])
 def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | Answer, tmp_path: Path) -> None:
     path, budget = tmp_path / "calls.jsonl", Budget(prices=PRICES)
-    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_failures=False)
+    kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_rejections=False)
     for _ in range(3):
         ask(kept)
     kept.close()
@@ -101,18 +111,30 @@ def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | A
     assert later.spent.tokens > 0
 
 
-def test_a_failure_of_a_reply_is_an_answer_only_where_a_conversation_went_on_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("no JSON", FailureKind.BAD_OUTPUT),
+        (Answer(failure=Failure(FailureKind.TRUNCATED, "cut"), text="{"), FailureKind.TRUNCATED),
+        (Answer(failure=Failure(FailureKind.FILTERED, "refused")), FailureKind.FILTERED),
+        (Answer(failure=Failure(FailureKind.REJECTED, "too long", status=400)), FailureKind.REJECTED),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_an_answer_and_a_rejection_may_be_none(
+    reply: str | Answer, kind: FailureKind, tmp_path: Path
+) -> None:
     path = tmp_path / "calls.jsonl"
-    kept = Kept(path, script("no JSON"))
+    kept = Kept(path, script(reply))
     ask(kept)
     kept.close()
     failure = ask(Kept(path)).failure
     assert failure is not None
-    assert failure.kind is FailureKind.BAD_OUTPUT
+    assert failure.kind is kind
     source = script(GOOD)
-    kept = Kept(path, source, keeps_failures=False)
-    assert ask(kept).output == Word(word="yes")
-    assert len(source.requests) == 1
+    kept = Kept(path, source, keeps_rejections=False)
+    is_rejected = kind is FailureKind.REJECTED
+    assert (ask(kept).output == Word(word="yes")) is is_rejected
+    assert len(source.requests) == is_rejected
     kept.close()
 
 
@@ -151,3 +173,9 @@ def test_a_line_of_kept_answers_says_what_was_reserved_where_nothing_was_reporte
     lost, answered = map(json.loads, path.read_text().splitlines())
     assert lost["reserved"] == {"input": lost["reserved"]["input"], "output": 10}
     assert "reserved" not in answered
+    del lost["reserved"]  # what it took would count as nothing
+    path.write_text(f"{json.dumps(answered)}\n{json.dumps(lost)}\n")
+    with pytest.raises(InputError) as caught:
+        Kept(path)
+    (problem,) = caught.value.problems
+    assert (problem.message, problem.line) == ("not a line of kept answers", 2)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.budget import Price, PriceList
+from cranfield.agents.budget import Price, PriceList, Spent
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
 from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
 from cranfield.answers.rows import VOTE_COLUMNS, fact_rows
+from cranfield.cli.benefit.score import unread_text
 from cranfield.model.label import Fact, Label
 
 FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
@@ -32,7 +33,7 @@ def failed(kind: FailureKind) -> Answer:
 
 def judged(path: Path, script: Script, attempts: int = 3) -> tuple[list[FactScore], Judge, Scripted]:
     source = Scripted(script)
-    kept = Kept(path, source, keeps_failures=False)
+    kept = Kept(path, source, keeps_rejections=False)
     judge = Judge(kept, JudgeSettings("scripted:judge", attempts=attempts))
     found = asyncio.run(score_facts(ANSWER, LABEL, judge))
     kept.close()
@@ -71,6 +72,16 @@ def test_every_second_reply_that_is_no_vote_costs_a_correction_and_no_vote(bad: 
     assert spent.money
 
 
+@pytest.mark.parametrize("bad", BAD)
+def test_a_verdict_after_a_correction_is_the_same_in_every_later_call(bad: str, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    facts, _, _ = judged(path, lambda request: BAD[bad] if len(request.messages) == 1 else GOOD)
+    again, _, source = judged(path, lambda _: pytest.fail("a decided vote is asked again"))
+    assert source.requests == []
+    assert fact_rows_of(again) == fact_rows_of(facts)
+    assert {fact.verdict for fact in again} == {FactVerdict.SUPPORTED}
+
+
 @pytest.mark.parametrize("bad", [*BAD, "refused"])
 def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no_other(
     bad: str, tmp_path: Path
@@ -88,24 +99,72 @@ def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no
     assert [vote["replies"] for vote in row["votes"]] == [n_replies] * 3
     assert all(vote["problem"] for vote in row["votes"])
 
-    again, _, second = judged(path, script)  # a new bound, and the same end
-    assert [fact.by for fact in again] == [DecidedBy.VOTES, DecidedBy.FAILED]
-    assert len(second.requests) == 3 * n_replies
-    assert all(is_about(request, OTHER) for request in second.requests)
-
-    decided, _, third = judged(path, lambda _: GOOD)
+    decided, judge, second = judged(path, lambda _: GOOD)
     assert [fact.by for fact in decided] == [DecidedBy.VOTES] * 2
-    assert all(is_about(request, OTHER) for request in third.requests)
-    assert len(third.requests) == 2
+    assert all(is_about(request, OTHER) for request in second.requests)
+    assert len(second.requests) == 2
+    assert not judge.never
 
-    _, _, last = judged(path, lambda _: pytest.fail("a decided vote is asked again"))
-    assert last.requests == []
+    last, _, third = judged(path, lambda _: pytest.fail("a decided vote is asked again"))
+    assert third.requests == []
+    assert fact_rows_of(last) == fact_rows_of(decided)
+
+
+@pytest.mark.parametrize("bad", [*BAD, "refused"])
+def test_after_a_second_call_without_a_vote_there_is_an_abstention_that_costs_nothing_more(
+    bad: str, tmp_path: Path
+) -> None:
+    path, reply = tmp_path / "calls.jsonl", BAD.get(bad, failed(FailureKind.FILTERED))
+    n_replies = 1 if bad == "refused" else 3
+    first, _, _ = judged(path, lambda _: reply)
+    assert {fact.by for fact in first} == {DecidedBy.FAILED}
+
+    second, judge, source = judged(path, lambda _: reply)
+    assert {(fact.verdict, fact.by) for fact in second} == {(None, DecidedBy.NO_MAJORITY)}
+    assert {(fact.ballot.n_abstained, fact.ballot.failures) for fact in second if fact.ballot} == {(3, ())}
+    assert len(source.requests) == len(LABEL.must_mention) * 3 * n_replies
+    assert len(judge.never) == len(LABEL.must_mention) * 3
+    (vote, *_) = fact_rows_of(second)[0]["votes"]
+    assert f"{2 * n_replies} replies and no vote, which counts as an abstention; the last: " in vote["problem"]
+    assert vote["replies"] == 2 * n_replies
+
+    third, again, none = judged(path, lambda _: pytest.fail("a vote is asked for a third time"))
+    assert none.requests == []
+    assert fact_rows_of(third) == fact_rows_of(second)
+    assert again.never == judge.never
+
+
+def test_a_call_that_was_interrupted_takes_no_reply_from_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    judged(path, lambda _: "no JSON")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]))  # of the two facts, or of one
+    second, _, source = judged(path, lambda _: "no JSON")
+    assert {fact.by for fact in second} == {DecidedBy.FAILED}
+    assert len(source.requests) == 2 * 3 * 3
+    third, _, source = judged(path, lambda _: "no JSON")
+    assert {fact.by for fact in third} == {DecidedBy.NO_MAJORITY}
+    assert len(source.requests) == 2 * 3 * 3 - 2
 
 
 def fact_rows_of(facts: list[FactScore]) -> list[dict[str, Any]]:
     from cranfield.answers.facts import FactsScore
 
     return [row.model_dump(mode="json") for row in fact_rows(FactsScore(tuple(facts)))]
+
+
+def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path) -> None:
+    """A reply that was lost twice on the way took three requests, and two of them reported nothing."""
+    usage = Usage(requests=3, input=9, output=1, unmeasured=2)
+    bad = Answer(failure=Failure(FailureKind.BAD_OUTPUT, "no"), text="?", usage=usage)
+    _, judge, _ = judged(tmp_path / "calls.jsonl", lambda request: bad if len(request.messages) == 1 else GOOD)
+    spent = judge.unread_spent(PriceList())
+    assert (len(judge.unread), spent.requests) == (4, 12)
+    (line,) = unread_text(len(judge.unread), spent, "EUR")
+    assert line == "4 replies of the judge were no votes: 40 tokens (8 requests reported none), cost unknown"
+    assert unread_text(0, Spent(), "EUR") == []
+    priced = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1e6, output=1e6)}))
+    assert priced.text("EUR") == "40 tokens (8 requests reported none), cost 40.0000 EUR"
 
 
 def test_a_reply_that_is_sent_back_is_cut_and_a_blank_one_is_not_sent(tmp_path: Path) -> None:

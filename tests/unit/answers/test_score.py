@@ -99,6 +99,23 @@ def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path)
     assert "1 narrative not rated, as the structure is not complete" in text
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_every_form_of_the_report_has_the_votes_on_a_narrative_and_their_reasons(answers: Path, form: str) -> None:
+    def script(request: Request) -> str | Answer:
+        if "quote" in str(request.record()["output"]):
+            return judge(request)
+        rating = {0: "equivalent", 1: "minor_divergence", 2: "no rating"}[request.sampling.seed or 0]
+        return json.dumps({"rating": rating, "reason": "It <b>leaves out</b> the lock.\x1b[31m"})
+
+    by, source = judged(script)
+    text = " ".join(render(answers_document(LABELS, score_file(LABELS, answers, by, source=source)), form).split())
+    for part in ("1 equivalent, 1 minor divergence, 1 missing", "q1, narrative: ", "minor divergence: ", "no rating"):
+        assert part in text, part
+    assert "the lock." in text
+    assert ("<b>" in text) is (form == "text")
+    assert "\x1b" not in text
+
+
 def test_scores_are_blind(answers: Path) -> None:
     by, source = judged(judge)
     score_file(LABELS, answers, by, source=source, redact=(r"(?i)acme", r"src/\S+"))
@@ -229,7 +246,7 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         (line,) = map(json.loads, out.read_text().splitlines())
         missing = next(fact for fact in line["facts"] if fact["id"] == "must_mention.2")
         assert [vote["replies"] for vote in missing["votes"]] == [2, 2, 2]
-        assert "6 replies could not be read: 672 tokens" in first.stderr
+        assert "6 replies of the judge were no votes: 672 tokens, cost unknown" in first.stderr
         assert "3 votes of the judge are missing, after up to 2 replies to each in this call" in first.stderr
         assert r"first: q1, must_mention.2: bad_output: " in first.stderr
         assert r"got 'I th1nk\x1b[31m'" in first.stderr
@@ -240,3 +257,40 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         assert len(server.requests) == n_requests + 2
         facts = json.loads(second.stdout)["queries"][0]["facts"]["facts"]
         assert [vote["reason"] for vote in facts[1]["votes"]] == ["It does not say so."] * 2
+
+
+@pytest.mark.parametrize("with_calls", [True, False])
+@pytest.mark.parametrize(
+    ("refusal", "more", "exit_code", "said", "hint"),
+    [
+        ({"status": 401}, (), 3, "stopped: authentication: ", "Hint: mend that, then the same command "),
+        ({"status": 404}, (), 3, "stopped: model_missing: ", "Hint: mend that, then the same command "),
+        ({}, ("--budget-tokens", "1"), 4, "stopped: budget: ", "Hint: with a larger `--budget-tokens` "),
+    ],
+)
+def test_a_judge_that_stopped_is_not_said_to_have_been_asked_for_each_vote(
+    answers: Path,
+    tmp_path: Path,
+    model_server: Any,
+    refusal: dict[str, int],
+    more: tuple[str, ...],
+    exit_code: int,
+    said: str,
+    hint: str,
+    *,
+    with_calls: bool,
+) -> None:
+    labels = tmp_path / "labels.json"
+    record = {"query_id": "q1", "query_text": "?", "expected_files": ["src/index.py"]}
+    labels.write_text(json.dumps([{**record, "must_not_mention_facts": [TWICE]}]))
+    with model_server.ModelServer(lambda _: model_server.Reply("no", **refusal)) as server:
+        command = ["answers", "score", str(labels), str(answers), "--judge-model", "openai:j", "--base-url", server.url]
+        command += ["--calls", str(tmp_path / "calls.jsonl")] if with_calls else []
+        result = CliRunner().invoke(command_line("answers"), [*command, *more])
+    assert result.exit_code == exit_code, result.output
+    stopped, last = result.stderr.splitlines()[-2:]
+    assert stopped.startswith(said)
+    assert last.startswith(hint)
+    assert ("--calls FILE" in last) is not with_calls
+    assert "replies to each" not in result.stderr
+    assert "output_mode" not in result.stderr

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +20,12 @@ from cranfield.agents.protocol import Answer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.benefit.experiment import create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
+from cranfield.benefit.result import ValidityKind
 from cranfield.cli.main import run_command_line
+from cranfield.errors import SystemUnderTestError
+from cranfield.project.benefit_rerun import rerun
 from cranfield.project.benefit_score import score_experiment
 
 N = len(SET)
@@ -141,6 +146,15 @@ def test_missing_votes_are_asked_for_by_the_next_call_and_by_no_other(tmp_path: 
     assert score_experiment(path, source=Scripted(lambda _: pytest.fail("a request was sent"))).n_scored == 0
 
 
+def test_a_score_that_is_as_before_is_not_written_again(tmp_path: Path) -> None:
+    path = experiment(tmp_path, plan={"success": {"by": "facts"}}, change=with_own_answers)
+    first = score_experiment(path)
+    lines = (path / "scores.jsonl").read_text()
+    again = score_experiment(path)
+    assert (first.n_scored, first.n_undecided) == (again.n_scored, again.n_undecided) == (4 * N, 4 * N)
+    assert (path / "scores.jsonl").read_text() == lines
+
+
 def test_the_bound_is_that_of_the_plan(tmp_path: Path) -> None:
     judge = {**PLAN_RECORD["success"]["judge"], "attempts": 2}
     path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
@@ -165,15 +179,41 @@ def test_the_command_says_how_often_what_came_what_it_took_and_what_to_do(
         )
         assert run_command_line(["benefit", "score", str(path)]) == 3
         out, err = capsys.readouterr()
-        assert "60 replies could not be read: 6,720 tokens, 0.06" in out
+        assert "60 replies of the judge were no votes: 6,720 tokens, cost 0.0672 USD" in out
         first, second, hint = err.splitlines()
         assert first == "votes of the judge are missing in 4 cells, after up to 5 replies to each in this call"
         assert second.startswith("first: q3/")
         assert r"got 'I th1nk\x1b[31m so'" in second
         assert hint.startswith(f"Hint: `cranfield benefit score {path}` asks for these votes again, and for no other.")
-        server.script = lambda _: model_server.Reply(absent(Request("m", "", ())))
+        assert "each counts as an abstention" in hint
         assert run_command_line(["benefit", "score", str(path)]) == 0
-        assert "scored 4 cells" in capsys.readouterr().out
+        out, err = capsys.readouterr()
+        assert "scored 4 cells; 32 have ended; 4 undecided; " in out
+        assert "; 12 votes that two calls did not get count as abstentions" in out
+        assert err == ""
+        n_requests = len(server.requests)
+        assert run_command_line(["benefit", "score", str(path)]) == 0
+        assert capsys.readouterr().out.startswith("scored 0 cells; 32 have ended; 4 undecided")
+        assert len(server.requests) == n_requests
+
+
+def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_again(
+    tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quoted = json.dumps({"verdict": "supported", "quote": "in other words", "reason": ""})
+    monkeypatch.setattr("cranfield.project.benefit_rerun.execute", lambda *_: SimpleNamespace(is_complete=True))
+    with model_server.ModelServer(lambda _: model_server.Reply(quoted)) as server:
+        judge = {"model": "openai:judge", "base_url": server.url, "output_mode": "native", "attempts": 1}
+        path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
+        with pytest.raises(SystemUnderTestError, match=f"votes of the judge are missing in {4 * N} cells"):
+            rerun(path, tmp_path / "out", lambda *_: None)
+        _, found, _ = rerun(path, tmp_path / "out", lambda *_: None)
+        n_requests = len(server.requests)
+        rerun(path, tmp_path / "out", lambda *_: None)
+        assert len(server.requests) == n_requests == 2 * 3 * 4 * N
+    assert ValidityKind.UNDECIDED in {each.kind for each in found.validity}
+    votes = [vote for fact in found.tasks[0].arms[ArmRole.TREATMENT][0].facts for vote in fact.votes]
+    assert all("2 replies and no vote, which counts as an abstention" in vote.problem for vote in votes)
 
 
 def test_the_address_and_the_bound_of_a_judge_are_no_content_of_a_plan(tmp_path: Path) -> None:

@@ -176,10 +176,39 @@ def test_changes_while_cells_are_run_are_recorded(tmp_path: Path, code: Path, ce
 def test_a_repository_that_is_gone_is_recorded(tmp_path: Path, code: Path) -> None:
     path = begun(tmp_path)
     code.rename(tmp_path / "moved")
-    with ExperimentFolder.writing(path) as folder:
-        record_tree(folder, "score")
+    for _ in range(2):
+        with ExperimentFolder.writing(path) as folder:
+            record_tree(folder, "score")
     (found,) = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)
     assert "no such folder" in found.problem
+
+
+def test_a_state_of_the_folder_that_was_recorded_is_not_recorded_again(
+    tmp_path: Path, code: Path, cells: list[Callable[[], None]]
+) -> None:
+    del cells
+    path = begun(tmp_path)
+
+    def scored() -> list[tuple[str, ...]]:
+        with ExperimentFolder.writing(path) as folder:
+            record_tree(folder, "score")
+        return [each.files for each in ExperimentFolder.open(path).read(Step.TREES, TreeCheck)]
+
+    assert scored() == []
+    edit(code / "a.py")
+    first = [("modified a.py",)]
+    assert scored() == scored() == first
+    edit(code / "b.py")
+    both = [*first, ("modified a.py", "modified b.py")]
+    assert scored() == scored() == both
+    git(code, "checkout", "--quiet", "b.py")
+    assert scored() == both
+    git(code, "checkout", "--quiet", "a.py")
+    (code / "run.log").write_text("line\n")
+    for _ in range(2):
+        execute(path, RunOptions(allow_dirty=True))
+    found = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)[2:]
+    assert [each.when for each in found] == ["resume", "end"]
 
 
 def test_a_damaged_state_is_no_traceback(tmp_path: Path, code: Path) -> None:

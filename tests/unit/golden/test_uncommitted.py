@@ -195,7 +195,7 @@ def test_a_folder_that_changes_during_a_run_is_noticed(
 
     def run(*_: object) -> RunOutcome:
         (repo / "new.py").write_text("x = 1\n")
-        return RunOutcome(PipelineResult((), ()), Spent(), 0)
+        return RunOutcome(PipelineResult((), ()), Spent(), "USD", 0)
 
     monkeypatch.setattr("cranfield.golden.run.execute", run)
     assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.golden.test_pipeline import SMALL, begin, contents, go_on
 from tests.unit.golden.test_rows import CSV, SOURCE, answers
 
-from cranfield.agents.protocol import Answer, Request, Usage, with_output
+from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
@@ -76,7 +76,7 @@ def test_a_role_is_asked_again_by_the_next_call_and_nothing_decided_is(
     assert {each.state for each in found} == {ROLES[role]}
     (reason, *_) = found[0].reasons
     assert reason.message.startswith(f"{role}: 2 replies in a row cannot be read, 1 try so far (")
-    assert "tokens, 0.00" in reason.message
+    assert "tokens, cost 0.00" in reason.message
     assert r"got 'I th1nk\x1b[31m {'" in reason.message
     assert first.result.waiting == ()
 
@@ -110,6 +110,23 @@ def kept_requests(path: Path, *, is_failed: bool | None) -> list[str]:
     return [
         line["digest"] for line in lines if is_failed is None or (line["answer"]["failure"] is not None) == is_failed
     ]
+
+
+def test_a_role_whose_replies_were_cut_is_asked_again_too(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
+    def cut(request: Request) -> Any:
+        failure = Failure(FailureKind.TRUNCATED, "it reached its maximum length")
+        is_cut = request.model == "openai:oracle"
+        return Answer(failure=failure, text="{", usage=Usage(input=9, output=1)) if is_cut else asked.answer(request)
+
+    asked = models.Models()
+    path = begin(models, snapshot, tmp_path, **SMALL)
+    first = go_on(path, snapshot, cut)
+    found = [each for each in first.result.statuses if each.state is State.NO_ANSWER]
+    assert found
+    assert all(each.is_unreadable for each in found)
+    assert "2 replies in a row cannot be read" in found[0].reasons[0].message
+    assert "cost unknown" in found[0].reasons[0].message
+    assert go_on(path, snapshot, models.Models().answer).result.counts[State.PASSED] == 2
 
 
 def test_a_cell_that_reserves_have_filled_is_not_opened_again(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:

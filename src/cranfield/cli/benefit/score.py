@@ -12,19 +12,49 @@ from cranfield.words import command_word, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.agents.budget import Spent
+    from cranfield.agents.protocol import Failure
 
-AGAIN = "If the same comes again, the judge needs another `output_mode`, more `max_tokens`, or is another model."
+AGAIN = (
+    "If the same comes again, each counts as an abstention; the judge then needs another `output_mode`, more `max_tokens`, or is "
+    "another model."
+)
 ExperimentArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="Folder of an experiment, which `benefit run` printed.")
 ]
 
 
-def unread_text(unread: Spent) -> list[str]:
-    """`12 replies could not be read: 1,320 tokens`; nothing where there are none."""
-    if not unread.requests:
-        return []
-    money = f", {unread.money:.4f} of money" if unread.money else ""
-    return [f"{n_of(unread.requests, 'replies', '{:,}'.format)} could not be read: {unread.tokens:,} tokens{money}"]
+def unread_text(n: int, took: Spent, currency: str) -> list[str]:
+    """`12 replies of the judge were no votes: 1,320 tokens, cost 0.0132 USD`; nothing where there are none."""
+    return [f"{n_of(n, 'replies', '{:,}'.format)} of the judge were no votes: {took.text(currency)}"] if n else []
+
+
+def never_text(n: int) -> list[str]:
+    """`4 votes count as abstentions: two calls had none`; nothing where there are none."""
+    return [f"{n_of(n, 'votes', '{:,}'.format)} that two calls did not get count as abstentions"] if n else []
+
+
+def print_stopped(stopped: Failure, goes_on: str, more_budget: str) -> int:
+    """Why the judge is not asked any more, and what to do.
+
+    Args:
+        stopped: the last failure.
+        goes_on: a sentence: what the next call does.
+        more_budget: what comes before it where the budget was reached.
+
+    Returns:
+        The exit code.
+    """
+    from cranfield.agents.protocol import FailureKind
+    from cranfield.answers.judge import FAILURES_IN_A_ROW, HOPELESS
+    from cranfield.benefit.errors import error_of
+
+    known, is_budget = error_of(stopped), stopped.kind is FailureKind.BUDGET
+    is_down = known.is_outage and stopped.status not in HOPELESS
+    often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if is_down else ""
+    typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {stopped.detail}"), err=True)
+    first = "start the server of the judge, then " if is_down else "mend that, then "
+    typer.echo(f"Hint: {more_budget if is_budget else first}{goes_on}", err=True)
+    return EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM
 
 
 def score_command(run: ExperimentArgument) -> None:
@@ -33,9 +63,6 @@ def score_command(run: ExperimentArgument) -> None:
     What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
-    from cranfield.agents.protocol import FailureKind
-    from cranfield.answers.judge import FAILURES_IN_A_ROW
-    from cranfield.benefit.errors import error_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_score import score_experiment
 
@@ -52,17 +79,14 @@ def score_command(run: ExperimentArgument) -> None:
     parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
     unmeasured = outcome.judge.unmeasured
     parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
-    parts += unread_text(outcome.unread)
+    parts += [*unread_text(outcome.n_unread, outcome.unread, outcome.currency), *never_text(outcome.n_never)]
     typer.echo("; ".join(parts))
     if outcome.stopped is not None:
-        known, is_budget = error_of(outcome.stopped), outcome.stopped.kind is FailureKind.BUDGET
-        often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if known.is_outage else ""
-        typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {outcome.stopped.detail}"), err=True)
-        first = "start the server of the judge, then " if known.is_outage else ""
-        if is_budget:
-            first = f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {command_word(run)}`, then "
-        typer.echo(f"Hint: {first}`cranfield benefit score {command_word(run)}` goes on.", err=True)
-        raise typer.Exit(EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM)
+        more = (
+            f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {command_word(run)}`, then "
+        )
+        go_on = f"`cranfield benefit score {command_word(run)}` goes on."
+        raise typer.Exit(print_stopped(outcome.stopped, go_on, more))
     if outcome.n_failed:
         typer.echo(
             f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}, after up to "

@@ -223,18 +223,14 @@ def show_progress(outcome: RateOutcome) -> None:
         )
 
 
-def money_text(amount: float | None, currency: str, known: str = "{}") -> str:
-    """An amount, or that it is not known."""
-    return "unknown (no price)" if amount is None else known.format(f"{amount:.4f} {currency}")
-
-
 def estimate_text(found: DryRun) -> str:
     """What a run would need."""
     chosen = found.selection
+    cost = "unknown (no price)" if found.cost is None else f"at most about {found.cost:.4f} {found.currency}"
     lines = [
         f"{n_of(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {n_of(found.n_calls, 'calls')}",
         f"input about {found.input_tokens:,} tokens, output at most {found.output_tokens:,}",
-        f"cost {money_text(found.cost, found.currency, 'at most about {}')}",
+        f"cost {cost}",
         *_text_lines(chosen),
     ]
     return "\n".join(lines)
@@ -257,10 +253,7 @@ def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
     lines = [f"{rated}; {chosen.n_before} rated before, {outcome.n_left} left of {chosen.n_items}"]
     if outcome.n_cached:
         lines.append(f"{outcome.n_cached} from answers of an earlier run, without a call")
-    tokens = f"{n_of(spent.requests, 'requests')}, {spent.tokens:,} tokens"
-    if spent.unmeasured:
-        tokens += f" ({spent.unmeasured} requests reported none: their reservations are counted)"
-    lines.append(f"{tokens}, cost {money_text(spent.money, budget.prices.currency)}")
+    lines.append(f"{n_of(spent.requests, 'requests')}, {spent.text(budget.prices.currency)}")
     if outcome.n_bad or outcome.n_failed:
         lines.append(
             f"{n_of(outcome.n_bad, 'bad answers')}, {outcome.n_failed} without an answer: these items stay unjudged"

@@ -178,7 +178,6 @@ class Source:
         """
         from cranfield.agents.tree_record import changed_since
         from cranfield.golden.folder import RunFolder
-        from cranfield.project.golden_next import quoted
         from cranfield.repo.tree import read_tree
 
         if snapshot.tree is None:
@@ -190,9 +189,7 @@ class Source:
         got, hint = "records may be of either state", "begin another run"
         if snapshot.commit:
             got = f"the records are of commit {snapshot.commit[:12]}, and stand"
-            go_on = (
-                f"cranfield golden run --resume {quoted(run)} --repo {quoted(self.repo)} --at {snapshot.commit[:12]}"
-            )
+            go_on = f"cranfield golden run --resume {command_word(run)} --repo {command_word(self.repo)} --at {snapshot.commit[:12]}"
             hint = f"`{go_on}` goes on with the commit alone"
         message = f"the folder of the repository changed during the run: {first_of(changed.source)}"
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
@@ -212,11 +209,9 @@ def print_status(status: RecordStatus) -> None:
 def print_usage(outcome: RunOutcome) -> None:
     """What all calls of a run used."""
     spent = outcome.spent
-    money = "" if not spent.money else f", {spent.money:.4f} of money"
-    unmeasured = f", {spent.unmeasured} of them without a report" if spent.unmeasured else ""
     kept = f"; {n_of(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
     typer.echo(
-        f"the run so far: {n_of(spent.requests, 'requests')}{unmeasured}, {spent.tokens:,} tokens{money}{kept}",
+        f"the run so far: {n_of(spent.requests, 'requests')}, {spent.text(outcome.currency)}{kept}",
         err=True,
     )
 

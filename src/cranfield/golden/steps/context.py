@@ -152,12 +152,10 @@ class StepContext:
     def _unreadable(self, job: Job, transcript: Transcript, failure: Failure) -> Finding:
         """How often a role was asked, what that took, and what came last."""
         tries = self._tries[job.key]
-        took = Spent()
+        took, prices = Spent(), self.plan.budget.prices
         for usage in tries:
-            money = self.plan.budget.prices.cost(transcript.task.model, usage)
-            took.add(Spent(usage.requests, usage.total or 0, money, usage.unmeasured))
-        spent = f"{n_of(took.requests, 'requests')}, {took.tokens:,} tokens"
-        spent += f", {took.money:.4f} of money" if took.money else ""
+            took.add(Spent.of(prices, transcript.task.model, usage))
+        spent = f"{n_of(took.requests, 'requests')}, {took.text(prices.currency)}"
         row = n_of(transcript.task.limits.corrections + 1, "replies")
         message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
         return Finding(kind=failure.kind, message=message)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
-from cranfield.answers.rows import AnswerCost, AnswerRow
+from cranfield.answers.rows import AnswerCost, AnswerRow, VoteRow
 from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
 from cranfield.model import TestSet
 from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
-from cranfield.reporting.documents.facts import fact_blocks
+from cranfield.reporting.documents.facts import BY, fact_blocks, reason_blocks, votes_text
 from cranfield.reporting.documents.testset import table, testset_document
 from cranfield.words import first_of, n_of
 
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
-NO_VERDICT = {
-    DecidedBy.NO_JUDGE: "no judge was called: `--judge-model`",
-    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
-    DecidedBy.FAILED: "votes of the judge are missing",
-}
-"""Why a fact has no verdict."""
+NO_VERDICT = (DecidedBy.NO_JUDGE, DecidedBy.NO_MAJORITY, DecidedBy.FAILED)
 NO_RATING = {
     NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
     NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
@@ -49,6 +46,15 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
     if stated := [(row.query_id, (), fact) for row in scored.rows() for fact in row.facts]:
         blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
         sections.append(Section("facts", "Facts", tuple(blocks)))
+    rated = [(score, row.narrative_votes) for score, row in zip(scored.scores, scored.rows(), strict=True)]
+    if voted := [(score, votes) for score, votes in rated if votes]:
+        sections.append(
+            Section(
+                "narratives",
+                "Narratives",
+                (_narratives(voted), *reason_blocks((score.query_id, "narrative", votes) for score, votes in voted)),
+            )
+        )
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     names = [name for name in AnswerRow.model_fields if name not in _NESTED]
@@ -86,6 +92,11 @@ def _queries(scored: ScoredAnswers) -> Table:
     return table("Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements", columns, rows)
 
 
+def _narratives(voted: Sequence[tuple[AnswerScore, Sequence[VoteRow]]]) -> Table:
+    rows: list[tuple[Cell, ...]] = [(score.query_id, _narrative(score), votes_text(votes)) for score, votes in voted]
+    return table("Narratives of complete answers", (Column("query"), Column("rating"), Column("decided by")), rows)
+
+
 def _facts(facts: FactsScore) -> str:
     n_must = sum(fact.kind is FactKind.MUST for fact in facts.facts)
     wrong, without = facts.count(FactKind.MUST_NOT, FactVerdict.SUPPORTED), sum(f.verdict is None for f in facts.facts)
@@ -113,9 +124,10 @@ def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
         notes.append(f"Judge {settings.model}: {settings.votes} votes; more than half of them decide.")
     if missing:
         notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
-    for by, why in NO_VERDICT.items():
+    for by in NO_VERDICT:
         if n := sum(fact.by is by for fact in facts):
-            notes.append(f"{n_of(n, 'facts')} without a verdict: {why}")
+            option = ": `--judge-model`" if by is DecidedBy.NO_JUDGE else ""
+            notes.append(f"{n_of(n, 'facts')} without a verdict: {BY[by]}{option}")
     notes += _share_of_all(scored)
     for reason, why in NO_RATING.items():
         if n := sum(score.no_rating is reason for score in scored.scores):

@@ -24,8 +24,8 @@ BY: Mapping[DecidedBy, str] = {
     DecidedBy.NOTHING_ELSE: "the answer says nothing else",
     DecidedBy.VOTES: "votes",
     DecidedBy.NO_JUDGE: "no judge was called",
-    DecidedBy.NO_MAJORITY: "no majority",
-    DecidedBy.FAILED: "votes are missing",
+    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
+    DecidedBy.FAILED: "votes of the judge are missing",
 }
 MOST_REASONS = 50
 """Items of a list of reasons."""
@@ -53,17 +53,29 @@ def fact_blocks(columns: Sequence[Column], rows: Sequence[Placed], caption: str)
         )
         for place, before, fact in rows
     ]
+    return [
+        Table(heads, cells, caption, wrap=True),
+        *reason_blocks((place, fact.id, fact.votes) for place, _, fact in rows),
+    ]
+
+
+def reason_blocks(given: Iterable[tuple[str, str, Sequence[VoteRow]]]) -> list[Block]:
+    """The quotes and reasons of votes; the same ones of several places once.
+
+    Args:
+        given: where was voted, on what, and the votes.
+    """
     reasons: dict[tuple[str, str], list[str]] = {}
-    for place, _, fact in rows:
-        if text := " / ".join(filter(None, map(_vote_text, fact.votes))):
-            reasons.setdefault((fact.id, text), []).append(place)
-    blocks: list[Block] = [Table(heads, cells, caption, wrap=True)]
+    for place, name, votes in given:
+        if text := " / ".join(filter(None, map(_vote_text, votes))):
+            reasons.setdefault((name, text), []).append(place)
+    blocks: list[Block] = []
     if reasons:
         items = [f"{first_of(places)}, {name}: {text}" for (name, text), places in reasons.items()]
         blocks.append(Paragraph("What the judge quotes, and its reasons:", "note"))
         blocks.append(Bullets(tuple(items[:MOST_REASONS])))
         if len(items) > MOST_REASONS:
-            more = n_of(len(items) - MOST_REASONS, "statements", format_count)
+            more = format_count(len(items) - MOST_REASONS)
             blocks.append(Paragraph(f"{more} more: `--format json` has the votes on all.", "note"))
     return blocks
 
@@ -93,8 +105,17 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
 
 def _by(fact: FactRow) -> str:
     """`no word of its identifiers`; `2 supported, 1 missing`."""
-    counted = Counter(vote.verdict or ("missing" if vote.problem else "unclear") for vote in fact.votes)
-    return ", ".join(f"{n} {verdict}" for verdict, n in counted.items()) or BY[fact.by]
+    return votes_text(fact.votes) or BY[fact.by]
+
+
+def votes_text(votes: Iterable[VoteRow]) -> str:
+    """`2 supported, 1 missing`; empty: there are no votes."""
+    counted = Counter(vote.verdict or ("missing" if vote.problem else "unclear") for vote in votes)
+    return ", ".join(f"{n} {_spaced(verdict)}" for verdict, n in counted.items())
+
+
+def _spaced(verdict: str) -> str:
+    return verdict.replace("_", " ")
 
 
 def _vote_text(vote: VoteRow) -> str:
@@ -104,4 +125,4 @@ def _vote_text(vote: VoteRow) -> str:
         return f"missing{replies}: {vote.problem}"
     quote, reason = vote.quote and f'"{vote.quote}"', vote.reason and f"({vote.reason})"
     parts = " ".join(filter(None, (quote, reason)))
-    return parts and f"{vote.verdict or 'unclear'}: {parts}"
+    return parts and f"{_spaced(vote.verdict) or 'unclear'}: {parts}"
