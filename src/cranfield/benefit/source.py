@@ -15,6 +15,7 @@ from cranfield.errors import CranfieldError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
 from cranfield.repo.source import source_snapshot
+from cranfield.words import first_of, n_of
 
 
 class TreeCheck(Strict):
@@ -33,6 +34,25 @@ class TreeCheck(Strict):
     """The call had `--allow-dirty`."""
     problem: str = ""
     """Why it could not be looked at."""
+
+    @property
+    def is_void(self) -> bool:
+        """Whether cells were run on two states of the source: nothing can be compared then."""
+        return bool(self.n_source) and self.when == "end" and not self.allowed
+
+    @property
+    def sentence(self) -> str:
+        """What changed, and when; of what makes a comparison invalid, what to do."""
+        when = {
+            "resume": "before cells were run again",
+            "end": "while cells were run",
+            "score": "until they were scored",
+        }
+        if self.problem:
+            return f"whether the folder of the repository changed {when[self.when]} is not known: {self.problem}"
+        n = n_of(self.n_source + self.n_ignored, "files")
+        text = f"the folder of the repository changed {when[self.when]} ({n}): {first_of(self.files)}"
+        return f"{text}; let git ignore what a tool writes there, or run with --allow-dirty" if self.is_void else text
 
 
 def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | None:

@@ -42,7 +42,7 @@ from cranfield.benefit.source import TreeCheck
 from cranfield.codecheck.report import Check
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
-from cranfield.words import and_list, first_of, n_of
+from cranfield.words import and_list, n_of
 
 MOST_UNDELIVERED = 0.1
 FEWEST_PAIRS = 0.5
@@ -145,18 +145,8 @@ def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
-    whens = {"resume": "before cells were run again", "end": "while cells were run", "score": "until they were scored"}
     for check in evidence.tree_checks:
-        n = check.n_source + check.n_ignored
-        message = (
-            f"the folder of the repository changed {whens[check.when]} ({n_of(n, 'files')}): {first_of(check.files)}"
-        )
-        if check.problem:
-            message = f"whether the folder of the repository changed {whens[check.when]} is not known: {check.problem}"
-        is_void = bool(check.n_source) and check.when == "end" and not check.allowed
-        if is_void:
-            message += "; let git ignore what a tool writes there, or run with --allow-dirty"
-        yield Validity(kind=ValidityKind.TREE_CHANGED, is_void=is_void, message=message)
+        yield Validity(kind=ValidityKind.TREE_CHANGED, is_void=check.is_void, message=check.sentence)
 
 
 def _folder_has_more(evidence: Evidence) -> Iterator[Validity]:

@@ -27,6 +27,8 @@ def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UN
     if not all(STATES[each.state].is_end for each in statuses):
         return resume
     n_unreadable = sum(each.is_unreadable for each in statuses)
+    if not any(STATES[each.state].fills_cell or STATES[each.state].with_person for each in statuses):
+        review = f"no record can be reviewed: `cranfield golden status {command_word(run)}` shows why"
     if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
         return review
     records = f"{n_of(n_unreadable, 'records')} without a readable reply, where their cells have room"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -190,6 +191,8 @@ def test_the_next_step_asks_again_before_the_sample_is_drawn(models: Any, snapsh
     )
     (path / Step.REVIEW_SAMPLES).touch()
     assert after_run(path, statuses, "R") == f"`cranfield golden review {path} --repo R`"
+    nothing = [replace(each, state=State.SCREENED_OUT, reasons=()) for each in statuses]
+    assert after_run(path, nothing, "R") == f"no record can be reviewed: `cranfield golden status {path}` shows why"
 
 
 def test_votes_on_rows_are_asked_again_by_the_next_call(tmp_path: Path) -> None:

@@ -52,8 +52,9 @@ def run_command(
     down in five runs in a row; 4 the budget is used up; 130 interrupted.
     """
     from cranfield.benefit.experiment import RunOptions, execute, replace_plan
-    from cranfield.benefit.folder import ExperimentFolder
+    from cranfield.benefit.folder import ExperimentFolder, Step
     from cranfield.benefit.plan import load_plan
+    from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
     from cranfield.concurrency.loop import sigterm_interrupts
     from cranfield.project.benefit_run import begin_experiment
@@ -76,6 +77,9 @@ def run_command(
         raise
     folder = ExperimentFolder.open(path)
     deliver(experiment_status_document(folder.manifest, status_of(folder)), output)
+    for check in folder.read(Step.TREES, TreeCheck):
+        if check.is_void:
+            typer.echo(printable(f"the comparison is invalid: {check.sentence}"), err=True)
     _end(outcome, path)
 
 
