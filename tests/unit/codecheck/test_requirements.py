@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.codecheck.python.requirements import read_requirements, required_packages
+from cranfield.codecheck.python.requirements import read_requirements, required_packages, requirement_fault
 from cranfield.errors import ConfigError
 
 LINES = """\
@@ -62,6 +62,72 @@ def test_everything_that_cannot_be_used_is_named_with_its_line(tmp_path: Path):
     with pytest.raises(ConfigError) as caught:
         read_requirements(path)
     assert [(each.line, each.got) for each in caught.value.problems] == list(enumerate(lines, 1))[1:]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--only-binary :none:",
+        "--pre --no-binary :all:",
+        "--no-index --no-bin :all:",
+        "--pre -r other.txt",
+        "--no-index=1",
+        "--config-settings a=b",
+        "--find-links",
+        "--find-links --no-binary :all:",
+        "--find-links 'a",
+        "-e .",
+        "evil --no-binary :all:",
+        "evil\t--no-binary :all:",
+        "evil --config-settings=a=b",
+        "evil --global-option=x",
+        "evil --hash=sha256:aa --no-binary=:all:",
+        "evil ; python_version > '3' --no-binary :all:",
+        "evil\n--no-binary :all:",
+        "evil\u2028--no-binary :all:",
+        "evil \\",
+        "# coding: utf-7",
+        "evil @ file:///a/evil-1.0.tar.gz",
+        "evil@file:///a/evil-1.0-py3-none-any.whl",
+        "evil @ git+https://host/evil",
+        "evil @ https://host/evil-1.0.tar.gz",
+        "evil @ https://host/evil-1.0.tar.gz#.whl",
+        "evil @ https://host/evil-1.0.tar.gz?a=b-1-py3-none-any.whl",
+        "https://host/evil-1.0.tar.gz",
+        "http://host/evil.zip",
+        "git+https://host/evil",
+        "file:evil",
+        "evil-1.0.tar.gz",
+        "evil-1.0-py3-none-any.whl",
+        "dl/evil-1.0.tar.gz",
+        "evil-1.0/",
+        "evil[extra]/",
+        "evil${SHELL}",
+        "C:\\evil",
+    ],
+)
+def test_what_could_run_code_of_a_package_is_refused(line: str):
+    assert requirement_fault(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--only-binary :all:",
+        "--index-url=https://${NAME}:${TOKEN}@index.example/simple --pre",
+        "--no-index --find-links '/a b/wheels'",
+        "numpy",
+        "numpy ~= 2.3, !=2.3.1",
+        "numpy (>=2)",
+        "Jinja2 [i18n,x]>=3 ; python_version > '3.10' and extra == 'a-b' --hash=sha256:aa --hash sha256:bb",
+        "tiny===1.0+local.1",
+        "tiny @ https://host/a/tiny-1.0-py3-none-any.whl#sha256=aa ; sys_platform == 'linux'",
+        "https://host/tiny-1.0-1-py3-none-any.whl?x=1",
+        "numpy==2.*  # a comment",
+    ],
+)
+def test_packages_of_an_index_and_wheels_are_accepted(line: str):
+    assert requirement_fault(line) == ""
 
 
 @pytest.mark.parametrize(
