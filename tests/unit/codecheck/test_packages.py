@@ -344,6 +344,29 @@ def test_a_package_that_cannot_be_imported_is_unknown_and_reaches_nothing(tmp_pa
     assert "6 of" in report.notes[0]
 
 
+WRITES_TO_ALL = """\
+import os
+for number in range(3, 10):
+    try:
+        os.write(number, b'hello\\n{"state": "there"}\\n[]\\n{"number": 0, "state": "there"}\\nno end of line')
+    except OSError:
+        pass
+x = 1
+"""
+
+
+@in_sandbox
+def test_what_a_package_writes_to_open_files_is_no_answer(tmp_path: Path):
+    files = {"writes.py": WRITES_TO_ALL, "closes.py": "import os\nos.closerange(3, 10)\n", "good.py": "x = 1\n"}
+    where = environment(tmp_path / "venv", files)
+    report = check(where, "import writes, good\nwrites.nowhere\nwrites.x\ngood.x\ngood.y\n")
+    assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, 2), (Check.SYMBOLS, 5)]
+    assert not report.unknown
+    report = check(where, "import good, closes\ngood.x\ngood.y\ncloses.z\n")
+    assert by_line(report) == {3: "missing", 4: "unknown"}
+    assert "importing closes ended the process or its output" in report.notes[0]
+
+
 @in_sandbox
 def test_code_of_the_answer_is_not_imported_and_takes_the_place_of_a_package(packages: str):
     files = {"typed.py": "raise SystemExit\n", "main.py": "import typed\ntyped.own = 1\nimport untyped\nuntyped.no\n"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -93,35 +95,39 @@ class _Lookups:
                 return self._found
             output, rows = await self._run()
             imported = [row["imported"] for row in rows if "imported" in row]
-            answers = [row for row in rows if "state" in row]
-            for lookup, row in zip(self._left, answers, strict=False):
+            answers = {self._left[row.pop("number")]: row for row in rows if "number" in row}
+            for lookup, row in answers.items():
                 modules = tuple(row.pop("modules", ()))
                 self._found[lookup] = Answer(**row | {"state": Presence(row["state"]), "modules": modules})
-            self._left = self._left[len(answers) :]
+            self._left = [each for each in self._left if each not in answers]
             if self._left:
-                self._give_up(imported, answers, output)
+                self._give_up(imported, output, is_in_lookups=bool(answers))
         why = f"packages ended the process that imports them {_MOST_ENDS + 1} times"
         return {**self._found, **dict.fromkeys(self._left, Answer(Presence.UNKNOWN, why))}
 
     async def _run(self) -> tuple[Output, list[dict[str, Any]]]:
         request = {"packages": self._packages, "imports": self._imports, "lookups": self._left}
         (self._folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        token = secrets.token_hex(16)
         output = await run_limited(
-            self._argv, cwd=self._folder, seconds=_SECONDS, n_bytes=_BYTES, n_processes=_PROCESSES
+            self._argv, cwd=self._folder, seconds=_SECONDS, n_bytes=_BYTES, n_processes=_PROCESSES, line=token
         )
-        lines = output.stdout.decode("utf-8", "replace").split("\n")[:-1]
-        return output, [json.loads(line) for line in lines]
+        rows: list[dict[str, Any]] = []
+        for line in output.stdout.decode("utf-8", "replace").split("\n"):
+            with suppress(ValueError):  # cut, or written into by a package
+                rows += [json.loads(line.removeprefix(token))] if line.startswith(token) else []
+        return output, rows
 
-    def _give_up(self, imported: Sequence[str], answers: Sequence[object], output: Output) -> None:
+    def _give_up(self, imported: Sequence[str], output: Output, *, is_in_lookups: bool) -> None:
         """Leave out what ended the process: a module with all of its symbols, or one lookup."""
         how = output.describe()
-        if not answers and len(imported) < len(self._imports):
+        if not is_in_lookups and len(imported) < len(self._imports):
             module = self._imports[len(imported)]
-            why = f"importing {module} ended the process: {how}"
+            why = f"importing {module} ended the process or its output: {how}"
             lost = [each for each in self._left if _is_in(each, module)]
             self._imports = [each for each in self._imports if not (each + ".").startswith(f"{module}.")]
         else:
-            lost, why = self._left[:1], f"looking it up ended the process: {how}"
+            lost, why = self._left[:1], f"looking it up ended the process or its output: {how}"
         self._found |= dict.fromkeys(lost, Answer(Presence.UNKNOWN, why))
         self._left = [each for each in self._left if each not in lost]
 
