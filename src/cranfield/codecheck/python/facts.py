@@ -58,6 +58,10 @@ class FileFacts:
     """Of the error."""
     is_syntax: bool = False
     """The error is of syntax, which another version of Python may have."""
+    unread: str = ""
+    """Why its names could not be read; empty: they were, or it has an error."""
+    compiles: bool = True
+    """Whether it is known to compile, or not to; False: that too could not be told."""
     encoding: str = "utf-8"
     imports: tuple[Import, ...] = ()
     guards: tuple[Guard, ...] = ()
@@ -142,11 +146,11 @@ async def inspect_files(folder: Path, files: Sequence[str]) -> dict[str, FileFac
         rows = output.stdout.decode("utf-8", "replace").split("\n")[:-1]
         found.update({name: _facts(json.loads(row)) for name, row in zip(left, rows, strict=False)})
         left = left[len(rows) :]
-        if left:
-            if not rows and not await _inspects_anything(folder):
+        if left and not rows:  # it is not that of a file before it
+            if not await _inspects_anything(folder):
                 raise CheckerError(f"files cannot be compiled here: {output.describe()}")
-            found[left[0]] = FileFacts(error=f"the compiler reached its limits: {output.describe()}")
-            left = left[1:]
+            reason = f"the compiler reached the limits of this check: {output.describe()}"
+            found[left.pop(0)] = FileFacts(unread=reason, compiles=False)
     return found
 
 
@@ -162,6 +166,8 @@ async def _inspects_anything(folder: Path) -> bool:
 
 
 def _facts(row: Any) -> FileFacts:
+    if "unread" in row:
+        return FileFacts(unread=row["unread"], compiles=row["compiles"])
     if "error" in row:
         return FileFacts(error=row["error"], line=row["line"], is_syntax=row["is_syntax"])
     return FileFacts(
