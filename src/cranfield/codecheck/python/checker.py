@@ -118,7 +118,7 @@ class _Work:
         self._platform = PLATFORMS.get(target.platform, "all")
         self._findings: list[Finding] = []
         self._unknown: list[Finding] = []
-        self._notes: list[str] = []
+        self._notes: list[str] = [*environment.left_out]
         self._undecided: set[Check] = set()
         self._versions = {"python": _RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
@@ -275,7 +275,7 @@ class _Work:
             python = self._environment.python or find_python(self._version)
             is_this = python == find_python(_RUNNING)
             try:
-                reason = await run_tests(self._place.code, tests, python, self._environment.folders, program=sandbox)
+                reason = await run_tests(self._place.code, tests, python, self._environment, program=sandbox)
                 if is_this and self._version != _RUNNING:
                     self._notes.append(f"tests ran on Python {_RUNNING}")
                 if reason and is_this and await self._needs_newer():

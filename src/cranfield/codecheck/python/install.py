@@ -74,7 +74,7 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
             task = asyncio.create_task(_install(requirements, version, folder))
             _installing[key] = task, loop.time()
         await asyncio.shield(task)
-    return Environment((folder,), version, python_of(version))
+    return Environment((folder,), version=version, python=python_of(version))
 
 
 def python_of(version: str) -> str:

@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cranfield.codecheck.python.environment import Environment
-from cranfield.codecheck.python.sandbox import inside_of, sandboxed_python
+from cranfield.codecheck.python.environment import PACKAGES, Environment
+from cranfield.codecheck.python.sandbox import sandboxed_python
 from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 6 << 30, 64
@@ -69,12 +69,11 @@ async def look_up(
     here = folder / "lookup"
     here.mkdir(exist_ok=True)
     shutil.copy(Path(__file__).with_name("importer.py"), here)
-    inside = inside_of(environment.folders)
     try:
-        start = await sandboxed_python(environment.python, {_FOLDER: here, **inside}, here, sandbox)
+        start = await sandboxed_python(environment.python, {_FOLDER: here, **environment.inside}, here, sandbox)
     except CheckerError as error:
         raise CheckerError(f"packages are imported in a sandbox alone, and {error}") from None
-    argv = [*start, f"{_FOLDER}/importer.py", f"{_FOLDER}/request.json", *inside]
+    argv = [*start, f"{_FOLDER}/importer.py", f"{_FOLDER}/request.json", *PACKAGES]
     return await _Lookups(argv, here, environment, imports, lookups).answers()
 
 
