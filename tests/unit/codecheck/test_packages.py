@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,6 +14,7 @@ from tests.unit.codecheck.environments import THIS, environment
 from cranfield.codecheck.python import environment as python_environment
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.environment import Environment, existing_environment
+from cranfield.codecheck.python.facts import FileFacts
 from cranfield.codecheck.python.revealed import components
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
@@ -556,3 +559,16 @@ def test_texts_of_packages_are_read_once_and_those_that_are_too_large_may_define
 
 def existing_folder(where: str) -> Path:
     return Path(where) / "lib" / f"python{THIS}" / "site-packages"
+
+
+def test_uses_are_resolved_once_for_a_file_however_many_attributes_it_reads(packages: str, tmp_path: Path, monkeypatch):
+    resolve, n_times = FileFacts.resolved_uses, itertools.count()
+
+    def counted(facts: FileFacts) -> Iterator[tuple[int, int, str]]:
+        next(n_times)
+        return resolve(facts)
+
+    monkeypatch.setattr(FileFacts, "resolved_uses", counted)
+    report = check(packages, "import typed\n" + "typed.make().made\n" * 300, sandbox=str(tmp_path / "none"))
+    assert report.n_symbols > 300
+    assert next(n_times) < 10

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Guard:
     """Names of exceptions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileFacts:
     """What is known of a file."""
 
@@ -87,7 +88,7 @@ class FileFacts:
     hidden: tuple[int, ...] = ()
     """Lines that no type checker reads."""
 
-    @property
+    @cached_property
     def aliases(self) -> Mapping[str, str]:
         """Names that only imports bind, to what they stand for."""
         return {
@@ -95,6 +96,16 @@ class FileFacts:
             for item in self.imports
             if item.level == 0 and item.name != "*" and item.bound not in self.bound
         }
+
+    @cached_property
+    def written_at(self) -> Mapping[Place, str]:
+        """Dotted names as written, by place."""
+        return _by_place(self.uses)
+
+    @cached_property
+    def imported_at(self) -> Mapping[Place, str]:
+        """Dotted names of what is imported, by the place of the use."""
+        return _by_place(self.resolved_uses())
 
     def resolved_uses(self) -> Iterator[tuple[int, int, str]]:
         """Uses of names that are imported, with the dotted name of what is imported."""
@@ -127,6 +138,10 @@ class FileFacts:
             and not any(_within(other, guard.body) for other in failed)
             for guard in self.guards
         )
+
+
+def _by_place(uses: Iterable[tuple[int, int, str]]) -> Mapping[Place, str]:
+    return {(line, column): name for line, column, name in reversed(list(uses)) if "(" not in name}
 
 
 def _within(line: int, places: Sequence[Place]) -> bool:
