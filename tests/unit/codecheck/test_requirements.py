@@ -151,3 +151,29 @@ def test_a_file_that_is_no_list_of_requirements_says_what_to_do(
     with pytest.raises(ConfigError) as caught:
         read_requirements(tmp_path / name)
     assert message in str(caught.value)
+
+
+def test_passwords_are_refused_and_never_shown_and_variables_take_their_place(tmp_path: Path):
+    path = tmp_path / "requirements.txt"
+    wheel = "host/foo-1.0-py3-none-any.whl"
+    lines = [
+        "--index-url https://user:s3cret@host/simple",
+        f"foo @ https://s3cret@{wheel}",
+        f"https://a:s3cr@et@{wheel}",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_requirements(path)
+    assert [each.got for each in caught.value.problems] == [
+        "--index-url https://***@host/simple",
+        f"foo @ https://***@{wheel}",
+        f"https://***@{wheel}",
+    ]
+    assert "s3cr" not in str(caught.value)
+    assert not requirement_fault(f"foo @ https://${{NAME}}:${{TOKEN}}@{wheel}")
+
+
+def test_a_package_of_an_address_is_named_without_it():
+    wheel = "https://${TOKEN}@host/foo-1.0-py3-none-any.whl"
+    lines = (f"foo[x] @ {wheel} ; python_version > '3'", wheel, "numpy==2.*  # a comment")
+    assert required_packages(lines) == ["foo[x]", "foo", "numpy 2.*"]

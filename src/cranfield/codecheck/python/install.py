@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from cranfield.codecheck.python.environment import Environment, this_version
-from cranfield.codecheck.python.requirements import requirement_fault
+from cranfield.codecheck.python.requirements import requirement_fault, without_passwords
 from cranfield.codecheck.python.sandbox import find_python
 from cranfield.codecheck.python.ty import CheckerError
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
@@ -62,7 +62,7 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
     Raises:
         CheckerError: a requirement cannot be installed; the message says which, and why.
     """
-    if faults := [f"{line}: {fault}" for line in requirements if (fault := requirement_fault(line))]:
+    if faults := [f"{without_passwords(line)}: {fault}" for line in requirements if (fault := requirement_fault(line))]:
         raise CheckerError(f"packages cannot be installed: {'; '.join(faults)}")
     given = json.dumps([*requirements, version, sys.platform, platform.machine()])
     folder = _packages_folder() / sha256(given.encode()).hexdigest()[:32]

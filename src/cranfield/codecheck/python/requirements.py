@@ -34,6 +34,8 @@ _REQUIREMENT = re.compile(
 )
 _WHEEL_FILE = re.compile(r"[^/]+(-[^/-]+){4}\.whl")
 _ARCHIVE = re.compile(r"\.(zip|tgz|tbz|txz|tlz|tar(\.\w+)?|whl)", re.IGNORECASE)
+_USER = re.compile(r"://([^/\s]*)@")
+_OF_VARIABLES = re.compile(r"(\$\{[A-Z0-9_]+\}:?)+")
 _HASH = re.compile(r"--hash(=|\s+)\w+:[0-9A-Fa-f]+")
 _OPTION_FAULT = "this option cannot be used here: only wheels are installed, so that no package runs code to be built"
 _SOURCE_FAULT = (
@@ -57,7 +59,7 @@ def read_requirements(path: Path) -> tuple[str, ...]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"the requirements cannot be read: {why}", path=str(path)) from None
     rows = list(_locked(text, path) if path.suffix == ".toml" else _lines(text))
-    if problems := [Problem(fault, path=str(path), line=line or None, got=row)
+    if problems := [Problem(fault, path=str(path), line=line or None, got=without_passwords(row))
                     for line, row in rows if (fault := requirement_fault(row))]:  # fmt: skip
         raise ConfigError(problems)
     if not rows:
@@ -70,6 +72,11 @@ def requirement_fault(line: str) -> str:
     line = _COMMENT.sub("", line).strip()
     if len(line.splitlines()) > 1 or line.endswith("\\"):
         return "it is more than one line: write each requirement as a line of its own"
+    if any(not _OF_VARIABLES.fullmatch(user[1]) for user in _USER.finditer(line)):
+        return (
+            "an address holds a user or a password, and tasks are kept with an experiment: leave them to the settings of pip "
+            "or to netrc, or name variables, as https://${NAME}:${TOKEN}@host"
+        )
     if line.startswith("-"):
         return _option_fault(line)
     given, option, options = re.sub(r"\s", " ", line).partition(" -")
@@ -79,9 +86,11 @@ def requirement_fault(line: str) -> str:
     if found is None:
         is_elsewhere = re.search(r"[/\\@$]|^[.~]|^file:", given)
         return _SOURCE_FAULT if is_elsewhere else "it is no requirement, such as numpy==2.3.5"
-    if url := found["at"] or found["url"]:
-        return "" if _WHEEL_FILE.fullmatch(urlsplit(url).path.rpartition("/")[2]) else _SOURCE_FAULT
-    return _SOURCE_FAULT if _ARCHIVE.search(found["name"]) else ""
+    url = found["at"] or found["url"]
+    is_package = (
+        _WHEEL_FILE.fullmatch(urlsplit(url).path.rpartition("/")[2]) if url else not _ARCHIVE.search(found["name"])
+    )
+    return "" if is_package else _SOURCE_FAULT
 
 
 def _option_fault(line: str) -> str:
@@ -103,10 +112,22 @@ def _option_fault(line: str) -> str:
     return ""
 
 
+def without_passwords(line: str) -> str:
+    """A requirement without the users and passwords of its addresses."""
+    return _USER.sub("://***@", line)
+
+
 def required_packages(requirements: Iterable[str]) -> list[str]:
-    """The packages of requirements as a reader names them: `numpy 2.3.5`, `pandas>=2`."""
-    named = (line.partition(" --")[0].partition(";")[0].strip() for line in requirements if not line.startswith("-"))
-    return [name.replace("==", " ") for name in named]
+    """The packages of requirements as a reader names them: `numpy 2.3.5`, `pandas>=2`; of an address the name alone."""
+    lines = (_COMMENT.sub("", line).partition(" --")[0].strip() for line in requirements)
+    return [_package(line.partition(";")[0].strip()) for line in lines if line and not line.startswith("-")]
+
+
+def _package(requirement: str) -> str:
+    name = requirement.partition("@")[0].strip()
+    if "://" in name:
+        return urlsplit(requirement).path.rpartition("/")[2].partition("-")[0]
+    return name.replace("==", " ")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
