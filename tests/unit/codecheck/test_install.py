@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import shutil
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,28 @@ def test_without_an_installer_a_note_says_what_to_do(folder: Path, monkeypatch: 
     monkeypatch.setattr(install, "_pip", lambda: "")
     monkeypatch.setenv("PATH", str(folder))
     assert "neither pip nor uv is here; declare an `environment`" in check("tiny", folder=folder).notes[0]
+
+
+def test_an_installation_that_was_cancelled_is_begun_again_at_once(monkeypatch: pytest.MonkeyPatch):
+    begun = []
+
+    async def installs(requirements: Sequence[str], version: str, folder: Path) -> Path:
+        begun.append(folder)
+        if len(begun) == 1:
+            raise asyncio.CancelledError
+        return folder
+
+    async def twice() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await install.installed_environment(["tiny"], THIS)
+        await install.installed_environment(["tiny"], THIS)
+
+    monkeypatch.setattr(install, "_install", installs)
+    monkeypatch.setattr(install, "_installing", {})
+    for n_begun in (2, 3):
+        asyncio.run(twice() if n_begun == 2 else install.installed_environment(["tiny"], THIS))
+        assert len(begun) == n_begun
+        assert len(install._installing) == 1  # those of the loop before are forgotten
 
 
 def test_packages_of_a_target_are_requirements():

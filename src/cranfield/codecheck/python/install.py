@@ -40,8 +40,8 @@ _MOST_ALONE = 20
 _RETRY_S = 60.0
 """From a failure until it is tried again."""
 
-_installing: dict[str, tuple[asyncio.Task[Path], float]] = {}
-"""Installations by event loop and folder, with the time of their beginning."""
+_installing: dict[tuple[asyncio.AbstractEventLoop, Path], tuple[asyncio.Task[Path], float]] = {}
+"""Installations by event loop and folder, with the time of their beginning; those of a closed loop are forgotten."""
 
 
 def requirement_lines(packages: Mapping[str, str]) -> tuple[str, ...]:
@@ -68,9 +68,11 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
     folder = _packages_folder() / sha256(given.encode()).hexdigest()[:32]
     if not folder.is_dir():
         loop = asyncio.get_running_loop()
-        key = f"{id(loop)} {folder}"
+        for ended in [key for key in _installing if key[0].is_closed()]:
+            del _installing[ended]
+        key = loop, folder
         task, began = _installing.get(key, (None, 0.0))
-        if task is None or (task.done() and loop.time() > began + _RETRY_S):
+        if task is None or task.cancelled() or (task.done() and loop.time() > began + _RETRY_S):
             task = asyncio.create_task(_install(requirements, version, folder))
             _installing[key] = task, loop.time()
         await asyncio.shield(task)
