@@ -16,16 +16,25 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from cranfield.agents.settings import Filled, Strict
-from cranfield.codecheck.python.requirements import read_requirements, required_packages, requirement_fault
+from cranfield.codecheck.python.requirements import (
+    read_requirements,
+    required_packages,
+    requirement_fault,
+    without_passwords,
+)
 from cranfield.codecheck.report import Check, Target
 from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import Text, validate
+from cranfield.words import first_of
 
 SHIPPED = "package:"
 """Begins the source of a file that ships with Cranfield."""
 _MECHANICAL = (Check.COMPILES, Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+
+_MOST_NAMED = 40
+"""Packages that a prompt names: a lock file has all that those need, too."""
 
 
 def _inside(path: str) -> str:
@@ -106,7 +115,7 @@ class CodingTask(Strict):
         target = self.target
         where = f"{target.platform} {target.version}" if target.platform else f"{target.language} {target.version}"
         named = [f"{name} {version}".strip() for name, version in target.packages.items()]
-        packages = ", ".join(named or required_packages(self.runs_on.requirements))
+        packages = first_of(named or required_packages(self.runs_on.requirements), _MOST_NAMED)
         lines = [
             f"{self.prompt.rstrip()}\n",
             f"Language: {target.language}. It must run on {where.strip()}, without deprecated calls.",
@@ -199,7 +208,9 @@ def _resolved(target: TargetSettings, located: Located, here: Loc, problems: Pro
     else:
         for index, line in enumerate(target.requirements):
             if fault := requirement_fault(line):
-                problems.problems.append(located.problem(fault, (*here, "requirements", index), got=line))
+                problems.problems.append(
+                    located.problem(fault, (*here, "requirements", index), got=without_passwords(line))
+                )
     return target.model_copy(update=found)
 
 

@@ -194,3 +194,14 @@ def test_packages_that_cannot_be_read_are_problems_at_their_lines(tmp_path: Path
         ("tasks.yaml", 4, "`environment` beside `"),
         ("tasks.yaml", 4, "it names another file:"),
     ]
+
+
+def test_a_prompt_names_no_more_packages_than_a_reader_can_take_in(tmp_path: Path):
+    lines = "".join(f"package{number:03}==1\n" for number in range(100))
+    (tmp_path / "requirements.txt").write_text(lines, encoding="utf-8")
+    text = TASKS.replace("packages: {numpy: 2.1}", "requirements: requirements.txt")
+    (tmp_path / "tasks.yaml").write_text(text, encoding="utf-8")
+    prompt = load_coding_tasks("tasks.yaml", tmp_path).tasks[0].full_prompt
+    assert "package039 1" in prompt
+    assert "package040" not in prompt
+    assert "60 more" in prompt

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import shutil
+import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -73,6 +77,46 @@ def test_a_package_that_would_have_to_be_built_is_refused(folder: Path):
     assert "satisfies the requirement tiny (from versions: none)" in report.notes[0]
 
 
+def source(folder: Path) -> tuple[Path, Path]:
+    """An archive of a source whose build writes a file, and that file."""
+    built = folder / "built"
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": f"open({str(built)!r}, 'w').close()\n",
+        "PKG-INFO": "Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n",
+    }
+    path = folder / "evil-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"evil-1.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path, built
+
+
+def test_a_source_that_a_wheel_or_a_setting_names_is_not_built(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    path, built = source(folder)
+    wheel(folder / "wheels", "tiny", "1.4", TINY, f"evil @ {path.as_uri()}")
+    report = check("tiny", folder=folder)
+    assert report.states[Check.SYMBOLS] is CheckState.MISSING
+    assert "only wheels are installed" in report.notes[0]
+    assert "Traceback" not in report.notes[0]
+    wheel(folder / "wheels", "plain", "1.0", TINY)
+    (folder / "more.txt").write_text(f"--no-binary :all:\nevil @ {path.as_uri()}\n", encoding="utf-8")
+    for name, value in (("PIP_REQUIREMENT", str(folder / "more.txt")), ("PIP_NO_BINARY", ":all:")):
+        monkeypatch.setenv(name, value)
+        check("plain", folder=folder)
+    assert not built.exists()
+
+
+def test_requirements_that_bring_in_a_source_are_refused_before_the_installer_starts(folder: Path):
+    report = check("evil @ file:///evil-1.0.tar.gz", "--pre --no-binary :all:", folder=folder)
+    assert report.states[Check.SYMBOLS] is CheckState.MISSING
+    assert "evil @ file:///evil-1.0.tar.gz: only packages of an index" in report.notes[0]
+    assert "--pre --no-binary :all:: this option" in report.notes[0]
+    assert not (folder / "kept").exists()
+
+
 def test_packages_must_be_in_the_version_that_the_target_names(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
     report = check("tiny", folder=folder, tiny="1.3")
@@ -81,9 +125,31 @@ def test_packages_must_be_in_the_version_that_the_target_names(folder: Path):
 
 
 def test_without_an_installer_a_note_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(install, "_has_pip", lambda: False)
+    monkeypatch.setattr(install, "_pip", lambda: "")
     monkeypatch.setenv("PATH", str(folder))
     assert "neither pip nor uv is here; declare an `environment`" in check("tiny", folder=folder).notes[0]
+
+
+def test_an_installation_that_was_cancelled_is_begun_again_at_once(monkeypatch: pytest.MonkeyPatch):
+    begun = []
+
+    async def installs(requirements: Sequence[str], version: str, folder: Path) -> Path:
+        begun.append(folder)
+        if len(begun) == 1:
+            raise asyncio.CancelledError
+        return folder
+
+    async def twice() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await install.installed_environment(["tiny"], THIS)
+        await install.installed_environment(["tiny"], THIS)
+
+    monkeypatch.setattr(install, "_install", installs)
+    monkeypatch.setattr(install, "_installing", {})
+    for n_begun in (2, 3):
+        asyncio.run(twice() if n_begun == 2 else install.installed_environment(["tiny"], THIS))
+        assert len(begun) == n_begun
+        assert len(install._installing) == 1  # those of the loop before are forgotten
 
 
 def test_packages_of_a_target_are_requirements():

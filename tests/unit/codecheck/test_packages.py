@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from tests.unit.codecheck.environments import THIS, environment
 
+from cranfield.codecheck.python import environment as python_environment
 from cranfield.codecheck.python.checker import PythonChecker
+from cranfield.codecheck.python.environment import Environment, existing_environment
+from cranfield.codecheck.python.facts import FileFacts
 from cranfield.codecheck.python.revealed import components
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
@@ -344,6 +349,29 @@ def test_a_package_that_cannot_be_imported_is_unknown_and_reaches_nothing(tmp_pa
     assert "6 of" in report.notes[0]
 
 
+WRITES_TO_ALL = """\
+import os
+for number in range(3, 10):
+    try:
+        os.write(number, b'hello\\n{"state": "there"}\\n[]\\n{"number": 0, "state": "there"}\\nno end of line')
+    except OSError:
+        pass
+x = 1
+"""
+
+
+@in_sandbox
+def test_what_a_package_writes_to_open_files_is_no_answer(tmp_path: Path):
+    files = {"writes.py": WRITES_TO_ALL, "closes.py": "import os\nos.closerange(3, 10)\n", "good.py": "x = 1\n"}
+    where = environment(tmp_path / "venv", files)
+    report = check(where, "import writes, good\nwrites.nowhere\nwrites.x\ngood.x\ngood.y\n")
+    assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, 2), (Check.SYMBOLS, 5)]
+    assert not report.unknown
+    report = check(where, "import good, closes\ngood.x\ngood.y\ncloses.z\n")
+    assert by_line(report) == {3: "missing", 4: "unknown"}
+    assert "importing closes ended the process or its output" in report.notes[0]
+
+
 @in_sandbox
 def test_code_of_the_answer_is_not_imported_and_takes_the_place_of_a_package(packages: str):
     files = {"typed.py": "raise SystemExit\n", "main.py": "import typed\ntyped.own = 1\nimport untyped\nuntyped.no\n"}
@@ -457,3 +485,90 @@ def test_nothing_of_an_environment_runs_when_it_starts(tmp_path: Path):
     files = {"sitecustomize.py": "raise SystemExit\n", "x.pth": "import os; os._exit(1)\n"}
     report = check(environment(tmp_path / "venv", files), "print(1)\n")
     assert report.states[Check.SYMBOLS] is PASSED
+
+
+def editable(folder: Path, place: Path, *, project: Path | None = None) -> str:
+    """An environment with an editable package `own`, whose .pth file names a folder."""
+    where = environment(folder / "venv", {"untyped.py": "class Client: ...\n"}, {"own": "1.0"})
+    site = Path(where) / "lib" / f"python{THIS}" / "site-packages"
+    (site / "_own.pth").write_text(f"{place}\n")
+    (site / "own-1.0.dist-info" / "RECORD").write_text("_own.pth,,\n")
+    if project:
+        (site / "own-1.0.dist-info" / "direct_url.json").write_text(f'{{"url": "{project.as_uri()}"}}')
+    for name in ("own/__init__.py", "private/__init__.py", "settings.py"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("x = 1\n")
+    return where
+
+
+@in_sandbox
+def test_of_a_linked_project_only_the_modules_of_its_package_can_be_read(tmp_path: Path):
+    project = tmp_path / "project"
+    found = existing_environment(editable(tmp_path, project, project=project))
+    assert found.linked == (project / "own",)
+    assert set(found.inside.values()) == {found.folders[0], project / "own"}
+    assert found.modules == {"own": "own 1.0", "untyped": ""}
+    tests = f"import own\nfrom pathlib import Path\nassert not Path({str(project)!r}).exists()\n"
+    tests += "assert [each.name for each in Path(own.__file__).parents[1].iterdir()] == ['own']\n"
+    code = "import own\nown.x\nown.nowhere\n"
+    report = check(str(tmp_path / "venv"), code.replace("own.nowhere\n", ""), tests=tests)
+    assert set(report.states.values()) == {PASSED}, report.findings
+    assert by_line(check(str(tmp_path / "venv"), code)) == {3: "missing"}
+
+
+def test_a_folder_within_a_linked_project_is_all_of_its_package(tmp_path: Path):
+    place = tmp_path / "project" / "src"
+    found = existing_environment(editable(tmp_path, place, project=tmp_path / "project"))
+    assert [path.name for path in found.linked] == ["own", "private", "settings.py"]
+
+
+def test_a_linked_folder_of_no_package_is_left_out_and_said(tmp_path: Path):
+    where = editable(tmp_path, tmp_path / "project")
+    site = Path(where) / "lib" / f"python{THIS}" / "site-packages"
+    (site / "more.pth").write_text(f"/\n{'x' * 5000}\n\0\n{tmp_path}\n")
+    report = check(where, "x = 1\n")
+    assert [note.partition(", which")[0] for note in report.notes] == ["nothing in /", f"nothing in {tmp_path}"]
+    assert "no package names its modules" in report.notes[0]
+    assert set(existing_environment(where).inside.values()) == {site, tmp_path / "project" / "own"}
+
+
+def test_files_of_an_environment_that_are_not_utf_8_are_said_or_left_out(tmp_path: Path):
+    where = Path(environment(tmp_path / "venv", {"tiny.py": "x = 1\n"}, {"tiny": "1.0", "other": "1.0"}))
+    site = where / "lib" / f"python{THIS}" / "site-packages"
+    (site / "other-1.0.dist-info" / "RECORD").write_bytes(b"\xff,,\n")
+    assert existing_environment(str(where)).versions == {"tiny": "1.0"}
+    (where / "pyvenv.cfg").write_bytes(b"home = /\xff\n")
+    report = check(str(where), "x = 1\n")
+    assert report.states[Check.SYMBOLS] is MISSING
+    assert report.notes[0] == f"environment {where}: pyvenv.cfg cannot be read: it is not UTF-8"
+
+
+def test_texts_of_packages_are_read_once_and_those_that_are_too_large_may_define_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    where = environment(tmp_path / "venv", {"tiny.py": "class Client: ...\n"})
+    assert existing_environment(where).may_define("Client")
+    assert not existing_environment(where).may_define("Klient")
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("read again"))
+    assert Environment((existing_folder(where),)).may_define("Client")
+    monkeypatch.undo()
+    monkeypatch.setattr(python_environment, "_MOST_BYTES", 10)
+    (existing_folder(where) / "more.py").write_text("x = 1\n")
+    assert existing_environment(where).may_define("Klient")
+
+
+def existing_folder(where: str) -> Path:
+    return Path(where) / "lib" / f"python{THIS}" / "site-packages"
+
+
+def test_uses_are_resolved_once_for_a_file_however_many_attributes_it_reads(packages: str, tmp_path: Path, monkeypatch):
+    resolve, n_times = FileFacts.resolved_uses, itertools.count()
+
+    def counted(facts: FileFacts) -> Iterator[tuple[int, int, str]]:
+        next(n_times)
+        return resolve(facts)
+
+    monkeypatch.setattr(FileFacts, "resolved_uses", counted)
+    report = check(packages, "import typed\n" + "typed.make().made\n" * 300, sandbox=str(tmp_path / "none"))
+    assert report.n_symbols > 300
+    assert next(n_times) < 10

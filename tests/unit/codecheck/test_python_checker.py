@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 
-from cranfield.codecheck.python.checker import PythonChecker
+import pytest
+
+from cranfield.codecheck.python import facts
+from cranfield.codecheck.python.checker import CODE_CHECKS, PythonChecker
+from cranfield.codecheck.python.ty import Output
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
 
@@ -165,3 +173,34 @@ def test_without_the_type_checker_nothing_passes(tmp_path):
         report = event_loop().run(PythonChecker(program=path).check({"a.py": "x = 1\n"}, Target("python")))
         assert report.states[Check.SYMBOLS] is MISSING
         assert "ty" in report.notes[0]
+
+
+def test_many_attributes_in_f_strings_are_read_within_the_limits(tmp_path: Path):
+    (tmp_path / "a.py").write_text("import sys\n" + "print(f'{sys.path} {sys.argv} {sys.nowhere}')\n" * 1500)
+    found = event_loop().run(facts.inspect_files(tmp_path, ["a.py"]))["a.py"]
+    assert (found.error, found.unread, len(found.members)) == ("", "", 4500)
+
+
+def test_code_that_cannot_be_read_within_the_limits_is_undecided_and_is_not_said_not_to_compile(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    inspects = facts._inspect
+
+    async def ends_at_long(folder: Path, files: Sequence[str]) -> Output:
+        before = list(itertools.takewhile(lambda name: name != "long.py", files))
+        found = await inspects(folder, before) if before else Output(b"", "", None)
+        return found if before == files else replace(found, stderr="", status=None)
+
+    monkeypatch.setattr(facts, "_inspect", ends_at_long)
+    texts = {"first.py": "import long\n", "long.py": "value = 1\n", "other.py": "import os\nos.nowhere\n"}
+    report = check(texts)
+    assert report.states == {**dict.fromkeys(CODE_CHECKS, MISSING), Check.SYMBOLS: FAILED}
+    assert findings(report) == [("symbols", 2, "os.nowhere")]
+    assert report.notes == ("long.py: the compiler reached the limits of this check: time limit",)
+
+
+def test_code_that_is_nested_too_deeply_to_be_read_compiles():
+    report = check("x = " + "f'{1}' + " * 900 + "1\n")
+    assert report.states[Check.COMPILES] is PASSED
+    assert {report.states[each] for each in CODE_CHECKS if each is not Check.COMPILES} == {MISSING}
+    assert report.notes == ("a.py: it is nested too deeply to be read",)

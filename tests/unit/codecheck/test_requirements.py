@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.codecheck.python.requirements import read_requirements, required_packages
+from cranfield.codecheck.python.requirements import read_requirements, required_packages, requirement_fault
 from cranfield.errors import ConfigError
 
 LINES = """\
@@ -65,6 +65,72 @@ def test_everything_that_cannot_be_used_is_named_with_its_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "--only-binary :none:",
+        "--pre --no-binary :all:",
+        "--no-index --no-bin :all:",
+        "--pre -r other.txt",
+        "--no-index=1",
+        "--config-settings a=b",
+        "--find-links",
+        "--find-links --no-binary :all:",
+        "--find-links 'a",
+        "-e .",
+        "evil --no-binary :all:",
+        "evil\t--no-binary :all:",
+        "evil --config-settings=a=b",
+        "evil --global-option=x",
+        "evil --hash=sha256:aa --no-binary=:all:",
+        "evil ; python_version > '3' --no-binary :all:",
+        "evil\n--no-binary :all:",
+        "evil\u2028--no-binary :all:",
+        "evil \\",
+        "# coding: utf-7",
+        "evil @ file:///a/evil-1.0.tar.gz",
+        "evil@file:///a/evil-1.0-py3-none-any.whl",
+        "evil @ git+https://host/evil",
+        "evil @ https://host/evil-1.0.tar.gz",
+        "evil @ https://host/evil-1.0.tar.gz#.whl",
+        "evil @ https://host/evil-1.0.tar.gz?a=b-1-py3-none-any.whl",
+        "https://host/evil-1.0.tar.gz",
+        "http://host/evil.zip",
+        "git+https://host/evil",
+        "file:evil",
+        "evil-1.0.tar.gz",
+        "evil-1.0-py3-none-any.whl",
+        "dl/evil-1.0.tar.gz",
+        "evil-1.0/",
+        "evil[extra]/",
+        "evil${SHELL}",
+        "C:\\evil",
+    ],
+)
+def test_what_could_run_code_of_a_package_is_refused(line: str):
+    assert requirement_fault(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--only-binary :all:",
+        "--index-url=https://${NAME}:${TOKEN}@index.example/simple --pre",
+        "--no-index --find-links '/a b/wheels'",
+        "numpy",
+        "numpy ~= 2.3, !=2.3.1",
+        "numpy (>=2)",
+        "Jinja2 [i18n,x]>=3 ; python_version > '3.10' and extra == 'a-b' --hash=sha256:aa --hash sha256:bb",
+        "tiny===1.0+local.1",
+        "tiny @ https://host/a/tiny-1.0-py3-none-any.whl#sha256=aa ; sys_platform == 'linux'",
+        "https://host/tiny-1.0-1-py3-none-any.whl?x=1",
+        "numpy==2.*  # a comment",
+    ],
+)
+def test_packages_of_an_index_and_wheels_are_accepted(line: str):
+    assert requirement_fault(line) == ""
+
+
+@pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("uv.lock", "", "uv export"),
@@ -85,3 +151,29 @@ def test_a_file_that_is_no_list_of_requirements_says_what_to_do(
     with pytest.raises(ConfigError) as caught:
         read_requirements(tmp_path / name)
     assert message in str(caught.value)
+
+
+def test_passwords_are_refused_and_never_shown_and_variables_take_their_place(tmp_path: Path):
+    path = tmp_path / "requirements.txt"
+    wheel = "host/foo-1.0-py3-none-any.whl"
+    lines = [
+        "--index-url https://user:s3cret@host/simple",
+        f"foo @ https://s3cret@{wheel}",
+        f"https://a:s3cr@et@{wheel}",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_requirements(path)
+    assert [each.got for each in caught.value.problems] == [
+        "--index-url https://***@host/simple",
+        f"foo @ https://***@{wheel}",
+        f"https://***@{wheel}",
+    ]
+    assert "s3cr" not in str(caught.value)
+    assert not requirement_fault(f"foo @ https://${{NAME}}:${{TOKEN}}@{wheel}")
+
+
+def test_a_package_of_an_address_is_named_without_it():
+    wheel = "https://${TOKEN}@host/foo-1.0-py3-none-any.whl"
+    lines = (f"foo[x] @ {wheel} ; python_version > '3'", wheel, "numpy==2.*  # a comment")
+    assert required_packages(lines) == ["foo[x]", "foo", "numpy 2.*"]

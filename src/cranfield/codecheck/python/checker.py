@@ -118,7 +118,7 @@ class _Work:
         self._platform = PLATFORMS.get(target.platform, "all")
         self._findings: list[Finding] = []
         self._unknown: list[Finding] = []
-        self._notes: list[str] = []
+        self._notes: list[str] = [*environment.left_out]
         self._undecided: set[Check] = set()
         self._versions = {"python": _RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
@@ -206,7 +206,7 @@ class _Work:
         rows, typed = await self._check_syntax(facts)
         if not typed or not has_packages:
             return
-        for name in self._texts.keys() - typed:
+        for name in self._texts.keys() - typed - {name for name in facts if facts[name].unread}:
             (self._place.code / name).unlink()
         untyped = frozenset(self._environment.modules.keys() - self._environment.typed)
         sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, untyped)
@@ -275,7 +275,7 @@ class _Work:
             python = self._environment.python or find_python(self._version)
             is_this = python == find_python(_RUNNING)
             try:
-                reason = await run_tests(self._place.code, tests, python, self._environment.folders, program=sandbox)
+                reason = await run_tests(self._place.code, tests, python, self._environment, program=sandbox)
                 if is_this and self._version != _RUNNING:
                     self._notes.append(f"tests ran on Python {_RUNNING}")
                 if reason and is_this and await self._needs_newer():
@@ -301,15 +301,20 @@ class _Work:
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
         """All diagnostics, and the files that compile on the target."""
         running, wanted = VERSIONS.index(_RUNNING) if _RUNNING in VERSIONS else -1, VERSIONS.index(self._version)
+        unread = [name for name in self._texts if facts[name].unread]
+        for name in unread:
+            self.leave(f"{name}: {facts[name].unread}", *(_TYPED if facts[name].compiles else CODE_CHECKS))
         readable = [
-            name for name in self._texts if not facts[name].error or (facts[name].is_syntax and wanted > running)
+            name
+            for name in self._texts
+            if not facts[name].unread and (not facts[name].error or (facts[name].is_syntax and wanted > running))
         ]
         rows = await self._place.run_types(self._version, self._platform, readable) if readable else ()
         errors: dict[str, Diagnostic] = {}
         for row in rows:
             if row.rule == SYNTAX:
                 errors.setdefault(row.file, row)
-        for name in self._texts:
+        for name in [name for name in self._texts if name not in unread]:
             known = facts[name]
             if name not in readable:
                 self._findings.append(Finding(Check.COMPILES, name, known.line, "", known.error))

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from cranfield.codecheck.python.ty import CheckerError
 
 _MODULE_SUFFIXES = {".py", ".so", ".pyd", ".pyi"}
 _STUBS = "-stubs"
+_CLASS = re.compile(r"^\s*class\s+(\w+)", re.MULTILINE)
+_MOST_BYTES = 256 << 20
+"""Of texts that are searched for the names of classes."""
+OF_FOLDER, OF_LINKED = PACKAGES = ("/packages/folder", "/packages/linked")
+"""Where packages lie in a sandbox."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +32,20 @@ class Environment:
 
     folders: tuple[Path, ...] = ()
     """Of packages; empty: there are none besides the standard library."""
+    linked: tuple[Path, ...] = ()
+    """Folders and files of modules that lie elsewhere, as those of editable installations do."""
     version: str = ""
     """Of Python: `3.12`."""
     python: str = ""
     """Path of a Python of this version; empty: there is none here."""
+    left_out: tuple[str, ...] = ()
+    """What is not read of it, with the reason."""
+
+    @property
+    def inside(self) -> dict[str, Path]:
+        """Its packages by their paths in a sandbox: below `PACKAGES`, and nothing else of the folders that they lie in."""
+        found = {f"{OF_LINKED}/{path.name}": path for path in self.linked}
+        return {**dict.fromkeys([OF_FOLDER], self.folders[0]), **found} if self.folders else found
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
@@ -48,8 +67,12 @@ class Environment:
     def typed(self) -> frozenset[str]:
         """Modules of the first level that come with types."""
         stubs = {path.name.removesuffix(_STUBS) for folder in self.folders for path in folder.glob(f"*{_STUBS}")}
-        marked = {path.parent.name for folder in self.folders for path in folder.glob("*/py.typed")}
-        return frozenset(stubs | marked | {path.stem for folder in self.folders for path in folder.glob("*.pyi")})
+        typed = {
+            path.name.partition(".")[0]
+            for path in self._paths
+            if path.suffix == ".pyi" or (path / "py.typed").is_file()
+        }
+        return frozenset(stubs | typed)
 
     def package_of(self, module: str) -> str:
         """The packages of a module, with versions; empty: it is of none."""
@@ -61,17 +84,9 @@ class Environment:
 
     def may_define(self, name: str) -> bool:
         """Whether a package without types has a class of a name, by its text."""
-        pattern = re.compile(rf"^\s*class\s+{re.escape(name)}\b", re.MULTILINE)
-        return any(pattern.search(text) for text in self._untyped_texts)
-
-    @cached_property
-    def _untyped_texts(self) -> tuple[str, ...]:
-        untyped = self.modules.keys() - self.typed
-        places = [folder / name for folder in self.folders for name in sorted(untyped)]
-        files = [
-            path for place in places for path in (place.with_suffix(".py"), *place.rglob("*.py")) if path.is_file()
-        ]
-        return tuple(path.read_text("utf-8", errors="replace") for path in files)
+        untyped = [path for path in self._paths if path.name.partition(".")[0] in self.modules.keys() - self.typed]
+        names = _classes(tuple((path, path.stat().st_mtime_ns) for path in untyped))
+        return names is None or name in names
 
     def require(self, packages: Mapping[str, str]) -> None:
         """Compare with the packages that a target names.
@@ -91,15 +106,17 @@ class Environment:
 
     @cached_property
     def _distributions(self) -> Sequence[Distribution]:
-        # A package without a readable name or version is left out: its modules are found by their files.
-        found = distributions(path=[str(folder) for folder in self.folders])
-        return [each for each in found if each.metadata["Name"] and each.metadata["Version"]]
+        return _distributions_in([*self.folders, *{path.parent: 0 for path in self.linked}])
+
+    @cached_property
+    def _paths(self) -> Sequence[Path]:
+        """Modules of the first level."""
+        found = [*(path for folder in self.folders for path in sorted(folder.iterdir())), *self.linked]
+        return [path for path in found if _is_module(path)]
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        paths = [path for folder in self.folders for path in folder.iterdir()]
-        names = (path.name.partition(".")[0] for path in paths if path.is_dir() or path.suffix in _MODULE_SUFFIXES)
-        return frozenset(name for name in names if name.isidentifier() and name != "__pycache__")
+        return frozenset(path.name.partition(".")[0] for path in self._paths)
 
 
 def existing_environment(given: str) -> Environment:
@@ -114,7 +131,12 @@ def existing_environment(given: str) -> Environment:
     path = Path(given)
     root = path.parent.parent if path.is_file() else path
     config = root / "pyvenv.cfg"
-    if config.is_file() and re.search(r"(?im)^include-system-site-packages\s*=\s*true", config.read_text("utf-8")):
+    try:
+        settings = config.read_text("utf-8") if config.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CheckerError(f"environment {given}: {config.name} cannot be read: {why}") from None
+    if re.search(r"(?im)^include-system-site-packages\s*=\s*true", settings):
         raise CheckerError(
             f"environment {given}: it shares the packages of another Python (include-system-site-packages); expected "
             "one with packages of its own"
@@ -133,7 +155,8 @@ def existing_environment(given: str) -> Environment:
         folders = [folder for folder in folders if folder.parent.name == f"python{version}"]
     python = (path if path.is_file() else root / "bin" / "python").resolve()
     found = folders[0].resolve()
-    return Environment((found, *_linked(found)), version, str(python) if python.is_file() else "")
+    linked, left_out = _linked(found)
+    return Environment((found,), linked, version, str(python) if python.is_file() else "", left_out)
 
 
 def this_version() -> str:
@@ -141,20 +164,93 @@ def this_version() -> str:
     return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def _linked(folder: Path) -> Iterator[Path]:
-    """Folders that `.pth` files name, as those of editable installations do."""
+def _linked(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Modules in folders that `.pth` files name, as far as a package names them; and what is left out.
+
+    A folder within an editable project, such as its `src`, is of that package; of every other folder, as the whole project or
+    the whole disk, only what has the name of a module of a package is read.
+    """
+    places = list(_places(folder))
+    editable = [each for each in _distributions_in([folder, *places]) if not _module_files(each)]
+    names = frozenset().union(*map(_top_modules, editable))
+    projects = [project for each in editable for project in _project(each)]
+    found: dict[str, Path] = {}
+    left_out = []
+    for place in places:
+        is_of_project = any(project in place.parents for project in projects)
+        taken = [path for path in _listed(place)
+                 if _is_module(path) and (is_of_project or path.name.partition(".")[0] in names)]  # fmt: skip
+        found = {**{path.name: path for path in taken}, **found}
+        if not taken:
+            left_out.append(
+                f"nothing in {place}, which a .pth file of the environment names, is read: no package names its modules"
+            )
+    return tuple(found.values()), tuple(left_out)
+
+
+def _places(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.glob("*.pth")):
         for line in file.read_text("utf-8", errors="replace").splitlines():
-            path = folder / line.strip()
-            if line.strip() and not line.startswith(("#", "import ", "import\t")) and path.is_dir():
-                yield path.resolve()
+            with suppress(OSError, ValueError):  # no path
+                path = folder / line.strip()
+                if line.strip() and not line.startswith(("#", "import ", "import\t")) and path.is_dir():
+                    yield path.resolve()
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _project(package: Distribution) -> Iterator[Path]:
+    """Folder of the project of an editable installation."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        yield Path(unquote(urlsplit(json.loads(package.read_text("direct_url.json") or "")["url"]).path)).resolve()
+
+
+def _distributions_in(folders: Sequence[Path]) -> list[Distribution]:
+    # A package without a readable name, version or list of files is left out: its modules are found by their files.
+    return [each for each in distributions(path=[str(folder) for folder in folders]) if _is_readable(each)]
+
+
+def _is_readable(package: Distribution) -> bool:
+    try:
+        _module_files(package)
+        return bool(package.metadata["Name"] and package.metadata["Version"])
+    except (OSError, ValueError, csv.Error):
+        return False
+
+
+def _is_module(path: Path) -> bool:
+    name = path.name if path.is_dir() else path.name.partition(".")[0]
+    return name.isidentifier() and name != "__pycache__" and (path.suffix in _MODULE_SUFFIXES or path.is_dir())
+
+
+@lru_cache(maxsize=16)
+def _classes(places: tuple[tuple[Path, int], ...]) -> frozenset[str] | None:
+    """Names of classes in the texts of modules, given with the times of their last change; None: they are too large."""
+    names, n_bytes = set[str](), 0
+    for place, _ in places:
+        for path in place.rglob("*.py") if place.is_dir() else (place,):
+            if path.suffix == ".py" and path.is_file():
+                n_bytes += path.stat().st_size
+                if n_bytes > _MOST_BYTES:
+                    return None
+                names.update(_CLASS.findall(path.read_text("utf-8", errors="replace")))
+    return frozenset(names)
+
+
+def _module_files(package: Distribution) -> set[str]:
+    paths = [PurePosixPath(str(file)) for file in package.files or ()]
+    found = {path.parts[0].partition(".")[0] for path in paths if path.suffix in _MODULE_SUFFIXES}
+    return found - {""}  # of `..`
 
 
 def _top_modules(package: Distribution) -> set[str]:
-    files = package.files or ()
-    paths = [PurePosixPath(str(file)) for file in files if PurePosixPath(str(file)).suffix in _MODULE_SUFFIXES]
-    found = {path.parts[0].partition(".")[0] for path in paths if path.parts[0] != ".."}
-    return found or set((package.read_text("top_level.txt") or _normal(package.name).replace("-", "_")).split())
+    named = package.read_text("top_level.txt") or _normal(package.name).replace("-", "_")
+    return _module_files(package) or set(named.split())
 
 
 def _normal(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Guard:
     """Names of exceptions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileFacts:
     """What is known of a file."""
 
@@ -58,6 +59,10 @@ class FileFacts:
     """Of the error."""
     is_syntax: bool = False
     """The error is of syntax, which another version of Python may have."""
+    unread: str = ""
+    """Why its names could not be read; empty: they were, or it has an error."""
+    compiles: bool = True
+    """Whether it is known to compile, or not to; False: that too could not be told."""
     encoding: str = "utf-8"
     imports: tuple[Import, ...] = ()
     guards: tuple[Guard, ...] = ()
@@ -83,7 +88,7 @@ class FileFacts:
     hidden: tuple[int, ...] = ()
     """Lines that no type checker reads."""
 
-    @property
+    @cached_property
     def aliases(self) -> Mapping[str, str]:
         """Names that only imports bind, to what they stand for."""
         return {
@@ -91,6 +96,16 @@ class FileFacts:
             for item in self.imports
             if item.level == 0 and item.name != "*" and item.bound not in self.bound
         }
+
+    @cached_property
+    def written_at(self) -> Mapping[Place, str]:
+        """Dotted names as written, by place."""
+        return _by_place(self.uses)
+
+    @cached_property
+    def imported_at(self) -> Mapping[Place, str]:
+        """Dotted names of what is imported, by the place of the use."""
+        return _by_place(self.resolved_uses())
 
     def resolved_uses(self) -> Iterator[tuple[int, int, str]]:
         """Uses of names that are imported, with the dotted name of what is imported."""
@@ -125,6 +140,10 @@ class FileFacts:
         )
 
 
+def _by_place(uses: Iterable[tuple[int, int, str]]) -> Mapping[Place, str]:
+    return {(line, column): name for line, column, name in reversed(list(uses)) if "(" not in name}
+
+
 def _within(line: int, places: Sequence[Place]) -> bool:
     return any(first <= line <= last for first, last in places)
 
@@ -142,11 +161,11 @@ async def inspect_files(folder: Path, files: Sequence[str]) -> dict[str, FileFac
         rows = output.stdout.decode("utf-8", "replace").split("\n")[:-1]
         found.update({name: _facts(json.loads(row)) for name, row in zip(left, rows, strict=False)})
         left = left[len(rows) :]
-        if left:
-            if not rows and not await _inspects_anything(folder):
+        if left and not rows:  # it is not that of a file before it
+            if not await _inspects_anything(folder):
                 raise CheckerError(f"files cannot be compiled here: {output.describe()}")
-            found[left[0]] = FileFacts(error=f"the compiler reached its limits: {output.describe()}")
-            left = left[1:]
+            reason = f"the compiler reached the limits of this check: {output.describe()}"
+            found[left.pop(0)] = FileFacts(unread=reason, compiles=False)
     return found
 
 
@@ -162,6 +181,8 @@ async def _inspects_anything(folder: Path) -> bool:
 
 
 def _facts(row: Any) -> FileFacts:
+    if "unread" in row:
+        return FileFacts(unread=row["unread"], compiles=row["compiles"])
     if "error" in row:
         return FileFacts(error=row["error"], line=row["line"], is_syntax=row["is_syntax"])
     return FileFacts(

@@ -1,4 +1,4 @@
-"""Import modules and look symbols up in them: `importer.py REQUEST PACKAGES...` writes a line of JSON for each lookup.
+"""Import modules and look symbols up in them: `importer.py REQUEST PACKAGES...` answers each lookup.
 
 Started as a script in a sandbox, because importing a package runs its code. The request is a JSON file:
 `packages` (names of top-level modules), `imports` (modules in the order in which code imports them) and `lookups`:
@@ -8,6 +8,9 @@ Started as a script in a sandbox, because importing a package runs its code. The
     ["member", "a", "b.c"]         the attribute `b.c` of a module that has been imported
     ["parameter", "a", "b", "x"]   whether `a.b` takes the argument `x`
     ["class", "C", "x", "object"]  whether a class of the packages that is named C, or an object of it, has the attribute x
+
+An answer is a line of its own: the line that came by stdin, which packages cannot know, and JSON with the number of the
+lookup. What packages themselves write to open files is no such line.
 
 Only the standard library is imported here.
 """
@@ -256,14 +259,22 @@ def main() -> None:
     given = json.loads(Path(request).read_text(encoding="utf-8"))
     sys.argv = [""]
     sys.path += packages
+    token = sys.stdin.readline().strip()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+
+    def write(answer: Answer) -> None:
+        try:
+            answers.write(f"\n{token}{json.dumps(answer)}\n")
+            answers.flush()
+        except OSError:  # a package has closed it
+            os._exit(1)
+
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     for name in given["imports"]:
         import_module(name)
-        answers.write(json.dumps({"imported": name}) + "\n")
-        answers.flush()
+        write({"imported": name})
     kinds: dict[str, Callable[..., Answer]] = {
         "module": import_module,
         "name": name_of,
@@ -271,7 +282,7 @@ def main() -> None:
         "parameter": parameter_of,
     }
     classes: dict[str, list[type]] | None = None
-    for kind, *arguments in given["lookups"]:
+    for number, (kind, *arguments) in enumerate(given["lookups"]):
         if kind == "class":
             if classes is None:
                 classes = classes_of(set(given["packages"]))
@@ -279,9 +290,7 @@ def main() -> None:
             answer = attribute_of(classes.get(name, []), attribute, of)
         else:
             answer = kinds[kind](*arguments)
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-    answers.flush()
+        write({"number": number, **answer})
     os._exit(0)  # what packages registered for the end is not of interest
 
 

@@ -23,6 +23,7 @@ class Names(ast.NodeVisitor):
 
     def __init__(self, text: str) -> None:
         self._lines = [line.encode() for line in text.split("\n")]
+        self._is_ascii = [line.isascii() for line in self._lines]
         self.imports: list[tuple[int, int, int, str, str, str]] = []
         """Line and column, relative level, module, imported name (empty: the module), name that is bound."""
         self.guards: list[tuple[list[Place], list[Place], list[str]]] = []
@@ -52,6 +53,8 @@ class Names(ast.NodeVisitor):
 
     def column(self, line: int, offset: int) -> int:
         """Column in characters of an offset in bytes."""
+        if self._is_ascii[line - 1]:
+            return offset + 1
         return len(self._lines[line - 1][:offset].decode("utf-8", "replace")) + 1
 
     def start(self, node: ast.expr | ast.alias) -> Place:
@@ -159,9 +162,12 @@ class Names(ast.NodeVisitor):
         return line, column - len(node.attr)
 
     def _is_at_its_place(self, node: ast.Attribute) -> bool:
-        text = ast.get_source_segment("\n".join(line.decode() for line in self._lines), node)
+        last = node.end_lineno or node.lineno
+        parts = self._lines[node.lineno - 1 : last]
+        parts[-1] = parts[-1][: node.end_col_offset]
+        parts[0] = parts[0][node.col_offset :]
         try:
-            return text is not None and ast.dump(ast.parse(text, mode="eval").body) == ast.dump(node)
+            return ast.dump(ast.parse(b"\n".join(parts).decode(), mode="eval").body) == ast.dump(node)
         except (SyntaxError, ValueError):
             return False
 
@@ -224,7 +230,7 @@ def lines(body: list[ast.stmt]) -> list[Place]:
 
 
 def inspect(text: str, name: str) -> dict[str, Any]:
-    """What is known of a file: its syntax error, or its names."""
+    """What is known of a file: its syntax error, or its names, or why they could not be read."""
     source = text.encode("utf-8", "surrogatepass")
     warnings.simplefilter("ignore")
     try:
@@ -239,7 +245,7 @@ def inspect(text: str, name: str) -> dict[str, Any]:
     try:
         names.visit(tree)
     except RecursionError:
-        return {"error": "nested too deeply to be read", "line": 0, "is_syntax": False}
+        return {"unread": "it is nested too deeply to be read", "compiles": True}
     found = {
         key: sorted(value) if isinstance(value, set) else value for key, value in vars(names).items() if key[0] != "_"
     }

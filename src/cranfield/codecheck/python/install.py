@@ -1,6 +1,7 @@
 """Packages of a target, installed into a folder of their own: once for the same requirements and the same Python.
 
-Only wheels are installed, because building a package runs its code. What is installed is not run here.
+Only wheels are installed, because building a package runs its code: `wheels_only.py` holds for whatever a wheel, a variable or
+a setting of pip names. What is installed is not run here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from cranfield.codecheck.python.environment import Environment, this_version
+from cranfield.codecheck.python.requirements import requirement_fault, without_passwords
 from cranfield.codecheck.python.sandbox import find_python
 from cranfield.codecheck.python.ty import CheckerError
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
@@ -38,8 +40,8 @@ _MOST_ALONE = 20
 _RETRY_S = 60.0
 """From a failure until it is tried again."""
 
-_installing: dict[str, tuple[asyncio.Task[Path], float]] = {}
-"""Installations by event loop and folder, with the time of their beginning."""
+_installing: dict[tuple[asyncio.AbstractEventLoop, Path], tuple[asyncio.Task[Path], float]] = {}
+"""Installations by event loop and folder, with the time of their beginning; those of a closed loop are forgotten."""
 
 
 def requirement_lines(packages: Mapping[str, str]) -> tuple[str, ...]:
@@ -60,17 +62,21 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
     Raises:
         CheckerError: a requirement cannot be installed; the message says which, and why.
     """
+    if faults := [f"{without_passwords(line)}: {fault}" for line in requirements if (fault := requirement_fault(line))]:
+        raise CheckerError(f"packages cannot be installed: {'; '.join(faults)}")
     given = json.dumps([*requirements, version, sys.platform, platform.machine()])
     folder = _packages_folder() / sha256(given.encode()).hexdigest()[:32]
     if not folder.is_dir():
         loop = asyncio.get_running_loop()
-        key = f"{id(loop)} {folder}"
+        for ended in [key for key in _installing if key[0].is_closed()]:
+            del _installing[ended]
+        key = loop, folder
         task, began = _installing.get(key, (None, 0.0))
-        if task is None or (task.done() and loop.time() > began + _RETRY_S):
+        if task is None or task.cancelled() or (task.done() and loop.time() > began + _RETRY_S):
             task = asyncio.create_task(_install(requirements, version, folder))
             _installing[key] = task, loop.time()
         await asyncio.shield(task)
-    return Environment((folder,), version, python_of(version))
+    return Environment((folder,), version=version, python=python_of(version))
 
 
 def python_of(version: str) -> str:
@@ -123,7 +129,7 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
     argv = [*_installer(version), "--only-binary", ":all:", "--target", str(folder), "-r", str(file)]
     argv += ["--dry-run", "--no-deps"] if is_trial else []
     try:
-        async with child_process(argv, cwd=folder.parent, env=os.environ) as child, timeout(_SECONDS):
+        async with child_process(argv, cwd=folder.parent, env=_environment()) as child, timeout(_SECONDS):
             status = await child.run()
             output = child.stderr_from(0)
     except TimeoutError:
@@ -133,14 +139,20 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
     return _reason(output, status) if status else ""
 
 
+def _environment() -> dict[str, str]:
+    """The user's, with mirrors and certificates; without the variable by which pip starts itself with another Python."""
+    return {name: value for name, value in os.environ.items() if name != "PIP_PYTHON"}
+
+
 def _installer(version: str) -> list[str]:
     """The program that installs, with the options of the Python that it installs for."""
-    if _has_pip():
-        pip = [sys.executable, "-P", "-m", "pip"]
-        is_this, python = version == this_version(), python_of(version)
-        of_python = ["--python", python] if python and not is_this else []
+    if pip := _pip():
+        python = python_of(version)
+        runs = sys.executable if version == this_version() or not python else python
         of_version = [] if python else ["--python-version", version]
-        return [*pip, *of_python, "install", *of_version, "--no-input", "--disable-pip-version-check", "--quiet"]
+        script = str(Path(__file__).with_name("wheels_only.py"))
+        start = [runs, "-I", script, pip, "install", *of_version]
+        return [*start, "--no-input", "--disable-pip-version-check", "--quiet"]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python-version", version, "--quiet"]
     raise CheckerError(
@@ -148,11 +160,13 @@ def _installer(version: str) -> list[str]:
     )
 
 
-def _has_pip() -> bool:
+def _pip() -> str:
+    """Path of the script by which any Python runs the pip of this environment; empty: there is none."""
     try:
-        return distribution("pip") is not None
+        runner = Path(str(distribution("pip").locate_file("pip/__pip-runner__.py")))
     except PackageNotFoundError:
-        return False
+        return ""
+    return str(runner) if runner.is_file() else ""
 
 
 def _reason(output: str, status: int) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cranfield.codecheck.python.environment import Environment
-from cranfield.codecheck.python.sandbox import inside_of, sandboxed_python
+from cranfield.codecheck.python.environment import PACKAGES, Environment
+from cranfield.codecheck.python.sandbox import sandboxed_python
 from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 6 << 30, 64
@@ -67,12 +69,11 @@ async def look_up(
     here = folder / "lookup"
     here.mkdir(exist_ok=True)
     shutil.copy(Path(__file__).with_name("importer.py"), here)
-    inside = inside_of(environment.folders)
     try:
-        start = await sandboxed_python(environment.python, {_FOLDER: here, **inside}, here, sandbox)
+        start = await sandboxed_python(environment.python, {_FOLDER: here, **environment.inside}, here, sandbox)
     except CheckerError as error:
         raise CheckerError(f"packages are imported in a sandbox alone, and {error}") from None
-    argv = [*start, f"{_FOLDER}/importer.py", f"{_FOLDER}/request.json", *inside]
+    argv = [*start, f"{_FOLDER}/importer.py", f"{_FOLDER}/request.json", *PACKAGES]
     return await _Lookups(argv, here, environment, imports, lookups).answers()
 
 
@@ -93,35 +94,39 @@ class _Lookups:
                 return self._found
             output, rows = await self._run()
             imported = [row["imported"] for row in rows if "imported" in row]
-            answers = [row for row in rows if "state" in row]
-            for lookup, row in zip(self._left, answers, strict=False):
+            answers = {self._left[row.pop("number")]: row for row in rows if "number" in row}
+            for lookup, row in answers.items():
                 modules = tuple(row.pop("modules", ()))
                 self._found[lookup] = Answer(**row | {"state": Presence(row["state"]), "modules": modules})
-            self._left = self._left[len(answers) :]
+            self._left = [each for each in self._left if each not in answers]
             if self._left:
-                self._give_up(imported, answers, output)
+                self._give_up(imported, output, is_in_lookups=bool(answers))
         why = f"packages ended the process that imports them {_MOST_ENDS + 1} times"
         return {**self._found, **dict.fromkeys(self._left, Answer(Presence.UNKNOWN, why))}
 
     async def _run(self) -> tuple[Output, list[dict[str, Any]]]:
         request = {"packages": self._packages, "imports": self._imports, "lookups": self._left}
         (self._folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        token = secrets.token_hex(16)
         output = await run_limited(
-            self._argv, cwd=self._folder, seconds=_SECONDS, n_bytes=_BYTES, n_processes=_PROCESSES
+            self._argv, cwd=self._folder, seconds=_SECONDS, n_bytes=_BYTES, n_processes=_PROCESSES, line=token
         )
-        lines = output.stdout.decode("utf-8", "replace").split("\n")[:-1]
-        return output, [json.loads(line) for line in lines]
+        rows: list[dict[str, Any]] = []
+        for line in output.stdout.decode("utf-8", "replace").split("\n"):
+            with suppress(ValueError):  # cut, or written into by a package
+                rows += [json.loads(line.removeprefix(token))] if line.startswith(token) else []
+        return output, rows
 
-    def _give_up(self, imported: Sequence[str], answers: Sequence[object], output: Output) -> None:
+    def _give_up(self, imported: Sequence[str], output: Output, *, is_in_lookups: bool) -> None:
         """Leave out what ended the process: a module with all of its symbols, or one lookup."""
         how = output.describe()
-        if not answers and len(imported) < len(self._imports):
+        if not is_in_lookups and len(imported) < len(self._imports):
             module = self._imports[len(imported)]
-            why = f"importing {module} ended the process: {how}"
+            why = f"importing {module} ended the process or its output: {how}"
             lost = [each for each in self._left if _is_in(each, module)]
             self._imports = [each for each in self._imports if not (each + ".").startswith(f"{module}.")]
         else:
-            lost, why = self._left[:1], f"looking it up ended the process: {how}"
+            lost, why = self._left[:1], f"looking it up ended the process or its output: {how}"
         self._found |= dict.fromkeys(lost, Answer(Presence.UNKNOWN, why))
         self._left = [each for each in self._left if each not in lost]
 

@@ -172,9 +172,7 @@ def _members(
     for each in reading.members:
         facts = sources.facts[each.file]
         at = (each.line, each.column)
-        path = next(
-            (name for line, column, name in facts.resolved_uses() if (line, column) == at and "(" not in name), ""
-        )
+        path = facts.imported_at.get(at, "")
         is_of_package = bool(path) and _is_package(path, sources, environment)
         types = reading.types_of(each)
         modules = [match["name"] for part in types if (match := _MODULE.fullmatch(part))]
@@ -196,7 +194,7 @@ def _members(
 
 
 def _name_of(types: list[str], name: str, facts: FileFacts, at: Place) -> str:
-    written = next((use for line, column, use in facts.uses if (line, column) == at and "(" not in use), "")
+    written = facts.written_at.get(at, "")
     of = types[0].partition("[")[0] if len(types) == 1 and _OBJECT.fullmatch(types[0]) else ""
     return written or (f"{of}.{name}" if of else name)
 
@@ -342,7 +340,7 @@ class _Decision:
             file == symbol.file and symbol.first <= (line, column) < (symbol.line, symbol.column)
             for file, line, column in self._reported
         )
-        name = next((use for line, column, use in facts.uses if (line, column) == (symbol.line, symbol.column)), "")
+        name = facts.written_at.get((symbol.line, symbol.column), "")
         bound = {item.bound for file, item in self._not_imported if file == symbol.file}
         return inner or name.partition(".")[0] in bound
 

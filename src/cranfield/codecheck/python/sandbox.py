@@ -9,10 +9,11 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from cranfield.codecheck.python.environment import PACKAGES, Environment
 from cranfield.codecheck.python.ty import CheckerError, Output, OutputError, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
@@ -31,9 +32,9 @@ _VARIABLES = {
 
 
 async def run_tests(
-    code: Path, tests: str, python: str, packages: Sequence[Path] = (), *, seconds: int = _SECONDS, program: str = ""
+    code: Path, tests: str, python: str, environment: Environment, *, seconds: int = _SECONDS, program: str = ""
 ) -> str:
-    """Why the tests of the files in `code` fail, run with a Python and folders of packages; empty: they pass.
+    """Why the tests of the files in `code` fail, run with a Python and the packages of an environment; empty: they pass.
 
     Raises:
         CheckerError: there is no bubblewrap that works here.
@@ -42,10 +43,9 @@ async def run_tests(
     folder.mkdir()
     (folder / "tests.py").write_bytes(tests.encode("utf-8", "surrogatepass"))
     shutil.copy(Path(__file__).with_name("driver.py"), folder)
-    inside = inside_of(packages)
-    start = await sandboxed_python(python, {_CODE: code, _TESTS: folder, **inside}, folder, program)
+    start = await sandboxed_python(python, {_CODE: code, _TESTS: folder, **environment.inside}, folder, program)
     token = secrets.token_hex(16)
-    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py", *inside]
+    argv = [*start, f"{_TESTS}/driver.py", _CODE, f"{_TESTS}/tests.py", *PACKAGES]
     try:
         output = await run_limited(
             argv, cwd=folder, seconds=seconds, n_bytes=_BYTES, n_processes=_PROCESSES, line=token
@@ -53,11 +53,6 @@ async def run_tests(
     except OutputError:
         return "the program wrote too much"
     return "" if _passed(output, token) else _reason(output)
-
-
-def inside_of(packages: Sequence[Path]) -> dict[str, Path]:
-    """Folders of packages by their paths in the sandbox."""
-    return {f"/packages/{number}": folder for number, folder in enumerate(packages)}
 
 
 async def sandboxed_python(python: str, folders: Mapping[str, Path], cwd: Path, program: str = "") -> list[str]:

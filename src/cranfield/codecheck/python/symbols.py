@@ -146,5 +146,5 @@ def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | N
     if read is None:
         return None if not facts.members and facts.error else ""
     line, column, name, _, _ = read
-    is_imported = any((line, column) == use[:2] for use in facts.resolved_uses())
+    is_imported = (line, column) in facts.imported_at
     return None if is_imported or name not in sources.stored else "the code itself sets an attribute of this name"
