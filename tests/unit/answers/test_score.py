@@ -263,8 +263,8 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
 @pytest.mark.parametrize(
     ("refusal", "more", "exit_code", "said", "hint"),
     [
-        ({"status": 401}, (), 3, "stopped: authentication: ", "Hint: mend that, then the same command "),
-        ({"status": 404}, (), 3, "stopped: model_missing: ", "Hint: mend that, then the same command "),
+        ({"status": 401}, (), 3, "stopped: authentication: ", "Hint: correct that, then the same command "),
+        ({"status": 404}, (), 3, "stopped: model_missing: ", "Hint: correct that, then the same command "),
         ({}, ("--budget-tokens", "1"), 4, "stopped: budget: ", "Hint: with a larger `--budget-tokens` "),
     ],
 )

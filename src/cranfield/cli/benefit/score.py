@@ -52,7 +52,7 @@ def print_stopped(stopped: Failure, goes_on: str, more_budget: str) -> int:
     is_down = known.is_outage and stopped.status not in HOPELESS
     often = f" ({FAILURES_IN_A_ROW} calls of the judge in a row)" if is_down else ""
     typer.echo(printable(f"stopped: {known.name}: {known.meaning}{often}: {stopped.detail}"), err=True)
-    first = "start the server of the judge, then " if is_down else "mend that, then "
+    first = "start the server of the judge, then " if is_down else "correct that, then "
     typer.echo(f"Hint: {more_budget if is_budget else first}{goes_on}", err=True)
     return EXIT_INCONCLUSIVE if is_budget else EXIT_SYSTEM
 
