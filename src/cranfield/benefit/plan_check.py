@@ -126,7 +126,7 @@ def check_plan(
             problems += _source_problems(tasks, snapshot)
     if problems or tasks is None:
         raise ConfigError(problems)
-    notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(snapshot, without))]
+    notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(plan, snapshot, folder, without))]
     if snapshot is not None and plan.tasks.testset is not None:
         notes += _label_notes(snapshot, folder / plan.tasks.testset)
     return CheckedPlan(plan, tasks, snapshot, tuple(notes))
@@ -400,10 +400,14 @@ def _named_files(plan: BenefitPlan, folder: Path) -> list[Path]:
     return [folder / tasks, *(folder / each.removeprefix(INSTRUCTIONS) for each in texts)]
 
 
-def _tree_notes(snapshot: Snapshot, without: Collection[Path | None]) -> Iterator[str]:
+def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Collection[Path | None]) -> Iterator[str]:
     yield from snapshot.notes
     root = snapshot.root.resolve()
-    places = [each for each in without if each is not None and not each.is_file()]
+    tasks = _named_files(plan, folder)[0]
+    places = [
+        *(each for each in without if each is not None and not each.is_file()),
+        *([tasks] if tasks.is_file() else ()),
+    ]
     written = () if snapshot.tree is None else snapshot.tree.written
     if inside := {*(each.name for each in places if each.resolve().is_relative_to(root)), *written}:
         names = first_of(sorted(inside))
