@@ -32,7 +32,9 @@ def test_every_statistic_is_finite_whatever_the_answers(rows: list[tuple[int, bo
     scores, correct = arrays(rows)
     found = [s.slope_statistic(scores, correct, slope) for slope in (0.0, 0.5, 1.0, 2.0)]
     assert np.isfinite([*found, s.rank_statistic(scores, correct)]).all()
-    assert found == sorted(found, reverse=True)  # what speaks for a slope over 2 speaks for one over .5
+    # The profile likelihood is concave: what speaks for a slope over 2 speaks for one over .5, though in other units of error.
+    signs = np.sign(np.round(found, 9)).tolist()
+    assert signs == sorted(signs, reverse=True)
     for weights in (s.slope_weights(scores), s.spiegelhalter_weights(scores)):
         variance = float(weights**2 @ (scores * (1 - scores)))
         assert variance == pytest.approx(1) or not weights.any()
