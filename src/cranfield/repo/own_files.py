@@ -17,7 +17,7 @@ META = ".meta.json"
 _PACKED = re.compile(r"(?<=.)\.(json|gz|bz2|xz|zst)$")
 _RESULT = re.compile(r"benefit_v\d+\.\d+\.json")
 _DATABASE = re.compile(r"(.+\.(?:db|sqlite3?))(-wal|-shm|-journal)?")
-_BESIDE_DATABASE = ("-wal", "-shm", "-journal")
+_ENDS_OF_DATABASE = ("-wal", "-shm", "-journal")
 _LOCAL = ".cranfield"
 _TABLES = ("book", "book_query", "guideline")
 """Tables of every database of books."""
@@ -39,7 +39,7 @@ class OwnFiles:
         places = set[Path]()
         for each in filter(None, named):
             for path in (each.resolve(), each.parent.resolve() / each.name):  # a link, and what it leads to
-                places |= {path, *_beside(path)}
+                places |= {path, *_neighbours(path)}
         inside = {each.relative_to(home).as_posix() for each in places if each.is_relative_to(home)}
         self.names = inside - {"."}
         self.found: set[str] = set()
@@ -68,12 +68,12 @@ def with_folders(name: str) -> list[str]:
     return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
 
 
-def _beside(path: Path) -> set[Path]:
+def _neighbours(path: Path) -> set[Path]:
     """Names of what may stand beside a test set or a database."""
     names = [path.name]
     while (shorter := _PACKED.sub("", names[-1])) != names[-1]:
         names.append(shorter)
-    found = [*(each + META for each in names), *(path.name + each for each in _BESIDE_DATABASE)]
+    found = [*(each + META for each in names), *(path.name + each for each in _ENDS_OF_DATABASE)]
     return {path.with_name(each) for each in found}
 
 
