@@ -78,7 +78,7 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str,
     steps += _to_lead(found.book, len(found.differing), who, db)
     for name in found.skipped:
         again = f"`cranfield book reopen {command_word(found.book)} --query {command_word(name)}{db}`"
-        steps.append(f"{again}: it could not be judged, and nobody else reviews; then decide on it")
+        steps.append(f"{again}: it could not be judged, and there is no other reviewer; then decide on it")
     if found.second is not None:
         steps += second_look_steps(run, found.second, found.unconfirmed, db=db)
     if not steps and report.outcome is ReviewOutcome.PASSED:

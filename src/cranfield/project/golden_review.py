@@ -239,7 +239,7 @@ class Collected:
     differing: tuple[str, ...]
     """Records that wait for a lead."""
     skipped: tuple[str, ...]
-    """Records of a book for two, which the one person who reviews could not judge: nobody else is asked."""
+    """Records of a book for two, which the one person who reviews could not judge: no other reviewer is asked."""
     late: tuple[str, ...]
     """Changed after they were sent back or dropped, or after both looks of one person were compared: that stays as it is."""
     edited_twice: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ def collect_reviews(run: Path, store: Store) -> Collected:
 
 
 def _waiting_for(item: ItemView, *, is_alone: bool) -> str:
-    """What a record without a review waits for: a state of its item, that nobody is left to ask, or empty: the second look."""
+    """What a record without a review waits for: a state of its item, that no reviewer is left to ask, or empty: the second look."""
     if is_alone and looks(item):
         return ""
     return _SKIPPED if is_alone and item.state is ItemState.OPEN and _is_skipped(item) else item.state

@@ -114,7 +114,7 @@ def reviewed_command(
     for names, what in (
         (found.undecided, "waiting for a reviewer"),
         ((*found.differing, *(found.second.skipped if found.second else ())), "waiting for a lead"),
-        (found.skipped, "that could not be judged, and that nobody else reviews"),
+        (found.skipped, "that could not be judged, and with no other reviewer to ask"),
         (
             found.edited_twice,
             "of which both looks edited one field: the text of the worse verdict holds, else of the second",

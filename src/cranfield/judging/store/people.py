@@ -398,7 +398,7 @@ def _keep_an_admin(session: Session, account: Account) -> None:
 
 
 def _refuse_stated(account: AccountInfo) -> None:
-    """Refuse an account that is nobody's by stating its name."""
+    """Refuse an account that no one gets by stating its name."""
     if account.kind is not RaterKind.PERSON:
         raise UsageError(f"{account.name} names no person", expected="the name of a person", got=account.kind)
     if account.password_hash is not None:
