@@ -62,7 +62,7 @@ class FileFacts:
     unread: str = ""
     """Why its names could not be read; empty: they were, or it has an error."""
     compiles: bool = True
-    """Whether it is known to compile, or not to; False: that too could not be told."""
+    """False: whether it compiles is not known."""
     encoding: str = "utf-8"
     imports: tuple[Import, ...] = ()
     guards: tuple[Guard, ...] = ()
