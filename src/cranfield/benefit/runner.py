@@ -21,7 +21,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import TaskSet
-from cranfield.benefit.tool_check import ask_again, asked_after, check_tools
+from cranfield.benefit.tool_check import ask_again, check_tools, has_last_answers
 from cranfield.concurrency.loop import run_all
 from cranfield.errors import CranfieldError
 
@@ -81,7 +81,7 @@ async def run_cells(
             break
         await runner.run_once(pending)
         pending = [key for key in pending if key in runner.again]
-    if runner.n_run or (folder.cells() and not asked_after(folder)):
+    if runner.n_run or (folder.cells() and not has_last_answers(folder)):
         await ask_again(folder, agents)
     return runner.outcome()
 

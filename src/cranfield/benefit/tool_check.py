@@ -70,7 +70,7 @@ async def ask_again(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]
             folder.append(Step.PREFLIGHT, record.model_copy(update={"after_run": True}))
 
 
-def asked_after(folder: ExperimentFolder) -> bool:
+def has_last_answers(folder: ExperimentFolder) -> bool:
     """Whether the tools were asked after the last cell; a call that was killed did not come to it."""
     records = folder.preflights()
     return not records or records[-1].after_run
