@@ -76,6 +76,16 @@ def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) 
     return out
 
 
+def listed(root: Path, command: str, *arguments: str) -> list[tuple[list[bytes], str]]:
+    """What `ls-files --stage` or `ls-tree` lists: the words about each file (mode, id, ...), and its path.
+
+    Raises:
+        GitError: git refuses.
+    """
+    entries = (line.partition(b"\t") for line in git(root, command, "-z", *arguments).split(b"\0") if line)
+    return [(about.split(), os.fsdecode(name)) for about, _, name in entries]
+
+
 def _run(argv: list[str], stdin: bytes, environment: dict[str, str]) -> tuple[int, bytes, bytes]:
     """Exit status, output and errors of git, in a session without a terminal: ssh cannot ask for a password.
 

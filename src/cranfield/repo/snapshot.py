@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
-from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git, listed
 from cranfield.repo.own_files import is_written
 from cranfield.repo.tree_state import TreeState
 
@@ -118,16 +118,16 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     if at is not None or bare:
         return _committed(root, "HEAD" if at is None else at)
     try:
-        listed = git(root, "ls-files", "--cached", "--stage", "-z").split(b"\0")
+        tracked = listed(root, "ls-files", "--cached", "--stage")
     except GitError as error:
         raise UsageError(f"git does not list the files of this repository: {error}", path=str(root)) from None
-    if not any(listed):
+    if not tracked:
         return _plain(root)
     try:
         commit = commit_of(root, "HEAD")
     except GitError:  # nothing is committed yet
         commit = ""
-    return _tracked(root, commit, listed)
+    return _tracked(root, commit, tracked)
 
 
 def snapshot_digest(snapshot: Snapshot) -> str:
@@ -156,14 +156,12 @@ def as_text(data: bytes) -> str | None:
 def _committed(root: Path, at: str) -> Snapshot:
     try:
         commit = commit_of(root, at)
-        listed = git(root, "ls-tree", "-r", "-z", "-l", commit).split(b"\0")
+        entries = listed(root, "ls-tree", "-r", "-l", commit)
     except GitError as error:
         raise UsageError(f"no commit {shorten(at)}: {error}", path=str(root)) from None
     snapshot = Snapshot(root, commit, is_commit=True, files={})
     files = {}
-    for entry in filter(None, listed):
-        about, _, name = entry.partition(b"\t")
-        mode, _, blob, size = about.split()
+    for (mode, _, blob, size), name in entries:
         if mode in {b"120000", b"160000"}:
             snapshot.left_out["links" if mode == b"120000" else "submodules"] += 1
             continue
@@ -172,24 +170,23 @@ def _committed(root: Path, at: str) -> Snapshot:
         elif int(size) > MAX_BYTES:
             snapshot.left_out["large files"] += 1
         else:
-            files[os.fsdecode(name)] = blob.decode()
-            snapshot.sizes[os.fsdecode(name)] = int(size)
+            files[name] = blob.decode()
+            snapshot.sizes[name] = int(size)
             continue
-        files[os.fsdecode(name)] = ""
+        files[name] = ""
     snapshot.files = files
     return snapshot
 
 
-def _tracked(root: Path, commit: str, listed: Sequence[bytes]) -> Snapshot:
+def _tracked(root: Path, commit: str, tracked: Sequence[tuple[list[bytes], str]]) -> Snapshot:
     """The tracked files of a working folder that are there."""
     snapshot = Snapshot(root, commit, is_commit=False, files={})
     names = []
-    for entry in filter(None, listed):
-        about, _, name = entry.partition(b"\t")
-        if about.startswith(b"160000"):
+    for (mode, *_), name in tracked:
+        if mode == b"160000":
             snapshot.left_out["submodules"] += 1
         else:
-            names.append(os.fsdecode(name))
+            names.append(name)
     _add_regular(snapshot, dict.fromkeys(names))
     return snapshot
 

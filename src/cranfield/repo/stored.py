@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cranfield.repo.git import GitError, git
+from cranfield.repo.git import GitError, git, listed
 from cranfield.repo.snapshot import read_blobs
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
@@ -42,10 +42,7 @@ class Index:
 def read_index(root: Path) -> Index:
     """The index of a folder of a repository."""
     found = Index()
-    for line in filter(None, git(root, "ls-files", "--stage", "-t", "-z").split(b"\0")):
-        about, _, name = line.partition(b"\t")
-        tag, mode, blob, stage = about.split()
-        path = os.fsdecode(name)
+    for (tag, mode, blob, stage), path in listed(root, "ls-files", "--stage", "-t"):
         if stage != b"0":
             found.conflicts.add(path)
         else:
@@ -57,12 +54,7 @@ def read_index(root: Path) -> Index:
 
 def read_commit(root: Path, commit: str) -> dict[str, Entry]:
     """Files of a commit, by path."""
-    found = {}
-    for line in filter(None, git(root, "ls-tree", "-r", "-z", commit).split(b"\0")):
-        about, _, name = line.partition(b"\t")
-        mode, _, blob = about.split()
-        found[os.fsdecode(name)] = Entry(mode, blob.decode())
-    return found
+    return {path: Entry(mode, blob.decode()) for (mode, _, blob), path in listed(root, "ls-tree", "-r", commit)}
 
 
 def list_untracked(root: Path, *options: str) -> list[str]:

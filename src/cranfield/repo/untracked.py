@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 CONTENT_BYTES = 256 * 1024 * 1024
@@ -16,7 +16,6 @@ CONTENT_FILES = 50_000
 CACHES = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 """Folders that programs write when code is only run or checked: their files count nowhere, unless git tracks them."""
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
-_CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,5 @@ def link_target(path: Path) -> bytes:
 
 def content_digest(path: Path) -> str:
     """The first half of the SHA-256 of a file, which is read in pieces."""
-    found = sha256()
     with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            found.update(piece)
-    return found.hexdigest()[:32]
+        return file_digest(file, "sha256").hexdigest()[:32]
