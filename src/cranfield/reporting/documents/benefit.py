@@ -262,7 +262,8 @@ def _forest(
         tone: Tone = "good" if (each.low or 0) > 0 else "bad" if (each.high or 0) < 0 else ""
         marks.append(Whisker(f"{label} ({format_count(each.n)})", each.value, each.low, each.high, tone))
         data.append((label, text(each.value), range_text(each, text), each.n, each.note))
-    page, phone = (whiskers(marks, title, screen) for screen in SCREENS)
+    axis = title.partition(",")[0]  # of the whole title an axis shows a part
+    page, phone = (whiskers(marks, axis, screen) for screen in SCREENS)
     columns = (Column("stratum"), Column("estimate"), Column("interval"), Column("tasks", "count"), Column("note"))
     alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in data)}"
     return Figure(name, title, alt, page, phone, Table(columns, data, title, shown=None))
