@@ -43,6 +43,8 @@ class State:
     """Options of the command itself."""
 
     debug = False
+    interrupted = False
+    """By Ctrl-C, in a process that is this command."""
 
 
 def handled(command: Callable[P, R]) -> Callable[P, R]:
@@ -92,8 +94,8 @@ def _is_interruption(error: BaseException) -> bool:
     """Whether a signal ended the command, also where a library made another error of it."""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return True
-    interrupted = _interrupted()
-    return interrupted is not None and interrupted.is_set() and not isinstance(error, CranfieldError)
+    heard = _interrupted()
+    return (State.interrupted or (heard is not None and heard.is_set())) and not isinstance(error, CranfieldError)
 
 
 def _interrupted() -> threading.Event | None:
@@ -189,8 +191,18 @@ INTERRUPT_AGAIN_S = 0.02
 
 
 def keep_interrupts() -> None:
-    """Raise an interrupt again that Python ignores, because it came in a destructor or a callback; show no traceback of it."""
+    """Remember an interrupt, which pydantic may make another error of; raise one again that Python ignores.
+
+    Python ignores, with a traceback, what is raised in a destructor or a callback.
+    """
     show = sys.unraisablehook
+
+    def interrupt(*_: object) -> None:
+        State.interrupted = True
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
 
     def raise_again(ignored: Any) -> None:
         if not issubclass(ignored.exc_type, KeyboardInterrupt):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import typer
 
-from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
+from cranfield.cli.ending import StandardStream, State, finish_output, handled, keep_interrupts, run_program
 from cranfield.concurrency import loop
 from cranfield.errors import InternalError, PreflightError, UsageError
 
@@ -105,11 +105,13 @@ class Broken:
 
 
 def test_an_interrupt_in_a_destructor_ends_the_command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     shown: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda ignored: shown.append(ignored.exc_type))
     keep_interrupts()
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    monkeypatch.setattr(State, "interrupted", State.interrupted)
 
     def command() -> None:
         Broken()
@@ -257,3 +259,21 @@ def test_an_interruption_of_an_earlier_command_of_the_process_is_over(
     loop.INTERRUPTED.set()
     assert run_program(lambda: program_of(PermissionError(errno.EACCES, "Permission denied", b"x"), handled), []) == 2
     assert "permission denied" in capsys.readouterr().err
+
+
+def test_an_interrupt_before_anything_hears_signals_that_a_library_made_another_error_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(State, "interrupted", State.interrupted)
+    keep_interrupts()
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+
+    def command() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ValueError("a model could not be built") from None
+
+    assert run_program(lambda: program_of(UsageError("the command went on"), lambda _: handled(command)), []) == 130
+    assert capsys.readouterr().err == "interrupted\n"
