@@ -18,7 +18,7 @@ import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.stale import stamped
-from cranfield.errors import Problem, UnknownNameError, UsageError, shorten
+from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
 
 if TYPE_CHECKING:
@@ -254,10 +254,27 @@ def load_and_evaluate(
 
     require_single_stdin([testset, *runs])
     note_reader(runs)
-    loaded = load(testset, format=testset_format, options=options)
-    if options.part is None:
-        loaded = evaluated_part(loaded)
-    return evaluate_files(loaded, runs, measures, scoring, primary=primary)
+    try:
+        loaded = load(testset, format=testset_format, options=options)
+        if options.part is None:
+            loaded = evaluated_part(loaded)
+        return evaluate_files(loaded, runs, measures, scoring, primary=primary)
+    except CranfieldError as error:
+        others = (each for each in _what_is_not_there(runs, measures or ()) if each not in error.problems)
+        error.problems = (*error.problems, *others)
+        raise
+
+
+def _what_is_not_there(runs: Sequence[Path], measures: Sequence[str]) -> Iterable[Problem]:
+    """Run files that are missing and measures that are none, to be reported with the first problem of a call."""
+    from cranfield.formats.io.files import refusal
+    from cranfield.measures.parse import parse_all
+
+    yield from (refusal(run, FileNotFoundError()) for run in runs if str(run) != "-" and not run.exists())
+    try:
+        parse_all(measures)
+    except CranfieldError as error:
+        yield from error.problems
 
 
 def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:

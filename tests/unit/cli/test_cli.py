@@ -138,6 +138,20 @@ def test_two_bad_measures_are_two_errors(files):
     assert done.stderr.count("error:") == 2
 
 
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_all_that_a_call_names_wrongly_is_one_answer(files, command):
+    done = cranfield(
+        *(files, command, "none.yaml", "none.run", "old.run", "no.run", "-m", "ndgc@10", "-m", "AP"), code=2
+    )
+    errors = [line.split(";")[0] for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert errors == [
+        *(f"error: {name}: no such file." for name in ("none.yaml", "none.run", "no.run")),
+        "error: unknown measure 'ndgc'",
+    ]
+    done = cranfield(files, command, "qrels", "none.run", "old.run", "-m", "AP", code=2)
+    assert done.stderr == "error: none.run: no such file.\n"
+
+
 def test_missing_queries_are_skipped_on_request(files):
     (files / "part.run").write_text("q1 Q0 b 1 3 part\nq2 Q0 c 1 1 part\n")
     all_queries = json.loads(cranfield(files, "evaluate", "qrels", "part.run", "--format", "json").stdout)
