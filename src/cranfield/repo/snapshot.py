@@ -51,9 +51,9 @@ class Snapshot:
     """Of a commit, once it was asked for."""
 
     @property
-    def uncommitted(self) -> tuple[str, ...]:
-        """The uncommitted changes of the folder, without a full stop; nothing where there are none, or it was not looked at."""
-        return (self.tree.sentence,) if self.tree is not None and self.tree.changes else ()
+    def uncommitted(self) -> str:
+        """A sentence on the uncommitted changes of the folder, without a full stop; empty: none, or it was not looked at."""
+        return "" if self.tree is None else self.tree.sentence
 
     @property
     def notes(self) -> tuple[str, ...]:
