@@ -33,7 +33,7 @@ from cranfield.repo.stored import (
     read_index,
     stored_ids,
 )
-from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, quoted
+from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, escaped_path
 from cranfield.repo.untracked import CACHES, FoundFile, by_content, digest_of, link_target, walk
 from cranfield.words import first_of, n_of
 
@@ -114,10 +114,10 @@ class _Reading:
         return TreeState(
             self.commit,
             self.head,
-            {quoted(path): change for path, change in sorted(self.changes.items())},
+            {escaped_path(path): change for path, change in sorted(self.changes.items())},
             {},
-            {quoted(path): each for path, each in sorted(self.ignored.items())},
-            {quoted(path): each for path, each in sorted(self.submodules.items())},
+            {escaped_path(path): each for path, each in sorted(self.ignored.items())},
+            {escaped_path(path): each for path, each in sorted(self.submodules.items())},
             tuple(self._remarks()),
             *_left_out(self.apart),
         )
@@ -233,7 +233,7 @@ class _Reading:
         self.changes.update((f"{name}/{each}", change) for each, change in inner.changes.items())
         self.ignored.update((f"{name}/{each}", hidden) for each, hidden in inner.ignored.items())
         self.submodules.update((f"{name}/{each}", commit) for each, commit in inner.submodules.items())
-        self.remarks += [f"Submodule {quoted(name)}: {remark}" for remark in found.remarks]
+        self.remarks += [f"Submodule {escaped_path(name)}: {remark}" for remark in found.remarks]
 
     def _untracked(self) -> None:
         known = {*self.committed, *self.index.entries}
@@ -294,7 +294,7 @@ class _Reading:
             (self.unreadable, "Not compared, because they cannot be read"),
         ):
             if names:
-                yield f"{text} ({len(names)}): {first_of(map(quoted, sorted(names)), NAMED)}."
+                yield f"{text} ({len(names)}): {first_of(map(escaped_path, sorted(names)), NAMED)}."
         if self.by_time:
             yield _by_time(self.by_time)
         yield from self.remarks
@@ -319,12 +319,14 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
     hidden = _hidden(root, groups, by_time)
     remarks = [_by_time(by_time)] if by_time else []
     if unreadable:
-        remarks.append(f"Folders that cannot be read ({len(unreadable)}): {first_of(map(quoted, unreadable), NAMED)}.")
+        remarks.append(
+            f"Folders that cannot be read ({len(unreadable)}): {first_of(map(escaped_path, unreadable), NAMED)}."
+        )
     named, written = _left_out(apart)
     return TreeState(
         "",
-        files={quoted(file.name): digest_of(root, file, reads=reads) for file in files},
-        ignored={quoted(name): each for name, each in sorted(hidden.items())},
+        files={escaped_path(file.name): digest_of(root, file, reads=reads) for file in files},
+        ignored={escaped_path(name): each for name, each in sorted(hidden.items())},
         remarks=tuple(remarks),
         named=named,
         written=written,
@@ -334,7 +336,7 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
 def _left_out(apart: OwnFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is not looked at: what the call names, and what else Cranfield wrote."""
     there = [name for name in apart.names if os.path.lexists(apart.root / name)]
-    return tuple(sorted(map(quoted, there))), tuple(sorted(map(quoted, apart.found)))
+    return tuple(sorted(map(escaped_path, there))), tuple(sorted(map(escaped_path, apart.found)))
 
 
 def _hidden(root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str]) -> dict[str, Hidden]:
@@ -347,7 +349,7 @@ def _hidden(root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str
     for name, files in groups.items():
         digest = hashlib.sha256()
         for file in sorted(files, key=lambda each: each.name):
-            digest.update(f"{quoted(file.name)}\0{digest_of(root, file, reads=reads)}\n".encode())
+            digest.update(f"{escaped_path(file.name)}\0{digest_of(root, file, reads=reads)}\n".encode())
         found[name] = Hidden(len(files), sum(file.size_bytes for file in files), digest.hexdigest()[:32])
     return found
 
