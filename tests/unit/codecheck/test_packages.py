@@ -15,7 +15,7 @@ from cranfield.codecheck.python import environment as python_environment
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.environment import Environment, existing_environment
 from cranfield.codecheck.python.facts import FileFacts
-from cranfield.codecheck.python.revealed import components
+from cranfield.codecheck.python.reading import components
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
 

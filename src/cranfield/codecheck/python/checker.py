@@ -110,12 +110,12 @@ class _Work:
         deprecations: DeprecationMap,
         environment: Environment,
     ) -> None:
-        self._place = place
         self._environment = environment
         self._version = _short(target.version) or environment.version or _RUNNING
         self._target = replace(target, version=self._version, packages=environment.versions)
         self._deprecations = deprecations
         self._platform = PLATFORMS.get(target.platform, "all")
+        self._place = replace(place, version=self._version, platform=self._platform)
         self._findings: list[Finding] = []
         self._unknown: list[Finding] = []
         self._notes: list[str] = [*environment.left_out]
@@ -212,13 +212,12 @@ class _Work:
         sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, untyped)
         self._note_hidden(sources)
         if len(typed) < len(self._texts):
-            rows = await self._place.run_types(self._version, self._platform, typed)
-        uses = await find_uses(self._place, sources, self._deprecations.by_name, self._version, self._platform)
+            rows = await self._place.run_types(typed)
+        uses = await find_uses(self._place, sources, self._deprecations.by_name)
         removed = [use for use in uses if self._check_use(use) is Check.AVAILABLE]
         await self._check_symbols(sources, rows, removed, sandbox)
-        await self._check_deprecated(
-            [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
-        )
+        marked = [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
+        await self._check_deprecated(sources, marked)
 
     def _check_use(self, use: Use) -> Check | None:
         """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
@@ -238,26 +237,21 @@ class _Work:
         )
         return None
 
-    async def _check_deprecated(self, rows: Sequence[Diagnostic]) -> None:
+    async def _check_deprecated(self, sources: Sources, rows: Sequence[Diagnostic]) -> None:
         """Of what the type checker marks: packages tell an alternative in their own words, the standard library has the map."""
         if not rows:
             return
         names = sorted({row.file for row in rows})
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
-            bare = open_workplace(Path(folder), self._place.program)
+            bare = replace(self._place, folder=open_workplace(Path(folder), self._place.program).folder)
             shutil.copytree(self._place.code, bare.code, dirs_exist_ok=True)
-            of_library = {row.place for row in await bare.run_types(self._version, self._platform, names)
-                          if row.rule == DEPRECATED}  # fmt: skip
+            of_library = {row.place for row in await bare.run_types(names) if row.rule == DEPRECATED}
         found = {(each.file, each.line) for each in self._findings if each.check is Check.NOT_DEPRECATED}
         for row in rows:
-            facts = self._sources.facts[row.file] if self._sources else FileFacts()
             if row.place in of_library or not self._environment.folders:
                 self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
-            elif (row.file, row.line) not in found and not facts.depends_on_version(row.line) and self._sources:
-                symbol = self._sources.symbol(row)
-                self._findings.append(
-                    Finding(Check.NOT_DEPRECATED, row.file, row.line, symbol, row.message, row.rule, row.message)
-                )
+            elif (row.file, row.line) not in found and not sources.facts[row.file].depends_on_version(row.line):
+                self._findings.append(replace(sources.finding(row, Check.NOT_DEPRECATED), current=row.message))
 
     async def run_tests(self, tests: str, sandbox: str) -> None:
         """Run tests beside the files, where that is possible."""
@@ -294,8 +288,8 @@ class _Work:
             return True
         if any(facts.error for facts in sources.facts.values()):
             return True
-        there = await missing_symbols(self._place, sources, self._version, self._platform)
-        here = await missing_symbols(self._place, sources, _RUNNING, self._platform)
+        there = await missing_symbols(self._place, sources)
+        here = await missing_symbols(replace(self._place, version=_RUNNING), sources)
         return any(not is_among(row, there) for row in here)
 
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
@@ -309,7 +303,7 @@ class _Work:
             for name in self._texts
             if not facts[name].unread and (not facts[name].error or (facts[name].is_syntax and wanted > running))
         ]
-        rows = await self._place.run_types(self._version, self._platform, readable) if readable else ()
+        rows = await self._place.run_types(readable) if readable else ()
         errors: dict[str, Diagnostic] = {}
         for row in rows:
             if row.rule == SYNTAX:
@@ -351,13 +345,11 @@ class _Work:
     async def _check_symbols(
         self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use], sandbox: str
     ) -> None:
-        packages = await check_packages(
-            self._place, sources, self._environment, rows, self._version, self._platform, sandbox
-        )
+        packages = await check_packages(self._place, sources, self._environment, rows, sandbox)
         self._n_symbols = packages.n_symbols
         self._findings += packages.findings
         self._unknown += packages.unknown
-        found = await missing_symbols(self._place, sources, self._version, self._platform, rows)
+        found = await missing_symbols(self._place, sources, rows)
         found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
         missing, unknown = split_unknown(found, sources, packages.decided)
         self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
@@ -374,7 +366,7 @@ class _Work:
         left = missing
         for version in (VERSIONS[-1], VERSIONS[0], *VERSIONS[1:-1]):
             if left and version != self._version:
-                for row in await self._existing(sources, left, version, self._platform):
+                for row in await _existing(replace(self._place, version=version), sources, left):
                     there[row.place].append(version)
             if version == VERSIONS[0]:
                 left = tuple(row for row in missing if there[row.place])  # what neither end of the range has, none has
@@ -383,15 +375,13 @@ class _Work:
         }
         left = tuple(row for row in missing if row.place not in names)
         if self._platform != "all" and left:
-            found = await self._existing(sources, left, self._version, "all")
+            found = await _existing(replace(self._place, platform="all"), sources, left)
             names |= {row.place: "on another platform" for row in found}
         return names
 
-    async def _existing(
-        self, sources: Sources, rows: tuple[Diagnostic, ...], version: str, platform: str
-    ) -> list[Diagnostic]:
-        """The diagnostics that another version or platform does not have, although it has what the symbol belongs to."""
-        there = await self._place.run_types(version, platform, list(sources.texts))
-        wrong = await missing_symbols(self._place, sources, version, platform, there)
-        absent = tuple(row for row in rows if not is_among(row, wrong))
-        return await rows_that_exist(self._place, sources, absent, wrong, version, platform)
+
+async def _existing(other: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> list[Diagnostic]:
+    """The diagnostics that another version or platform does not have, although it has what the symbol belongs to."""
+    wrong = await missing_symbols(other, sources)
+    absent = tuple(row for row in rows if not is_among(row, wrong))
+    return await rows_that_exist(other, sources, absent, wrong)

@@ -15,17 +15,9 @@ from dataclasses import dataclass, field
 from cranfield.codecheck.python.environment import Environment
 from cranfield.codecheck.python.facts import FileFacts, Import, Place
 from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
-from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_fixed, is_of_import, names_of_any_kind, read_members
+from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
-from cranfield.codecheck.python.ty import (
-    ATTRIBUTE,
-    NO_MODULE,
-    NO_NAME,
-    SYMBOL_RULES,
-    CheckerError,
-    Diagnostic,
-    Workplace,
-)
+from cranfield.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
 from cranfield.codecheck.report import Check, Finding
 
 _MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
@@ -74,8 +66,6 @@ async def check_packages(
     sources: Sources,
     environment: Environment,
     rows: tuple[Diagnostic, ...],
-    version: str,
-    platform: str,
     sandbox: str,
 ) -> PackageFindings:
     """Look at every symbol of a package, and at every attribute of an object.
@@ -85,16 +75,14 @@ async def check_packages(
         sources: of the code.
         environment: of its packages.
         rows: what the type checker says.
-        version: of Python.
-        platform: of the target.
         sandbox: path of bubblewrap; empty: the one on the path.
 
     Raises:
         CheckerError: the type checker could not run.
     """
-    reading = await read_members(place, sources, rows, version, platform)
+    reading = await read_members(place, sources, rows)
     names = {(module, name) for _, module, name in _plain_names(sources, environment)}
-    doubtful = await names_of_any_kind(place, names, version, platform)
+    doubtful = await names_of_any_kind(place, names)
     symbols = [
         *_imports(sources, environment, rows, doubtful),
         *sorted(
@@ -146,7 +134,7 @@ def _imports(
         for item in facts.imports:
             if item.level or not _is_package(item.module, sources, environment):
                 continue
-            row = next((row for row in rows if row.file == file and is_of_import(row, item, sources)), None)
+            row = next((row for row in rows if is_of_import(row, file, item, sources)), None)
             is_name = bool(item.name) and item.name != "*"
             lookup = ("name", item.module, item.name) if is_name else ("module", item.module)
             lookups = () if facts.is_for_typing(item.line) else (lookup,)
@@ -162,16 +150,17 @@ def _plain_names(sources: Sources, environment: Environment) -> Iterator[Lookup]
             if not item.level and item.name not in {"", "*"} and _is_package(item.module, sources, environment):
                 yield "name", item.module, item.name
         for line, column, path in facts.resolved_uses():
-            if (line, column) in facts.fixed | facts.unplaced and _is_package(path, sources, environment):
+            if facts.is_fixed((line, column)) and _is_package(path, sources, environment):
                 yield from (each for each in _path_lookup(path, facts) if each[2].isidentifier())
 
 
 def _members(
     sources: Sources, environment: Environment, reading: Reading, doubtful: AbstractSet[tuple[str, ...]]
 ) -> Iterator[Symbol]:
-    for each in reading.members:
+    for each in sources.members:
         facts = sources.facts[each.file]
-        at = (each.line, each.column)
+        at = each.place[1:]
+        is_fixed = facts.is_fixed(at)
         path = facts.imported_at.get(at, "")
         is_of_package = bool(path) and _is_package(path, sources, environment)
         types = reading.types_of(each)
@@ -182,13 +171,13 @@ def _members(
         elif types or is_of_package:
             of_class = _class_lookups(types, each.name) if environment.modules else ()
             lookups = (*of_class, *(_path_lookup(path, facts) if is_of_package else ()))
-        elif is_fixed(each, sources) and (path or at in facts.fixed):
+        elif is_fixed and (path or at in facts.fixed):
             continue  # of the standard library, or a class of the code's own: the type checker has read it
         row = reading.row(each)
         name = f"{modules[0]}.{each.name}" if modules else path or _name_of(types, each.name, facts, at)
         refused = row if row is not None and row.rule == ATTRIBUTE else None
         doubt = reading.doubt(each)
-        if is_fixed(each, sources) and any(lookup[2].isidentifier() for lookup in lookups):
+        if is_fixed and any(lookup[2].isidentifier() for lookup in lookups):
             doubt = "its module has every name" if any(lookup[1:] in doubtful for lookup in lookups) else ""
         yield Symbol(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
 
@@ -244,11 +233,7 @@ class _Decision:
             (file, item)
             for file in sources.texts
             for item in sources.facts[file].imports
-            if any(
-                row.file == file and is_of_import(row, item, sources)
-                for row in rows
-                if row.rule in {NO_MODULE, NO_NAME}
-            )
+            if any(is_of_import(row, file, item, sources) for row in rows)
         }
 
     def add(self, symbol: Symbol) -> None:
@@ -345,10 +330,8 @@ class _Decision:
         return inner or name.partition(".")[0] in bound
 
     def _is_provided_for(self, symbol: Symbol) -> bool:
-        facts = self._sources.facts[symbol.file]
-        is_guarded = any(facts.is_guarded(symbol.line, is_import=each) for each in (True, False))
         failed = [item.line for file, item in self._not_imported if file == symbol.file]
-        return is_guarded or facts.depends_on_version(symbol.line) or facts.is_fallback(symbol.line, failed)
+        return self._sources.facts[symbol.file].provides_for(symbol.line, failed)
 
     def _with_package(self, message: str, symbol: Symbol, answer: Answer) -> str:
         packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}
