@@ -19,6 +19,8 @@ from cranfield.installation import this_installation
 
 TY_VERSION = "0.0.105"
 """Names of rules change between versions, and a rule that is not known would find nothing: no other version is used."""
+RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+"""Version of the Python that runs this."""
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 """Versions of Python of whose standard library the checker knows what is in it."""
 PLATFORMS = {"": "all", "linux": "linux", "macos": "darwin", "darwin": "darwin", "windows": "win32", "win32": "win32"}
@@ -78,9 +80,9 @@ class Workplace:
 
     folder: Path
     program: str
-    version: str = ""
+    version: str
     """Of Python, that the type checker takes the code to be for."""
-    platform: str = ""
+    platform: str
 
     @property
     def code(self) -> Path:
@@ -144,17 +146,16 @@ def _diagnostic(row: Any) -> Diagnostic:
     )
 
 
-def open_workplace(folder: Path, program: str, packages: Path | None = None) -> Workplace:
-    """Write the settings into an empty folder.
+def write_settings(place: Workplace, packages: Path | None = None) -> None:
+    """Write the settings into the folder of a workplace, which is empty.
 
     Args:
-        folder: that is empty.
-        program: the type checker.
+        place: to write to.
         packages: folder of the packages that the code may import; None: there are none.
     """
-    place = Workplace(folder, program)
+    folder = place.folder
     place.code.mkdir()
-    library = folder / "environment" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    library = folder / "environment" / "lib" / f"python{RUNNING}"
     library.mkdir(parents=True)
     if packages is None:
         (library / "site-packages").mkdir()
@@ -162,7 +163,6 @@ def open_workplace(folder: Path, program: str, packages: Path | None = None) -> 
         (library / "site-packages").symlink_to(packages, target_is_directory=True)
     (folder / "ty.toml").write_text(_SETTINGS, encoding="utf-8")
     (folder / "environment" / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}\n", encoding="utf-8")
-    return place
 
 
 def find_type_checker() -> str:
