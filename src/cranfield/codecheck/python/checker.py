@@ -209,8 +209,7 @@ class _Work:
             return
         for name in self._texts.keys() - typed - {name for name in facts if facts[name].unread}:
             (self.place.code / name).unlink()
-        untyped = frozenset(self._environment.modules.keys() - self._environment.typed)
-        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, untyped)
+        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, self._environment)
         self._note_hidden(sources)
         if len(typed) < len(self._texts):
             rows = await self.place.run_types(typed)
@@ -347,7 +346,7 @@ class _Work:
     async def _check_symbols(
         self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use], sandbox: str
     ) -> None:
-        packages = await check_packages(self.place, sources, self._environment, rows, sandbox)
+        packages = await check_packages(self.place, sources, rows, sandbox)
         self._n_symbols = packages.n_symbols
         self._findings += packages.findings
         self._unknown += packages.unknown

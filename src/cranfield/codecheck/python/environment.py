@@ -75,6 +75,10 @@ class Environment:
         """Whether a module is of a package."""
         return module.partition(".")[0] in self.modules
 
+    def is_untyped(self, module: str) -> bool:
+        """Whether a module is of a package that comes without types."""
+        return self.has(module) and module.partition(".")[0] not in self.typed
+
     def may_define(self, name: str) -> bool:
         """Whether a package without types has a class of a name, by its text."""
         untyped = [path for path in self._paths if _module(path) not in self.typed]

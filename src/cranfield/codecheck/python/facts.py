@@ -98,6 +98,11 @@ class FileFacts:
         }
 
     @cached_property
+    def run_imports(self) -> tuple[str, ...]:
+        """The modules that the file imports when it is run, in its order."""
+        return tuple(item.module for item in self.imports if item.level == 0 and not self.is_for_typing(item.line))
+
+    @cached_property
     def written_at(self) -> Mapping[Place, str]:
         """Dotted names as written, by place."""
         return _by_place(self.uses)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from cranfield.codecheck.python.environment import Environment
 from cranfield.codecheck.python.facts import FileFacts, Place
 from cranfield.codecheck.python.probes import Expression, with_unknown_arguments
 from cranfield.codecheck.python.ty import (
@@ -58,12 +59,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of an answer: texts and facts, by path."""
+    """The files of an answer: texts and facts, by path; and what they may import."""
 
     texts: Mapping[str, str]
     facts: Mapping[str, FileFacts]
-    untyped: frozenset[str] = frozenset()
-    """Modules of packages that come without types."""
+    environment: Environment
+    """Of the packages that they may import."""
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
@@ -79,6 +80,10 @@ class Sources:
     def own_modules(self) -> frozenset[str]:
         """Modules of the first level that the files are."""
         return frozenset(PurePosixPath(name).parts[0].removesuffix(".py") for name in self.texts)
+
+    def is_of_package(self, module: str) -> bool:
+        """Whether a module is of a package, and none of the files takes its place."""
+        return self.environment.has(module) and module.partition(".")[0] not in self.own_modules
 
     def member_of(self, found: Diagnostic) -> Member | None:
         """The attribute that a diagnostic ends with."""
@@ -177,7 +182,7 @@ def _is_import(row: Diagnostic) -> bool:
 def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | None:
     """None: the diagnostic stands; empty: it is about nothing that is read."""
     if row.rule == "unresolved-reference":
-        stars = any(item.name == "*" and item.module.partition(".")[0] in sources.untyped for item in facts.imports)
+        stars = any(item.name == "*" and sources.environment.is_untyped(item.module) for item in facts.imports)
         is_open = stars or any(name in _ANY_NAME for _, _, name in facts.uses)
         return "the file binds names that are not known beforehand" if is_open else None
     if row.rule != ATTRIBUTE:
