@@ -11,6 +11,7 @@ columns count symbols: all that were looked at, and those that are unknown.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -49,15 +50,7 @@ class Counts:
 
 def names(finding: Finding, symbol: str) -> bool:
     """Whether a finding is about a symbol."""
-    return (
-        symbol
-        in f"{finding.symbol} {finding.message}".replace("(", " ")
-        .replace(")", " ")
-        .replace(".", " ")
-        .replace("`", " ")
-        .replace("=", " ")
-        .split()
-    )
+    return symbol in re.split(r"[\s().`=]+", f"{finding.symbol} {finding.message}")
 
 
 def judge(snippet: dict[str, Any], report: CheckReport) -> Counts:

@@ -52,14 +52,15 @@ class ArmTools:
 
     def __init__(self, native: Toolset, servers: Sequence[McpTools]) -> None:
         self._native = native
-        self._owner = {tool.name: server for server in servers for tool in server.tools}
+        self.under_test: Mapping[str, McpTools] = {tool.name: server for server in servers for tool in server.tools}
+        """Name of a tool, as the model has it, to its server."""
         self.tools: Sequence[Tool] = (*native.tools, *(tool for server in servers for tool in server.tools))
         self.lost: ToolServerError | None = None
         """The fault of a server: the run cannot go on."""
 
     async def call(self, call: ToolCall) -> ToolResult:
         """Run a call."""
-        server = self._owner.get(call.name)
+        server = self.under_test.get(call.name)
         if server is None:
             return await self._native.call(call)
         try:
@@ -155,11 +156,6 @@ class ReferenceAgent:
     def _prices(self) -> PriceList:
         return self.plan.budget.prices
 
-    @property
-    def _under_test(self) -> Mapping[str, McpTools]:
-        """Name of a tool, as the model has it, to its server."""
-        return {tool.name: server for server in self.servers for tool in server.tools}
-
     async def _measure_schema(self) -> SchemaTax:
         tools, settings = ArmTools(self.native, self.servers).tools, self.settings
         request = Request(settings.model, "", (), tools=tuple(tools), sampling=settings.sampling)
@@ -167,7 +163,7 @@ class ReferenceAgent:
         return await measure_schema(self.kept.salted(f"schema/{self.role}"), request, under_test)
 
     def _not_started(self, error: ToolServerError, wall_s: float) -> CellRun:
-        expected = self._under_test or {
+        expected = ArmTools(self.native, self.servers).under_test or {
             server.offered_name(tool): server for server in self.servers for tool in server.server.tools or ("*",)
         }
         return CellRun(
@@ -182,7 +178,7 @@ class ReferenceAgent:
 
     def _run_of(self, transcript: Transcript, tools: ArmTools) -> CellRun:
         end, error, message = _end(transcript, tools)
-        output, reads = transcript.output, [self._reads(use) for use in transcript.uses]
+        output, reads = transcript.output, [self._reads(use, tools) for use in transcript.uses]
         return CellRun(
             end,
             cell_usage(transcript, self._prices),
@@ -192,7 +188,7 @@ class ReferenceAgent:
             answer=output.text if isinstance(output, QuestionAnswer | CodeAnswer) else "",
             named=output.named if isinstance(output, QuestionAnswer) else None,
             files=output.by_path if isinstance(output, CodeAnswer) else {},
-            delivery=self._delivery(transcript, reads) if self.servers else None,
+            delivery=self._delivery(transcript, reads, tools) if self.servers else None,
             reads=tuple(
                 ReadLines(path=read.path, start=read.start, end=read.end, turn=use.turn, tool=use.call.name)
                 for use, found in zip(transcript.uses, reads, strict=True)
@@ -202,29 +198,27 @@ class ReferenceAgent:
             versions={**self.versions, **{server.name: server.version for server in self.servers}},
         )
 
-    def _delivery(self, transcript: Transcript, reads: Sequence[Sequence[Read]]) -> Delivery:
+    def _delivery(self, transcript: Transcript, reads: Sequence[Sequence[Read]], tools: ArmTools) -> Delivery:
         """Every request of a run has the tools of the transcript; without a request none was offered."""
         offered = [tool.name for tool in transcript.tools] if transcript.usages else []
         calls = [
             Called(
-                *(
-                    use.call.name,
-                    use.call.arguments,
-                    use.result.is_error,
-                    use.result.text,
-                    use.result.is_cut,
-                    bool(found),
-                ),
+                use.call.name,
+                use.call.arguments,
+                use.result.is_error,
+                use.result.text,
+                is_cut=use.result.is_cut,
+                shows_lines=bool(found),
                 names_files=self.shown is not None and self.shown.names_file(use.result.text),
             )
             for use, found in zip(transcript.uses, reads, strict=True)
             if not use.result.is_unsent
         ]
-        return run_delivery(self._under_test, offered, calls, instructions=self.instructions, tax=self.tax)
+        return run_delivery(tools.under_test, offered, calls, instructions=self.instructions, tax=self.tax)
 
-    def _reads(self, use: ToolUse) -> Sequence[Read]:
+    def _reads(self, use: ToolUse, tools: ArmTools) -> Sequence[Read]:
         """Lines that a native tool says it showed, or lines of the repository in the result of another."""
-        if use.call.name in self._under_test and self.shown is not None and not use.result.is_error:
+        if use.call.name in tools.under_test and self.shown is not None and not use.result.is_error:
             return self.shown.find(use.result.text)
         return use.result.reads
 

@@ -15,7 +15,7 @@ from cranfield.codecheck.python import environment as python_environment
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.environment import Environment, existing_environment
 from cranfield.codecheck.python.facts import FileFacts
-from cranfield.codecheck.python.revealed import components
+from cranfield.codecheck.python.reading import components
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
 from cranfield.concurrency.loop import event_loop
 
@@ -506,7 +506,7 @@ def test_of_a_linked_project_only_the_modules_of_its_package_can_be_read(tmp_pat
     project = tmp_path / "project"
     found = existing_environment(editable(tmp_path, project, project=project))
     assert found.linked == (project / "own",)
-    assert set(found.inside.values()) == {found.folders[0], project / "own"}
+    assert set(found.inside.values()) == {found.folder, project / "own"}
     assert found.modules == {"own": "own 1.0", "untyped": ""}
     tests = f"import own\nfrom pathlib import Path\nassert not Path({str(project)!r}).exists()\n"
     tests += "assert [each.name for each in Path(own.__file__).parents[1].iterdir()] == ['own']\n"
@@ -550,7 +550,7 @@ def test_texts_of_packages_are_read_once_and_those_that_are_too_large_may_define
     assert existing_environment(where).may_define("Client")
     assert not existing_environment(where).may_define("Klient")
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("read again"))
-    assert Environment((existing_folder(where),)).may_define("Client")
+    assert Environment(existing_folder(where)).may_define("Client")
     monkeypatch.undo()
     monkeypatch.setattr(python_environment, "_MOST_BYTES", 10)
     (existing_folder(where) / "more.py").write_text("x = 1\n")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from cranfield.codecheck.deprecations import DeprecationMap, is_older, packaged_deprecations
 from cranfield.codecheck.python.deprecated import Use, find_uses
-from cranfield.codecheck.python.environment import Environment, existing_environment, this_version
+from cranfield.codecheck.python.environment import Environment, existing_environment
 from cranfield.codecheck.python.facts import FileFacts, inspect_files
 from cranfield.codecheck.python.install import installed_environment, requirement_lines
 from cranfield.codecheck.python.packages import check_packages
@@ -22,20 +22,20 @@ from cranfield.codecheck.python.symbols import Sources, is_among, missing_symbol
 from cranfield.codecheck.python.ty import (
     DEPRECATED,
     PLATFORMS,
+    RUNNING,
     SYNTAX,
     VERSIONS,
     CheckerError,
     Diagnostic,
     Workplace,
     find_type_checker,
-    open_workplace,
     require_type_checker,
+    write_settings,
 )
 from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
 from cranfield.words import first_of
 
 At = tuple[str, int, int]
-_RUNNING = this_version()
 _IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")
 """Comments by which code tells a type checker not to look."""
 CODE_CHECKS = tuple(check for check in Check if check is not Check.TESTS)
@@ -60,12 +60,11 @@ class PythonChecker:
         except CheckerError as error:
             environment, no_packages = Environment(), str(error)
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
-            place = open_workplace(Path(folder), self._program, next(iter(environment.folders), None))
-            work = _Work(place, files, target, self._deprecations, environment)
+            work = _Work(Path(folder), self._program, files, target, self._deprecations, environment)
             if no_packages:
                 work.leave(no_packages, *_TYPED, *([Check.TESTS] if tests else []))
             try:
-                self._program_version = self._program_version or await require_type_checker(place)
+                self._program_version = self._program_version or await require_type_checker(work.place)
                 await work.check_files(self._program_version, self._sandbox, has_packages=not no_packages)
             except CheckerError as error:
                 work.leave(str(error), *CODE_CHECKS)
@@ -88,7 +87,7 @@ async def environment_of(target: Target) -> Environment:
                 f"environment {target.environment}: it is of Python {found.version}; expected Python {version}"
             )
     elif requirements := target.requirements or requirement_lines(target.packages):
-        found = await installed_environment(requirements, version or _RUNNING)
+        found = await installed_environment(requirements, version or RUNNING)
     else:
         return Environment()
     found.require(target.packages)
@@ -104,27 +103,29 @@ class _Work:
 
     def __init__(
         self,
-        place: Workplace,
+        folder: Path,
+        program: str,
         files: Mapping[str, str],
         target: Target,
         deprecations: DeprecationMap,
         environment: Environment,
     ) -> None:
-        self._place = place
         self._environment = environment
-        self._version = _short(target.version) or environment.version or _RUNNING
+        self._version = _short(target.version) or environment.version or RUNNING
         self._target = replace(target, version=self._version, packages=environment.versions)
         self._deprecations = deprecations
         self._platform = PLATFORMS.get(target.platform, "all")
+        self.place = Workplace(folder, program, self._version, self._platform)
+        write_settings(self.place, environment.folder)
         self._findings: list[Finding] = []
         self._unknown: list[Finding] = []
         self._notes: list[str] = [*environment.left_out]
         self._undecided: set[Check] = set()
-        self._versions = {"python": _RUNNING, "target": self._version}
+        self._versions = {"python": RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
         self._sources: Sources | None = None
         self._n_symbols = 0
-        if environment.folders and self._platform not in {"all", sys.platform}:
+        if environment.folder and self._platform not in {"all", sys.platform}:
             self._notes.append(f"the packages are those of {sys.platform}, and the code is for {target.platform}")
         for name, text in sorted(files.items()):
             self._take(name, text)
@@ -139,7 +140,7 @@ class _Work:
         else:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._texts[str(path)] = _IGNORE.sub(lambda comment: "#" * len(comment[0]), text)
-            file = self._place.code / path
+            file = self.place.code / path
             try:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(self._texts[str(path)].encode("utf-8", "surrogatepass"))
@@ -202,23 +203,21 @@ class _Work:
                 self._findings.append(Finding(Check.COMPILES, "", 0, "", "there is no Python file"))
             self._undecided.update(_TYPED)
             return
-        facts = await inspect_files(self._place.code, list(self._texts))
+        facts = await inspect_files(self.place.code, list(self._texts))
         rows, typed = await self._check_syntax(facts)
         if not typed or not has_packages:
             return
         for name in self._texts.keys() - typed - {name for name in facts if facts[name].unread}:
-            (self._place.code / name).unlink()
-        untyped = frozenset(self._environment.modules.keys() - self._environment.typed)
-        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, untyped)
+            (self.place.code / name).unlink()
+        sources = self._sources = Sources({name: self._texts[name] for name in typed}, facts, self._environment)
         self._note_hidden(sources)
         if len(typed) < len(self._texts):
-            rows = await self._place.run_types(self._version, self._platform, typed)
-        uses = await find_uses(self._place, sources, self._deprecations.by_name, self._version, self._platform)
+            rows = await self.place.run_types(typed)
+        uses = await find_uses(self.place, sources, self._deprecations.by_name)
         removed = [use for use in uses if self._check_use(use) is Check.AVAILABLE]
         await self._check_symbols(sources, rows, removed, sandbox)
-        await self._check_deprecated(
-            [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
-        )
+        marked = [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
+        await self._check_deprecated(sources, marked)
 
     def _check_use(self, use: Use) -> Check | None:
         """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
@@ -238,32 +237,28 @@ class _Work:
         )
         return None
 
-    async def _check_deprecated(self, rows: Sequence[Diagnostic]) -> None:
+    async def _check_deprecated(self, sources: Sources, rows: Sequence[Diagnostic]) -> None:
         """Of what the type checker marks: packages tell an alternative in their own words, the standard library has the map."""
         if not rows:
             return
         names = sorted({row.file for row in rows})
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
-            bare = open_workplace(Path(folder), self._place.program)
-            shutil.copytree(self._place.code, bare.code, dirs_exist_ok=True)
-            of_library = {row.place for row in await bare.run_types(self._version, self._platform, names)
-                          if row.rule == DEPRECATED}  # fmt: skip
+            bare = replace(self.place, folder=Path(folder))
+            write_settings(bare)
+            shutil.copytree(self.place.code, bare.code, dirs_exist_ok=True)
+            of_library = {row.place for row in await bare.run_types(names) if row.rule == DEPRECATED}
         found = {(each.file, each.line) for each in self._findings if each.check is Check.NOT_DEPRECATED}
         for row in rows:
-            facts = self._sources.facts[row.file] if self._sources else FileFacts()
-            if row.place in of_library or not self._environment.folders:
+            if row.place in of_library or not self._environment.folder:
                 self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
-            elif (row.file, row.line) not in found and not facts.depends_on_version(row.line) and self._sources:
-                symbol = self._sources.symbol(row)
-                self._findings.append(
-                    Finding(Check.NOT_DEPRECATED, row.file, row.line, symbol, row.message, row.rule, row.message)
-                )
+            elif (row.file, row.line) not in found and not sources.facts[row.file].depends_on_version(row.line):
+                self._findings.append(replace(sources.finding(row, Check.NOT_DEPRECATED), current=row.message))
 
     async def run_tests(self, tests: str, sandbox: str) -> None:
         """Run tests beside the files, where that is possible."""
         if any(finding.check is Check.COMPILES for finding in self._findings) or not self._texts:
             self.leave("tests are not run, because the code does not compile", Check.TESTS)
-        elif self._environment.folders and not self._environment.python:
+        elif self._environment.folder and not self._environment.python:
             self.leave(
                 f"tests are not run, because there is no Python {self._version} here that has the packages", Check.TESTS
             )
@@ -271,15 +266,15 @@ class _Work:
             self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", Check.TESTS)
         else:
             for name, text in self._texts.items():
-                (self._place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
-            python = self._environment.python or find_python(self._version)
-            is_this = python == find_python(_RUNNING)
+                (self.place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+            python = self._environment.python or find_python(self._version) or find_python(RUNNING)
+            is_this = python == find_python(RUNNING)
             try:
-                reason = await run_tests(self._place.code, tests, python, self._environment, program=sandbox)
-                if is_this and self._version != _RUNNING:
-                    self._notes.append(f"tests ran on Python {_RUNNING}")
+                reason = await run_tests(self.place.code, tests, python, self._environment, program=sandbox)
+                if is_this and self._version != RUNNING:
+                    self._notes.append(f"tests ran on Python {RUNNING}")
                 if reason and is_this and await self._needs_newer():
-                    self.leave(f"tests fail on Python {_RUNNING}, and the code is for {self._version}", Check.TESTS)
+                    self.leave(f"tests fail on Python {RUNNING}, and the code is for {self._version}", Check.TESTS)
                 elif reason:
                     self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
             except CheckerError as error:
@@ -287,20 +282,20 @@ class _Work:
 
     async def _needs_newer(self) -> bool:
         """Whether the code may need what this Python lacks and that of the target has."""
-        if not is_older(_RUNNING, self._version):
+        if not is_older(RUNNING, self._version):
             return False
         sources = self._sources
         if sources is None or sources.texts.keys() != self._texts.keys():
             return True
         if any(facts.error for facts in sources.facts.values()):
             return True
-        there = await missing_symbols(self._place, sources, self._version, self._platform)
-        here = await missing_symbols(self._place, sources, _RUNNING, self._platform)
+        there = await missing_symbols(self.place, sources)
+        here = await missing_symbols(replace(self.place, version=RUNNING), sources)
         return any(not is_among(row, there) for row in here)
 
     async def _check_syntax(self, facts: Mapping[str, FileFacts]) -> tuple[tuple[Diagnostic, ...], list[str]]:
         """All diagnostics, and the files that compile on the target."""
-        running, wanted = VERSIONS.index(_RUNNING) if _RUNNING in VERSIONS else -1, VERSIONS.index(self._version)
+        running, wanted = VERSIONS.index(RUNNING) if RUNNING in VERSIONS else -1, VERSIONS.index(self._version)
         unread = [name for name in self._texts if facts[name].unread]
         for name in unread:
             self.leave(f"{name}: {facts[name].unread}", *(_TYPED if facts[name].compiles else CODE_CHECKS))
@@ -309,7 +304,7 @@ class _Work:
             for name in self._texts
             if not facts[name].unread and (not facts[name].error or (facts[name].is_syntax and wanted > running))
         ]
-        rows = await self._place.run_types(self._version, self._platform, readable) if readable else ()
+        rows = await self.place.run_types(readable) if readable else ()
         errors: dict[str, Diagnostic] = {}
         for row in rows:
             if row.rule == SYNTAX:
@@ -323,7 +318,7 @@ class _Work:
                     Finding(Check.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
                 )
             elif known.error:
-                reason = f"its syntax is newer than Python {_RUNNING}, which reads it"
+                reason = f"its syntax is newer than Python {RUNNING}, which reads it"
                 self._unknown.append(Finding(Check.SYMBOLS, name, 0, "", reason))
                 self.leave(f"{name}: {reason}", Check.NOT_DEPRECATED)
         failed = {finding.file for finding in self._findings}
@@ -351,13 +346,11 @@ class _Work:
     async def _check_symbols(
         self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use], sandbox: str
     ) -> None:
-        packages = await check_packages(
-            self._place, sources, self._environment, rows, self._version, self._platform, sandbox
-        )
+        packages = await check_packages(self.place, sources, rows, sandbox)
         self._n_symbols = packages.n_symbols
         self._findings += packages.findings
         self._unknown += packages.unknown
-        found = await missing_symbols(self._place, sources, self._version, self._platform, rows)
+        found = await missing_symbols(self.place, sources, rows)
         found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
         missing, unknown = split_unknown(found, sources, packages.decided)
         self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
@@ -374,7 +367,7 @@ class _Work:
         left = missing
         for version in (VERSIONS[-1], VERSIONS[0], *VERSIONS[1:-1]):
             if left and version != self._version:
-                for row in await self._existing(sources, left, version, self._platform):
+                for row in await _existing(replace(self.place, version=version), sources, left):
                     there[row.place].append(version)
             if version == VERSIONS[0]:
                 left = tuple(row for row in missing if there[row.place])  # what neither end of the range has, none has
@@ -383,15 +376,13 @@ class _Work:
         }
         left = tuple(row for row in missing if row.place not in names)
         if self._platform != "all" and left:
-            found = await self._existing(sources, left, self._version, "all")
+            found = await _existing(replace(self.place, platform="all"), sources, left)
             names |= {row.place: "on another platform" for row in found}
         return names
 
-    async def _existing(
-        self, sources: Sources, rows: tuple[Diagnostic, ...], version: str, platform: str
-    ) -> list[Diagnostic]:
-        """The diagnostics that another version or platform does not have, although it has what the symbol belongs to."""
-        there = await self._place.run_types(version, platform, list(sources.texts))
-        wrong = await missing_symbols(self._place, sources, version, platform, there)
-        absent = tuple(row for row in rows if not is_among(row, wrong))
-        return await rows_that_exist(self._place, sources, absent, wrong, version, platform)
+
+async def _existing(other: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> list[Diagnostic]:
+    """The diagnostics that another version or platform does not have, although it has what the symbol belongs to."""
+    wrong = await missing_symbols(other, sources)
+    absent = tuple(row for row in rows if not is_among(row, wrong))
+    return await rows_that_exist(other, sources, absent, wrong)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cranfield.codecheck.deprecations import Deprecation
-from cranfield.codecheck.python.facts import FileFacts, Place
-from cranfield.codecheck.python.probes import PROBE_MODULE, type_stub, with_typed_objects
-from cranfield.codecheck.python.symbols import Sources
+from cranfield.codecheck.python.probes import PROBE_MODULE, in_turns, type_stub, with_typed_objects
+from cranfield.codecheck.python.symbols import Member, Sources
 from cranfield.codecheck.python.ty import NO_MODULE, Diagnostic, Workplace
 
 _CALL = re.compile(r"\.(is|any)_(\d+)\($")
@@ -38,28 +37,18 @@ class Use:
         return row.file == self.file and (row.line, row.column) <= (self.line, self.column) < row.end
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """An attribute whose name is that of a member in the map."""
-
-    file: str
-    line: int
-    column: int
-    first: Place
-    last: Place
-    entry: Deprecation
+_Named = tuple[Member, Deprecation]
+"""An attribute whose name is that of a member in the map."""
 
 
-async def find_uses(
-    place: Workplace, sources: Sources, entries: Mapping[str, Deprecation], version: str, platform: str
-) -> tuple[Use, ...]:
+async def find_uses(place: Workplace, sources: Sources, entries: Mapping[str, Deprecation]) -> tuple[Use, ...]:
     """Uses of the entries, which are given by name. What the code itself provides for is not among them.
 
     Raises:
         CheckerError: the type checker could not run.
     """
     found: list[Use] = []
-    members: list[_Member] = []
+    named_at = set[tuple[str, int, int]]()
     for file in sources.texts:
         facts = sources.facts[file]
         imported = [
@@ -73,9 +62,10 @@ async def find_uses(
         known = {use.entry.symbol for use in imported}
         found += imported
         found += [Use(file, *at, entry) for at, entry in named.items() if entry and entry.symbol not in known]
-        members += [row for row in _members(file, facts, entries.values()) if (row.line, row.column) not in named]
-    found += await _typed_uses(place, sources, members, version, platform)
-    return tuple(use for use in found if not _is_provided_for(use, sources.facts[use.file]))
+        named_at |= {(file, *at) for at in named}
+    members = [(each, entry) for each, entry in _members(sources, entries.values()) if each.place not in named_at]
+    found += await _typed_uses(place, sources, members)
+    return tuple(use for use in found if not sources.facts[use.file].provides_for(use.line, ()))
 
 
 def _longest(name: str, entries: Mapping[str, Deprecation]) -> Deprecation | None:
@@ -85,65 +75,35 @@ def _longest(name: str, entries: Mapping[str, Deprecation]) -> Deprecation | Non
     return entries.get(name)
 
 
-def _members(file: str, facts: FileFacts, entries: Iterable[Deprecation]) -> list[_Member]:
+def _members(sources: Sources, entries: Iterable[Deprecation]) -> list[_Named]:
     by_member: dict[str, list[Deprecation]] = {}
     for entry in entries:
         owner, dot, member = entry.symbol.partition(":")[2].rpartition(".")
         if owner and dot:
             by_member.setdefault(member, []).append(entry)
-    return [
-        _Member(file, line, column, first, last, entry)
-        for line, column, name, first, last in facts.members
-        for entry in by_member.get(name, ())
-    ]
+    return [(each, entry) for each in sources.members for entry in by_member.get(each.name, ())]
 
 
-async def _typed_uses(
-    place: Workplace, sources: Sources, members: list[_Member], version: str, platform: str
-) -> list[Use]:
+async def _typed_uses(place: Workplace, sources: Sources, members: list[_Named]) -> list[Use]:
     """The members whose objects are of the class of the entry, or of unknown type."""
     found: list[Use] = []
-    left = members
-    while left:
-        now: list[_Member] = []
-        for row in left:  # objects that lie in one another take turns
-            if all(row.file != other.file or row.last < other.first or other.last < row.first for other in now):
-                now.append(row)
-        left = [row for row in left if row not in now]
-        refused = await _refused(place, sources, now, version, platform)
-        for number, row in enumerate(now):
+    for turn in in_turns(dict.fromkeys(members), lambda row: row[0].object):
+        refused = await _refused(place, sources, turn)
+        for number, (member, entry) in enumerate(turn):
             if ("is", number) not in refused:
-                found.append(Use(row.file, row.line, row.column, row.entry, is_sure=("any", number) in refused))
+                found.append(Use(*member.place, entry, is_sure=("any", number) in refused))
     return found
 
 
-async def _refused(
-    place: Workplace, sources: Sources, members: list[_Member], version: str, platform: str
-) -> set[tuple[str, int]]:
+async def _refused(place: Workplace, sources: Sources, members: list[_Named]) -> set[tuple[str, int]]:
     """Functions of the probe that do not take the object that is passed to them, by kind and number."""
-    files = sorted({row.file for row in members})
-    classes = [
-        (module, name.rpartition(".")[0]) for row in members for module, _, name in [row.entry.symbol.partition(":")]
-    ]
-    probe = place.code / f"{PROBE_MODULE}.pyi"
-    probe.write_text(type_stub(classes), encoding="utf-8")
-    copies: dict[str, list[str]] = {}
-    for file in files:
-        numbers = [number for number, row in enumerate(members) if row.file == file]
-        objects = [(members[number].first, members[number].last) for number in numbers]
-        copy = with_typed_objects(sources.texts[file], objects, numbers)
-        copies[file] = copy.split("\n")
-        (place.code / file).write_text(copy, encoding="utf-8")
-    rows = await place.run_types(version, platform, files)
-    for file in files:
-        (place.code / file).write_text(sources.texts[file], encoding="utf-8")
-    probe.unlink()
-    wrong = [row for row in rows if row.rule == "invalid-argument-type"]
-    matches = (_CALL.search(copies[row.file][row.line - 1][: row.column - 1]) for row in wrong)
+    symbols = [entry.symbol.partition(":") for _, entry in members]
+    copies = {f"{PROBE_MODULE}.pyi": type_stub([(module, name.rpartition(".")[0]) for module, _, name in symbols])}
+    for file in {member.file for member, _ in members}:
+        numbers = [number for number, (member, _) in enumerate(members) if member.file == file]
+        objects = [(members[number][0].first, members[number][0].last) for number in numbers]
+        copies[file] = with_typed_objects(sources.texts[file], objects, numbers)
+    wrong = [row for row in await place.run_copies(copies) if row.rule == "invalid-argument-type"]
+    lines = {file: copy.split("\n") for file, copy in copies.items()}
+    matches = (_CALL.search(lines[row.file][row.line - 1][: row.column - 1]) for row in wrong)
     return {(match[1], int(match[2])) for match in matches if match}
-
-
-def _is_provided_for(use: Use, facts: FileFacts) -> bool:
-    """Whether the code uses the symbol only where a newer one is not there."""
-    guarded = any(facts.is_guarded(use.line, is_import=is_import) for is_import in (True, False))
-    return guarded or facts.depends_on_version(use.line) or facts.is_fallback(use.line, ())

@@ -1,11 +1,10 @@
-"""The packages that code may import: what lies in their folders, read without running any of it."""
+"""The packages that code may import: what lies in their folder, read without running any of it."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,10 +27,10 @@ OF_FOLDER, OF_LINKED = PACKAGES = ("/packages/folder", "/packages/linked")
 
 @dataclass(frozen=True)
 class Environment:
-    """Packages in folders, and the Python that they are of."""
+    """Packages in a folder, and the Python that they are of."""
 
-    folders: tuple[Path, ...] = ()
-    """Of packages; empty: there are none besides the standard library."""
+    folder: Path | None = None
+    """Of packages; None: there are none besides the standard library."""
     linked: tuple[Path, ...] = ()
     """Folders and files of modules that lie elsewhere, as those of editable installations do."""
     version: str = ""
@@ -45,7 +44,7 @@ class Environment:
     def inside(self) -> dict[str, Path]:
         """Its packages by their paths in a sandbox: below `PACKAGES`, and nothing else of the folders that they lie in."""
         found = {f"{OF_LINKED}/{path.name}": path for path in self.linked}
-        return {**dict.fromkeys([OF_FOLDER], self.folders[0]), **found} if self.folders else found
+        return {OF_FOLDER: self.folder, **found} if self.folder else found
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
@@ -55,23 +54,17 @@ class Environment:
     @cached_property
     def modules(self) -> Mapping[str, str]:
         """Modules of the first level, and which packages they are of: `numpy 2.3.5`; empty: no package says."""
-        found = dict.fromkeys(self._names, "")
         packages: dict[str, set[str]] = defaultdict(set)
         for each in self._distributions:
             for top in _top_modules(each):
                 packages[top].add(f"{each.name} {each.version}")
-        named = {name: ", ".join(sorted(packages[name])[:3]) for name in packages if name in found}
-        return {**found, **named}
+        return {name: ", ".join(sorted(packages[name])[:3]) for name in map(_module, self._paths)}
 
     @cached_property
     def typed(self) -> frozenset[str]:
         """Modules of the first level that come with types."""
-        stubs = {path.name.removesuffix(_STUBS) for folder in self.folders for path in folder.glob(f"*{_STUBS}")}
-        typed = {
-            path.name.partition(".")[0]
-            for path in self._paths
-            if path.suffix == ".pyi" or (path / "py.typed").is_file()
-        }
+        stubs = {path.name.removesuffix(_STUBS) for path in self._content if path.name.endswith(_STUBS)}
+        typed = {_module(path) for path in self._paths if path.suffix == ".pyi" or (path / "py.typed").is_file()}
         return frozenset(stubs | typed)
 
     def package_of(self, module: str) -> str:
@@ -82,9 +75,13 @@ class Environment:
         """Whether a module is of a package."""
         return module.partition(".")[0] in self.modules
 
+    def is_untyped(self, module: str) -> bool:
+        """Whether a module is of a package that comes without types."""
+        return self.has(module) and module.partition(".")[0] not in self.typed
+
     def may_define(self, name: str) -> bool:
         """Whether a package without types has a class of a name, by its text."""
-        untyped = [path for path in self._paths if path.name.partition(".")[0] in self.modules.keys() - self.typed]
+        untyped = [path for path in self._paths if _module(path) not in self.typed]
         names = _classes(tuple((path, path.stat().st_mtime_ns) for path in untyped))
         return names is None or name in names
 
@@ -106,17 +103,16 @@ class Environment:
 
     @cached_property
     def _distributions(self) -> Sequence[Distribution]:
-        return _distributions_in([*self.folders, *{path.parent: 0 for path in self.linked}])
+        return _distributions_in([*([self.folder] if self.folder else []), *{path.parent: 0 for path in self.linked}])
+
+    @cached_property
+    def _content(self) -> Sequence[Path]:
+        return sorted(self.folder.iterdir()) if self.folder else []
 
     @cached_property
     def _paths(self) -> Sequence[Path]:
         """Modules of the first level."""
-        found = [*(path for folder in self.folders for path in sorted(folder.iterdir())), *self.linked]
-        return [path for path in found if _is_module(path)]
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(path.name.partition(".")[0] for path in self._paths)
+        return [path for path in (*self._content, *self.linked) if _is_module(path)]
 
 
 def existing_environment(given: str) -> Environment:
@@ -156,12 +152,7 @@ def existing_environment(given: str) -> Environment:
     python = (path if path.is_file() else root / "bin" / "python").resolve()
     found = folders[0].resolve()
     linked, left_out = _linked(found)
-    return Environment((found,), linked, version, str(python) if python.is_file() else "", left_out)
-
-
-def this_version() -> str:
-    """Of the Python that runs this: `3.12`."""
-    return f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return Environment(found, linked, version, str(python) if python.is_file() else "", left_out)
 
 
 def _linked(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -179,7 +170,7 @@ def _linked(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     for place in places:
         is_of_project = any(project in place.parents for project in projects)
         taken = [path for path in _listed(place)
-                 if _is_module(path) and (is_of_project or path.name.partition(".")[0] in names)]  # fmt: skip
+                 if _is_module(path) and (is_of_project or _module(path) in names)]  # fmt: skip
         found = {**{path.name: path for path in taken}, **found}
         if not taken:
             left_out.append(
@@ -223,8 +214,12 @@ def _is_readable(package: Distribution) -> bool:
         return False
 
 
+def _module(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
 def _is_module(path: Path) -> bool:
-    name = path.name if path.is_dir() else path.name.partition(".")[0]
+    name = path.name if path.is_dir() else _module(path)
     return name.isidentifier() and name != "__pycache__" and (path.suffix in _MODULE_SUFFIXES or path.is_dir())
 
 

@@ -98,6 +98,11 @@ class FileFacts:
         }
 
     @cached_property
+    def run_imports(self) -> tuple[str, ...]:
+        """The modules that the file imports when it is run, in its order."""
+        return tuple(item.module for item in self.imports if item.level == 0 and not self.is_for_typing(item.line))
+
+    @cached_property
     def written_at(self) -> Mapping[Place, str]:
         """Dotted names as written, by place."""
         return _by_place(self.uses)
@@ -119,6 +124,15 @@ class FileFacts:
     def depends_on_version(self, line: int) -> bool:
         """Whether the code asks for the version of Python before this line runs."""
         return _within(line, self.versions)
+
+    def provides_for(self, line: int, failed: Sequence[int]) -> bool:
+        """Whether the code runs without a symbol of this line; imports fail at `failed` lines."""
+        is_guarded = any(self.is_guarded(line, is_import=is_import) for is_import in (True, False))
+        return is_guarded or self.depends_on_version(line) or self.is_fallback(line, failed)
+
+    def is_fixed(self, member: Place) -> bool:
+        """Whether the object of a member cannot be replaced by another expression, so that its type is not revealed."""
+        return member in self.fixed or member in self.unplaced
 
     def is_for_typing(self, line: int) -> bool:
         """Whether a line is read by type checkers alone."""

@@ -21,10 +21,10 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from cranfield.codecheck.python.environment import Environment, this_version
+from cranfield.codecheck.python.environment import Environment
 from cranfield.codecheck.python.requirements import requirement_fault, without_passwords
 from cranfield.codecheck.python.sandbox import find_python
-from cranfield.codecheck.python.ty import CheckerError
+from cranfield.codecheck.python.ty import RUNNING, CheckerError
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 
 PACKAGES_VARIABLE = "CRANFIELD_PACKAGES_DIR"
@@ -76,13 +76,7 @@ async def installed_environment(requirements: Sequence[str], version: str) -> En
             task = asyncio.create_task(_install(requirements, version, folder))
             _installing[key] = task, loop.time()
         await asyncio.shield(task)
-    return Environment((folder,), version=version, python=python_of(version))
-
-
-def python_of(version: str) -> str:
-    """Path of a Python of a version; empty: there is none here."""
-    found = find_python(version)
-    return found if version == this_version() or found != find_python(this_version()) else ""
+    return Environment(folder, version=version, python=find_python(version))
 
 
 def _packages_folder() -> Path:
@@ -128,8 +122,10 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
     file.write_text("\n".join([*requirements, ""]), encoding="utf-8")
     argv = [*_installer(version), "--only-binary", ":all:", "--target", str(folder), "-r", str(file)]
     argv += ["--dry-run", "--no-deps"] if is_trial else []
+    # The user's, with mirrors and certificates; without the variable by which pip starts itself with another Python.
+    env = {name: value for name, value in os.environ.items() if name != "PIP_PYTHON"}
     try:
-        async with child_process(argv, cwd=folder.parent, env=_environment()) as child, timeout(_SECONDS):
+        async with child_process(argv, cwd=folder.parent, env=env) as child, timeout(_SECONDS):
             status = await child.run()
             output = child.stderr_from(0)
     except TimeoutError:
@@ -139,16 +135,11 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
     return _reason(output, status) if status else ""
 
 
-def _environment() -> dict[str, str]:
-    """The user's, with mirrors and certificates; without the variable by which pip starts itself with another Python."""
-    return {name: value for name, value in os.environ.items() if name != "PIP_PYTHON"}
-
-
 def _installer(version: str) -> list[str]:
     """The program that installs, with the options of the Python that it installs for."""
     if pip := _pip():
-        python = python_of(version)
-        runs = sys.executable if version == this_version() or not python else python
+        python = find_python(version)
+        runs = sys.executable if version == RUNNING or not python else python
         of_version = [] if python else ["--python-version", version]
         script = str(Path(__file__).with_name("wheels_only.py"))
         start = [runs, "-I", script, pip, "install", *of_version]

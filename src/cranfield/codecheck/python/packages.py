@@ -12,20 +12,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from cranfield.codecheck.python.environment import Environment
 from cranfield.codecheck.python.facts import FileFacts, Import, Place
 from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
-from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_fixed, is_of_import, names_of_any_kind, read_members
+from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
-from cranfield.codecheck.python.ty import (
-    ATTRIBUTE,
-    NO_MODULE,
-    NO_NAME,
-    SYMBOL_RULES,
-    CheckerError,
-    Diagnostic,
-    Workplace,
-)
+from cranfield.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
 from cranfield.codecheck.report import Check, Finding
 
 _MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
@@ -70,83 +61,56 @@ class PackageFindings:
 
 
 async def check_packages(
-    place: Workplace,
-    sources: Sources,
-    environment: Environment,
-    rows: tuple[Diagnostic, ...],
-    version: str,
-    platform: str,
-    sandbox: str,
+    place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...], sandbox: str
 ) -> PackageFindings:
     """Look at every symbol of a package, and at every attribute of an object.
 
     Args:
         place: with the files.
         sources: of the code.
-        environment: of its packages.
         rows: what the type checker says.
-        version: of Python.
-        platform: of the target.
         sandbox: path of bubblewrap; empty: the one on the path.
 
     Raises:
         CheckerError: the type checker could not run.
     """
-    reading = await read_members(place, sources, rows, version, platform)
-    names = {(module, name) for _, module, name in _plain_names(sources, environment)}
-    doubtful = await names_of_any_kind(place, names, version, platform)
+    reading = await read_members(place, sources, rows)
+    doubtful = await names_of_any_kind(place, set(_plain_names(sources)))
     symbols = [
-        *_imports(sources, environment, rows, doubtful),
-        *sorted(
-            _members(sources, environment, reading, doubtful),
-            key=lambda symbol: (symbol.file, symbol.line, symbol.column),
-        ),
-        *_arguments(sources, environment, rows),
+        *_imports(sources, rows, doubtful),
+        *sorted(_members(sources, reading, doubtful), key=lambda symbol: (symbol.file, symbol.line, symbol.column)),
+        *_arguments(sources, rows),
     ]
-    answers = await _answers(place, sources, environment, symbols, sandbox)
-    decision = _Decision(sources, environment, rows, answers)
+    answers = await _answers(place, sources, symbols, sandbox)
+    decision = _Decision(sources, rows, answers)
     for symbol in symbols:
         decision.add(symbol)
     return decision.found
 
 
-async def _answers(
-    place: Workplace, sources: Sources, environment: Environment, symbols: list[Symbol], sandbox: str
-) -> Mapping[Lookup, Answer]:
+async def _answers(place: Workplace, sources: Sources, symbols: list[Symbol], sandbox: str) -> Mapping[Lookup, Answer]:
     """What the packages say of all lookups; nothing where the code imports none."""
     imports = [
-        name
-        for file in sources.texts
-        for name in _modules(sources.facts[file])
-        if _is_package(name, sources, environment)
+        name for file in sources.texts for name in sources.facts[file].run_imports if sources.is_of_package(name)
     ]
     lookups = list(dict.fromkeys(lookup for symbol in symbols for lookup in symbol.lookups))
     if not imports or not lookups:
         return {}
     try:
-        return await look_up(environment, imports, lookups, place.folder, sandbox)
+        return await look_up(sources.environment, imports, lookups, place.folder, sandbox)
     except CheckerError as error:
         return dict.fromkeys(lookups, Answer(Presence.UNKNOWN, str(error)))
 
 
-def _is_package(module: str, sources: Sources, environment: Environment) -> bool:
-    return environment.has(module) and module.partition(".")[0] not in sources.own_modules
-
-
-def _modules(facts: FileFacts) -> list[str]:
-    """The modules that a file imports when it is run, in its order."""
-    return [item.module for item in facts.imports if item.level == 0 and not facts.is_for_typing(item.line)]
-
-
 def _imports(
-    sources: Sources, environment: Environment, rows: tuple[Diagnostic, ...], doubtful: AbstractSet[tuple[str, ...]]
+    sources: Sources, rows: tuple[Diagnostic, ...], doubtful: AbstractSet[tuple[str, ...]]
 ) -> Iterator[Symbol]:
     for file in sources.texts:
         facts = sources.facts[file]
         for item in facts.imports:
-            if item.level or not _is_package(item.module, sources, environment):
+            if item.level or not sources.is_of_package(item.module):
                 continue
-            row = next((row for row in rows if row.file == file and is_of_import(row, item, sources)), None)
+            row = next((row for row in rows if is_of_import(row, file, item, sources)), None)
             is_name = bool(item.name) and item.name != "*"
             lookup = ("name", item.module, item.name) if is_name else ("module", item.module)
             lookups = () if facts.is_for_typing(item.line) else (lookup,)
@@ -154,41 +118,40 @@ def _imports(
             yield Symbol(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
 
 
-def _plain_names(sources: Sources, environment: Environment) -> Iterator[Lookup]:
+def _plain_names(sources: Sources) -> Iterator[tuple[str, str]]:
     """Names that are imported, or read of a module where no type can be revealed, as in annotations."""
     for file in sources.texts:
         facts = sources.facts[file]
         for item in facts.imports:
-            if not item.level and item.name not in {"", "*"} and _is_package(item.module, sources, environment):
-                yield "name", item.module, item.name
+            if not item.level and item.name not in {"", "*"} and sources.is_of_package(item.module):
+                yield item.module, item.name
         for line, column, path in facts.resolved_uses():
-            if (line, column) in facts.fixed | facts.unplaced and _is_package(path, sources, environment):
-                yield from (each for each in _path_lookup(path, facts) if each[2].isidentifier())
+            if facts.is_fixed((line, column)) and sources.is_of_package(path):
+                yield from ((module, name) for _, module, name in _path_lookup(path, facts) if name.isidentifier())
 
 
-def _members(
-    sources: Sources, environment: Environment, reading: Reading, doubtful: AbstractSet[tuple[str, ...]]
-) -> Iterator[Symbol]:
-    for each in reading.members:
+def _members(sources: Sources, reading: Reading, doubtful: AbstractSet[tuple[str, ...]]) -> Iterator[Symbol]:
+    for each in sources.members:
         facts = sources.facts[each.file]
-        at = (each.line, each.column)
+        at = each.place[1:]
+        is_fixed = facts.is_fixed(at)
         path = facts.imported_at.get(at, "")
-        is_of_package = bool(path) and _is_package(path, sources, environment)
+        is_of_package = bool(path) and sources.is_of_package(path)
         types = reading.types_of(each)
         modules = [match["name"] for part in types if (match := _MODULE.fullmatch(part))]
         lookups: tuple[Lookup, ...] = ()
         if modules:
-            lookups = tuple(("member", name, each.name) for name in modules if _is_package(name, sources, environment))
+            lookups = tuple(("member", name, each.name) for name in modules if sources.is_of_package(name))
         elif types or is_of_package:
-            of_class = _class_lookups(types, each.name) if environment.modules else ()
+            of_class = _class_lookups(types, each.name) if sources.environment.modules else ()
             lookups = (*of_class, *(_path_lookup(path, facts) if is_of_package else ()))
-        elif is_fixed(each, sources) and (path or at in facts.fixed):
+        elif is_fixed and (path or at in facts.fixed):
             continue  # of the standard library, or a class of the code's own: the type checker has read it
         row = reading.row(each)
         name = f"{modules[0]}.{each.name}" if modules else path or _name_of(types, each.name, facts, at)
         refused = row if row is not None and row.rule == ATTRIBUTE else None
         doubt = reading.doubt(each)
-        if is_fixed(each, sources) and any(lookup[2].isidentifier() for lookup in lookups):
+        if is_fixed and any(lookup[2].isidentifier() for lookup in lookups):
             doubt = "its module has every name" if any(lookup[1:] in doubtful for lookup in lookups) else ""
         yield Symbol(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
 
@@ -201,7 +164,7 @@ def _name_of(types: list[str], name: str, facts: FileFacts, at: Place) -> str:
 
 def _path_lookup(path: str, facts: FileFacts) -> Iterator[Lookup]:
     """A dotted path from the longest module in it that the file imports."""
-    found = [name for name in _modules(facts) if path.startswith(f"{name}.")]
+    found = [name for name in facts.run_imports if path.startswith(f"{name}.")]
     if found:
         module = max(found, key=len)
         yield "member", module, path.removeprefix(f"{module}.")
@@ -215,13 +178,13 @@ def _class_lookups(types: list[str], name: str) -> Iterator[Lookup]:
             yield "class", match["name"].rpartition(".")[2], name, "object"
 
 
-def _arguments(sources: Sources, environment: Environment, rows: tuple[Diagnostic, ...]) -> Iterator[Symbol]:
+def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[Symbol]:
     """Arguments by name of functions of packages, of which the type checker says nothing."""
     refused = {row.place for row in rows}
     for file in sources.texts:
         for line, column, name in sources.facts[file].resolved_uses():
             called, _, argument = name.partition("(")
-            if argument and (file, line, column) not in refused and _is_package(called, sources, environment):
+            if argument and (file, line, column) not in refused and sources.is_of_package(called):
                 for _, module, path in _path_lookup(called, sources.facts[file]):
                     yield Symbol(file, line, column, name, (("parameter", module, path, argument.rstrip(")")),))
 
@@ -229,26 +192,16 @@ def _arguments(sources: Sources, environment: Environment, rows: tuple[Diagnosti
 class _Decision:
     """Which symbols are there, missing or unknown."""
 
-    def __init__(
-        self,
-        sources: Sources,
-        environment: Environment,
-        rows: tuple[Diagnostic, ...],
-        answers: Mapping[Lookup, Answer],
-    ) -> None:
+    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, Answer]) -> None:
         self.found = PackageFindings()
-        self._sources, self._environment, self._answers = sources, environment, answers
+        self._sources, self._environment, self._answers = sources, sources.environment, answers
         self._reported: set[tuple[str, int, int]] = {row.place for row in rows if row.rule in SYMBOL_RULES}
         """Places of what is missing or unknown: what is read of it is not reported again."""
         self._not_imported: set[tuple[str, Import]] = {
             (file, item)
             for file in sources.texts
             for item in sources.facts[file].imports
-            if any(
-                row.file == file and is_of_import(row, item, sources)
-                for row in rows
-                if row.rule in {NO_MODULE, NO_NAME}
-            )
+            if any(is_of_import(row, file, item, sources) for row in rows)
         }
 
     def add(self, symbol: Symbol) -> None:
@@ -345,10 +298,8 @@ class _Decision:
         return inner or name.partition(".")[0] in bound
 
     def _is_provided_for(self, symbol: Symbol) -> bool:
-        facts = self._sources.facts[symbol.file]
-        is_guarded = any(facts.is_guarded(symbol.line, is_import=each) for each in (True, False))
         failed = [item.line for file, item in self._not_imported if file == symbol.file]
-        return is_guarded or facts.depends_on_version(symbol.line) or facts.is_fallback(symbol.line, failed)
+        return self._sources.facts[symbol.file].provides_for(symbol.line, failed)
 
     def _with_package(self, message: str, symbol: Symbol, answer: Answer) -> str:
         packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}

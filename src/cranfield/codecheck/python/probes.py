@@ -9,14 +9,18 @@ passes a value of unknown type in the place of each argument: what is still refu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cranfield.codecheck.python.facts import FileFacts, Place
 
+Item = TypeVar("Item")
+Expression = tuple[str, Place, Place]
+"""File, first and last place."""
 UNKNOWN = '__import__("unknown").value'
 """An expression of which a type checker knows nothing."""
-
 
 PROBE_MODULE = "cranfield_probe"
 """Name of the module of `type_stub`, which stands beside the copies."""
@@ -36,10 +40,8 @@ class Copy:
 
     def __init__(self, text: str, edits: Iterable[Edit]) -> None:
         self._text = text
-        self._starts = [0]
-        for line in text.split("\n"):
-            self._starts.append(self._starts[-1] + len(line) + 1)
-        self._moves: list[tuple[int, int]] = []
+        self._starts = _line_starts(text)
+        self._ends, self._moves = [0], [0]
         parts: list[str] = []
         position = moved = 0
         for edit in sorted(edits, key=lambda edit: edit.first):
@@ -48,9 +50,11 @@ class Copy:
                 continue  # inside of what another edit has replaced
             parts += [text[position:first], edit.text]
             moved += len(edit.text) - (last - first)
-            self._moves.append((last, moved))
+            self._ends.append(last)
+            self._moves.append(moved)
             position = last
         self.text = "".join([*parts, text[position:]])
+        self._moved_starts = _line_starts(self.text)
 
     def _offset(self, place: Place) -> int:
         return self._starts[place[0] - 1] + place[1] - 1
@@ -62,9 +66,30 @@ class Copy:
     def moved(self, place: Place) -> Place:
         """Where a place that no edit replaced is in the copy."""
         offset = self._offset(place)
-        offset += max(((end, move) for end, move in self._moves if end <= offset), default=(0, 0))[1]
-        before = self.text[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+        offset += self._moves[bisect_right(self._ends, offset) - 1]
+        line = bisect_right(self._moved_starts, offset)
+        return line, offset - self._moved_starts[line - 1] + 1
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def in_turns(items: Iterable[Item], expression: Callable[[Item], Expression]) -> Iterator[list[Item]]:
+    """Items whose expressions do not lie in one another, until there are none left: one copy can change all of a turn."""
+    left = list(items)
+    while left:
+        now, later = list[Item](), list[Item]()
+        for item in left:
+            file, first, last = expression(item)
+            others = map(expression, now)
+            is_apart = all(file != other or last <= start or end <= first for other, start, end in others)
+            (now if is_apart else later).append(item)
+        yield now
+        left = later
 
 
 def with_unknown_arguments(text: str, facts: FileFacts, calls: Iterable[Place]) -> tuple[Copy, Mapping[Place, Place]]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from cranfield.codecheck.python.environment import PACKAGES, Environment
-from cranfield.codecheck.python.ty import CheckerError, Output, OutputError, run_limited
+from cranfield.codecheck.python.ty import RUNNING, CheckerError, Output, OutputError, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
 _FILE_BYTES = 256 << 20
@@ -87,18 +87,18 @@ def _reason(output: Output) -> str:
 
 @cache
 def find_python(version: str) -> str:
-    """Path of a Python of a version, or of this one where there is none that runs."""
-    this = ".".join(map(str, sys.version_info[:2]))
-    found = None if version == this else shutil.which(f"python{version}")
-    own = str(Path(sys.executable).resolve())
+    """Path of a Python of a version; empty: there is none that runs."""
+    if version == RUNNING:
+        return str(Path(sys.executable).resolve())
+    found = shutil.which(f"python{version}")
     if not found:
-        return own
+        return ""
     argv = [found, "-I", "-c", "import sys; print(*sys.version_info[:2], sep='.'); print(sys.executable)"]
     try:
         lines = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):  # such as a shim of a version that is not installed
-        return own
-    return str(Path(lines[1]).resolve()) if lines[:1] == [version] else own
+        return ""
+    return str(Path(lines[1]).resolve()) if lines[:1] == [version] else ""
 
 
 def _sandbox(program: str, folders: Mapping[str, Path], python: str) -> list[str]:

@@ -6,41 +6,88 @@ import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
-from cranfield.codecheck.python.facts import FileFacts
-from cranfield.codecheck.python.probes import with_unknown_arguments
-from cranfield.codecheck.python.ty import ATTRIBUTE, NO_MODULE, NO_NAME, OVERLOAD, SYMBOL_RULES, Diagnostic, Workplace
+from cranfield.codecheck.python.environment import Environment
+from cranfield.codecheck.python.facts import FileFacts, Place
+from cranfield.codecheck.python.probes import Expression, with_unknown_arguments
+from cranfield.codecheck.python.ty import (
+    ARGUMENT_RULES,
+    ATTRIBUTE,
+    NO_MODULE,
+    NO_NAME,
+    OVERLOAD,
+    SYMBOL_RULES,
+    Diagnostic,
+    Workplace,
+)
 from cranfield.codecheck.report import Check, Finding
 
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
 """A file that uses one of these may bind names at run time."""
-ARGUMENT_RULES = {
-    *(OVERLOAD, "unknown-argument", "missing-argument", "too-many-positional-arguments"),
-    "positional-only-parameter-as-kwarg",
-}
-"""Rules of arguments that a function does not have."""
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """An attribute that is read."""
+
+    file: str
+    line: int
+    column: int
+    name: str
+    first: Place
+    """Of the object."""
+    last: Place
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """File, line and column of the attribute."""
+        return self.file, self.line, self.column
+
+    @property
+    def object(self) -> Expression:
+        """Of which it is read."""
+        return self.file, self.first, self.last
+
+    @property
+    def whole(self) -> Expression:
+        """The object with the attribute."""
+        return self.file, self.first, (self.line, self.column + len(self.name))
+
+
+@dataclass(frozen=True)
 class Sources:
-    """The files of an answer: texts and facts, by path."""
+    """The files of an answer: texts and facts, by path; and what they may import."""
 
     texts: Mapping[str, str]
     facts: Mapping[str, FileFacts]
-    untyped: frozenset[str] = frozenset()
-    """Modules of packages that come without types."""
+    environment: Environment
+    """Of the packages that they may import."""
 
-    @property
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """All attributes that the files read."""
+        return tuple(Member(file, *row) for file in self.texts for row in self.facts[file].members)
+
+    @cached_property
     def stored(self) -> frozenset[str]:
         """Attributes that some file sets."""
         return frozenset().union(*(facts.stored for facts in self.facts.values()))
 
-    @property
+    @cached_property
     def own_modules(self) -> frozenset[str]:
         """Modules of the first level that the files are."""
         return frozenset(PurePosixPath(name).parts[0].removesuffix(".py") for name in self.texts)
+
+    def is_of_package(self, module: str) -> bool:
+        """Whether a module is of a package, and none of the files takes its place."""
+        return self.environment.has(module) and module.partition(".")[0] not in self.own_modules
+
+    def member_of(self, found: Diagnostic) -> Member | None:
+        """The attribute that a diagnostic ends with."""
+        return next((each for each in self.members if (each.file, each.whole[2]) == (found.file, found.end)), None)
 
     def text_of(self, found: Diagnostic) -> str:
         """What a diagnostic within a line marks."""
@@ -84,7 +131,7 @@ def _overlap(first: Diagnostic, second: Diagnostic) -> bool:
 
 
 async def missing_symbols(
-    place: Workplace, sources: Sources, version: str, platform: str, rows: tuple[Diagnostic, ...] | None = None
+    place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...] | None = None
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics of symbols, of which `rows` are those of the type checker; a place once. Calls that are refused for the types of their arguments are not among them.
 
@@ -92,15 +139,13 @@ async def missing_symbols(
         CheckerError: the type checker could not run.
     """
     if rows is None:
-        rows = await place.run_types(version, platform, list(sources.texts))
+        rows = await place.run_types(list(sources.texts))
     found = {row.place: row for row in rows if row.rule in SYMBOL_RULES}
     refused = {row.place for row in found.values() if row.rule == OVERLOAD}
     for name in {file for file, _, _ in refused}:
         calls = [(line, column) for file, line, column in refused if file == name]
         copy, places = with_unknown_arguments(sources.texts[name], sources.facts[name], calls)
-        (place.code / name).write_text(copy.text, encoding="utf-8")
-        again = await place.run_types(version, platform, [name])
-        (place.code / name).write_text(sources.texts[name], encoding="utf-8")
+        again = await place.run_copies({name: copy.text})
         still = {(row.line, row.column) for row in again if row.rule == OVERLOAD}
         for call in calls:
             if places.get(call) not in still:
@@ -137,14 +182,13 @@ def _is_import(row: Diagnostic) -> bool:
 def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | None:
     """None: the diagnostic stands; empty: it is about nothing that is read."""
     if row.rule == "unresolved-reference":
-        stars = any(item.name == "*" and item.module.partition(".")[0] in sources.untyped for item in facts.imports)
+        stars = any(item.name == "*" and sources.environment.is_untyped(item.module) for item in facts.imports)
         is_open = stars or any(name in _ANY_NAME for _, _, name in facts.uses)
         return "the file binds names that are not known beforehand" if is_open else None
     if row.rule != ATTRIBUTE:
         return None
-    read = next((item for item in facts.members if (item[0], item[1] + len(item[2])) == row.end), None)
+    read = sources.member_of(row)
     if read is None:
         return None if not facts.members and facts.error else ""
-    line, column, name, _, _ = read
-    is_imported = (line, column) in facts.imported_at
-    return None if is_imported or name not in sources.stored else "the code itself sets an attribute of this name"
+    is_imported = read.place[1:] in facts.imported_at
+    return None if is_imported or read.name not in sources.stored else "the code itself sets an attribute of this name"

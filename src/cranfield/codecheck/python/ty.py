@@ -8,7 +8,7 @@ import shutil
 import sys
 import sysconfig
 from asyncio import timeout
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from cranfield.installation import this_installation
 
 TY_VERSION = "0.0.105"
 """Names of rules change between versions, and a rule that is not known would find nothing: no other version is used."""
+RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
+"""Version of the Python that runs this."""
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 """Versions of Python of whose standard library the checker knows what is in it."""
 PLATFORMS = {"": "all", "linux": "linux", "macos": "darwin", "darwin": "darwin", "windows": "win32", "win32": "win32"}
@@ -31,10 +33,12 @@ ATTRIBUTE = "missing-attribute"
 OF_UNION = "missing-union-attribute"
 NO_NAME = "missing-module-member"
 REVEALED = "revealed-type"
-SYMBOL_RULES = {
-    *(NO_MODULE, NO_NAME, ATTRIBUTE, "unresolved-reference", "unknown-argument"),
-    *("missing-argument", "too-many-positional-arguments", "positional-only-parameter-as-kwarg", OVERLOAD),
+ARGUMENT_RULES = {
+    *(OVERLOAD, "unknown-argument", "missing-argument", "too-many-positional-arguments"),
+    "positional-only-parameter-as-kwarg",
 }
+"""Rules of arguments that a function does not have."""
+SYMBOL_RULES = {NO_MODULE, NO_NAME, ATTRIBUTE, "unresolved-reference", *ARGUMENT_RULES}
 """Rules of symbols that do not exist, and of calls with arguments that a function does not have. Types are not checked."""
 
 _SETTINGS = '[rules]\ndeprecated = "warn"\n\n[analysis]\nrespect-type-ignore-comments = false\n'
@@ -76,21 +80,50 @@ class Workplace:
 
     folder: Path
     program: str
+    version: str
+    """Of Python, that the type checker takes the code to be for."""
+    platform: str
 
     @property
     def code(self) -> Path:
         """Of the files."""
         return self.folder / "code"
 
-    async def run_types(self, version: str, platform: str, files: Sequence[str]) -> tuple[Diagnostic, ...]:
-        """What the type checker finds.
+    async def run_copies(self, copies: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+        """What the type checker finds in other texts of files, and in files besides: they are there for this run alone.
+
+        Raises:
+            CheckerError: it could not run to its end.
+        """
+        files = {self.code / name: text for name, text in copies.items()}
+        before = {file: file.read_bytes() for file in files if file.is_file()}
+        for file, text in files.items():
+            file.write_bytes(text.encode("utf-8", "surrogatepass"))
+        try:
+            return await self.run_types(sorted(copies)) if copies else ()
+        finally:
+            for file in files:
+                if file in before:
+                    file.write_bytes(before[file])
+                else:
+                    file.unlink()
+
+    async def run_types(self, files: Sequence[str]) -> tuple[Diagnostic, ...]:
+        """What the type checker finds in files.
 
         Raises:
             CheckerError: it could not run to its end.
         """
         argv = [self.program, "check", "--project", ".", "--config-file", "../ty.toml", "--python", "../environment"]
-        argv += ["--python-version", version, "--python-platform", platform, "--output-format", "gitlab", "--exit-zero"]
-        argv += ["--no-progress", "--color", "never", "--no-respect-ignore-files", *(f"./{name}" for name in files)]
+        argv += ["--python-version", self.version, "--python-platform", self.platform, "--output-format", "gitlab"]
+        argv += [
+            "--exit-zero",
+            "--no-progress",
+            "--color",
+            "never",
+            "--no-respect-ignore-files",
+            *(f"./{name}" for name in files),
+        ]
         output = await run_limited(argv, cwd=self.code, seconds=_SECONDS, n_bytes=_BYTES)
         try:
             rows = json.loads(output.stdout)
@@ -113,17 +146,16 @@ def _diagnostic(row: Any) -> Diagnostic:
     )
 
 
-def open_workplace(folder: Path, program: str, packages: Path | None = None) -> Workplace:
-    """Write the settings into an empty folder.
+def write_settings(place: Workplace, packages: Path | None = None) -> None:
+    """Write the settings into the folder of a workplace, which is empty.
 
     Args:
-        folder: that is empty.
-        program: the type checker.
+        place: to write to.
         packages: folder of the packages that the code may import; None: there are none.
     """
-    place = Workplace(folder, program)
+    folder = place.folder
     place.code.mkdir()
-    library = folder / "environment" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    library = folder / "environment" / "lib" / f"python{RUNNING}"
     library.mkdir(parents=True)
     if packages is None:
         (library / "site-packages").mkdir()
@@ -131,7 +163,6 @@ def open_workplace(folder: Path, program: str, packages: Path | None = None) -> 
         (library / "site-packages").symlink_to(packages, target_is_directory=True)
     (folder / "ty.toml").write_text(_SETTINGS, encoding="utf-8")
     (folder / "environment" / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}\n", encoding="utf-8")
-    return place
 
 
 def find_type_checker() -> str:
