@@ -118,12 +118,12 @@ def calibration_document(report: CalibrationReport) -> Document:
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, _tidy(report)),
         payload=lambda: _payload(report),
-        verdict=verdict_of(report),
-        brief=lambda: _brief(report),
+        verdict=(verdict := verdict_of(report)),
+        brief=lambda: _brief(report, verdict.reasons),
     )
 
 
-def _brief(report: CalibrationReport) -> Brief:
+def _brief(report: CalibrationReport, reasons: Sequence[str]) -> Brief:
     """The figures of the first kind of correctness; the diagnosis against another kind; and what is not counted."""
     first, *others = report.calibrations
     shown = [row for row in _figures(first) if row[0] not in NOT_IN_BRIEF]
@@ -132,7 +132,7 @@ def _brief(report: CalibrationReport) -> Brief:
     if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:
         lines.append(losses_text(report.losses))
     excluded = [_excluded_text(why, queries) for why, queries in first.excluded.items()]
-    return Brief(table, tuple(lines), (*excluded, *verdict_of(report).reasons))
+    return Brief(table, tuple(lines), (*excluded, *reasons))
 
 
 def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
@@ -141,16 +141,15 @@ def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
 
 
 def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
-    name, kind, group = found.kind.name.lower(), found.kind.value, found.group
+    name, kind = found.kind.name.lower(), found.kind.value
     blocks: list[Block] = [KeyValues(_figures(found))]
     for why, queries in found.excluded.items():
         blocks.append(Paragraph(f"{capitalised(_excluded_text(why, queries))}.", "note"))
     if report.losses is not None and found is report.calibrations[0]:
         blocks.append(Paragraph(f"{losses_text(report.losses)}.", "note"))
     sections = [Section(f"figures-{name}", f"Against correctness, {kind}", tuple(blocks))]
-    if group.n:
-        sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
-        sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
+    sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
+    sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
     if found.strata:
         sections.append(Section(f"strata-{name}", f"Strata, {kind}", _strata(found)))
     return sections
@@ -182,7 +181,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
         ),
         *_slope_rows(found.fit, evidence),
         ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p = {format_p(evidence.rank_p)})")),
-        ("AURC", f"{format_value(found.aurc)}; {_wrong_share(group)} for a score without information"),
+        ("AURC", f"{format_value(found.aurc)}; {format_value(1 - group.share)} for a score without information"),
         (at, reached),
         ("threshold advice", _advice_text(found.advice)),
         ("diagnosis", findings_text(group)),
@@ -207,10 +206,6 @@ def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tup
         ("calibration intercept", intercept),
         ("Spiegelhalter's z", z),
     )
-
-
-def _wrong_share(group: Group) -> str:
-    return format_value(None if group.share is None else 1 - group.share)
 
 
 def _advice_text(advice: Advice | None) -> str:
