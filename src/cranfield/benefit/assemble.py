@@ -84,7 +84,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
         validity=tuple(found),
         strata=strata,
         variance=analysis.variance,
-        delivered={role: evidence.delivered(role) for role, arm in plan.arms.items() if arm.tools},
+        delivered=evidence.delivered,
         reading={role: _reading(evidence, tasks, role) for role in ArmRole},
         losses=analysis.losses,
         tasks=tuple(_task_row(task, evidence) for task in tasks.tasks),
