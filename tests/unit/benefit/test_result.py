@@ -156,7 +156,7 @@ def test_a_result_from_a_folder(tmp_path: Path) -> None:
     assert found.losses[0].task_id == "q0"
     # Right in both: q1 to q3; in the treatment only: q4 to q7; in the control only: q0. p = 2 * (1 + 5) / 32
     assert found.sentence == (
-        "acme raised the rate of answers with correct facts from 50.0 % to 87.5 % on 8 tasks, McNemar p = .375: no significant difference."
+        "acme raised the rate of answers with correct facts from 50.0 % to 87.5 % on 8 tasks, McNemar p .3750: no significant difference."
     )
     assert not found.is_void
     assert found.reading[T].gold_recall == 1.0
