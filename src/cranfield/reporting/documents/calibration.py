@@ -48,7 +48,13 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
-from cranfield.reporting.documents.calibration_verdict import BETWEEN, findings_text, losses_text, verdict_of
+from cranfield.reporting.documents.calibration_verdict import (
+    SHOWN_OR_NOT,
+    WITHIN,
+    findings_text,
+    losses_text,
+    verdict_of,
+)
 from cranfield.stats.calibration import EQUAL_WIDTH_BINS, LOGIT_MARGIN, Bin, LogisticFit, NullTest
 from cranfield.words import capitalised, first_of, n_of
 
@@ -57,7 +63,6 @@ TOO_FEW = f"fewer than {FEWEST} answers"
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
 CLIPPED = f"{LOGIT_MARGIN:g} and {1 - LOGIT_MARGIN:g}"
-WITHIN = f"slope within {BETWEEN}"
 NOT_IN_BRIEF = ("correct", "mean score", "log loss", WITHIN, "calibration intercept", "AURC", "diagnosis")
 """Figures that the short form does not repeat, or leaves to the report."""
 METHOD = (
@@ -198,7 +203,7 @@ def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tup
             intercept += f"; {n_of(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
     within = z = TOO_FEW
     if evidence is not None:
-        within = f"{'shown' if evidence.is_slope_shown else 'not shown'} (p = {format_p(evidence.slope_shown_p)})"
+        within = f"{SHOWN_OR_NOT[evidence.is_slope_shown]} (p = {format_p(evidence.slope_shown_p)})"
         z = f"{format_delta(evidence.spiegelhalter.value)} (p = {format_p(evidence.spiegelhalter.p)})"
     return (
         ("calibration slope", slope),
