@@ -192,9 +192,7 @@ async def _same(fact: FactScore) -> FactScore:
 async def _judged(fact: FactScore, text: str, judge: Judge) -> FactScore:
     prompt, plain = own_prompt(PROMPT), _folded(text)
 
-    def read(given: BaseModel) -> Vote:
-        if not isinstance(given, FactVote):
-            raise TypeError(given)
+    def read(given: FactVote) -> Vote:
         vote = Vote(None if given.verdict == "unclear" else given.verdict, given.quote, given.reason)
         quote = _folded(given.quote)
         if given.verdict in ("absent", "unclear") or (quote and quote in plain):

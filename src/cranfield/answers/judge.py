@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
 from itertools import count
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -39,6 +40,7 @@ from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.validation import load_model
 from cranfield.words import n_of
 
+AnyVote = TypeVar("AnyVote", bound=BaseModel)
 MOST_ROUNDS = 2
 """Calls with all their replies to a vote, after which it counts as an abstention."""
 FAILURES_IN_A_ROW = 5
@@ -149,8 +151,8 @@ class Judge:
         self,
         prompt: Prompt,
         parts: Mapping[str, str],
-        output: type[BaseModel],
-        read: Callable[[BaseModel], Vote],
+        output: type[AnyVote],
+        read: Callable[[AnyVote], Vote],
     ) -> Ballot:
         """Ask until a verdict has the majority, or all votes are given.
 
@@ -160,9 +162,17 @@ class Judge:
             output: schema of a vote.
             read: a reply as a vote; with a failure where it breaks a rule of the prompt.
         """
+
+        def read_vote(answer: Answer) -> Vote:
+            if answer.failure is not None:
+                return Vote(failure=answer.failure)
+            if not isinstance(answer.output, output):
+                return Vote(failure=Failure(FailureKind.BAD_OUTPUT, "the model gave no vote"))
+            return read(answer.output)
+
         ballot = Ballot(self.settings.votes, ())
         for number in range(ballot.n):
-            vote = await self._vote(self._request(prompt, parts, output, number), read)
+            vote = await self._vote(self._request(prompt, parts, output, number), read_vote)
             ballot = Ballot(ballot.n, (*ballot.cast, vote))
             if ballot.verdict is not None:
                 break
@@ -175,7 +185,7 @@ class Judge:
             spent.add(Spent.of(prices, self.settings.model, usage))
         return spent
 
-    async def _vote(self, first: Request, read: Callable[[BaseModel], Vote]) -> Vote:
+    async def _vote(self, first: Request, read: Callable[[Answer], Vote]) -> Vote:
         """The first reply that is a vote; each that is none is sent back, so many in this call and in all calls.
 
         A refusal, which is not argued with, ends the replies of a call.
@@ -185,7 +195,7 @@ class Judge:
         for number in count(1):
             answer = await self._answer(request, number)
             n_sent += not answer.is_kept
-            vote = _read_vote(answer, read)
+            vote = read(answer)
             failure = vote.failure
             if failure is None or failure.kind not in OF_THE_VOTE:
                 return replace(vote, n_replies=number)
@@ -243,14 +253,6 @@ class Judge:
         if ends or self._in_a_row >= FAILURES_IN_A_ROW:
             self.stopped = failure
         return answer
-
-
-def _read_vote(answer: Answer, read: Callable[[BaseModel], Vote]) -> Vote:
-    if answer.failure is not None:
-        return Vote(failure=answer.failure)
-    if answer.output is None:
-        return Vote(failure=Failure(FailureKind.BAD_OUTPUT, "the model gave no vote"))
-    return read(answer.output)
 
 
 @cache

@@ -49,9 +49,7 @@ async def score_narrative(text: str, question: str, reference: str, judge: Judge
         judge: asked several times.
     """
 
-    def read(given: BaseModel) -> Vote:
-        if not isinstance(given, NarrativeVote):
-            raise TypeError(given)
+    def read(given: NarrativeVote) -> Vote:
         return Vote(None if given.rating == "unclear" else given.rating, reason=given.reason)
 
     parts = {"question": question, "reference": reference, "answer": text}

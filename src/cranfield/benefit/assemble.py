@@ -26,6 +26,7 @@ from cranfield.benefit.result import (
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import Evidence, validity
+from cranfield.numbers import format_p
 from cranfield.version import __version__
 from cranfield.words import n_of
 
@@ -84,7 +85,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
         validity=tuple(found),
         strata=strata,
         variance=analysis.variance,
-        delivered={role: evidence.delivered(role) for role, arm in plan.arms.items() if arm.tools},
+        delivered=evidence.delivered,
         reading={role: _reading(evidence, tasks, role) for role in ArmRole},
         losses=analysis.losses,
         tasks=tuple(_task_row(task, evidence) for task in tasks.tasks),
@@ -93,7 +94,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
 
 
 def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence[Validity]) -> str:
-    """`knowcode raised the compile rate from 61.0 % to 78.0 % on 30 tasks, McNemar p = .041.`; a void comparison has none.
+    """`knowcode raised the compile rate from 61.0 % to 78.0 % on 30 tasks, McNemar p .0410.`; a void comparison has none.
 
     What must be known before it is read stands before it.
 
@@ -112,7 +113,7 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     values = f"at {after:.1f} %" if not change else f"from {before:.1f} % to {after:.1f} %"
     verb = "left" if not change else "raised" if change > 0 else "lowered"
     name, rate = plan.arms[ArmRole.TREATMENT].name, _rate(plan)
-    p = "" if test.p is None else f", McNemar p {_p(test.p)}"
+    p = "" if test.p is None else f", McNemar p {format_p(test.p)}"
     if test.p is None or test.p > plan.rule.alpha:
         p += ": no significant difference"
     tasks = n_of(test.n, "tasks") if test.n == row.n_tasks else f"{test.n} of {n_of(row.n_tasks, 'tasks')}"
@@ -123,10 +124,6 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
 def _rate(plan: BenefitPlan) -> str:
     is_compile = plan.success.by is SuccessBy.CODE and set(plan.success.checks) == _MECHANICAL
     return "the compile rate" if is_compile else _RATE[plan.success.by]
-
-
-def _p(value: float) -> str:
-    return "< .001" if value < 0.001 else f"= {value:.3f}".replace("0.", ".")
 
 
 def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:

@@ -25,15 +25,14 @@ def competence(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
     cells = evidence.by_arm[ArmRole.CONTROL]
     if not cells:
         return ()
-    return (*_success(evidence, tasks, cells), *_search_use(evidence, cells))
+    return (*_success(evidence, tasks), *_search_use(evidence, cells))
 
 
-def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
+def _success(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
     by_task = defaultdict[str, list[bool]](list)
-    for cell in cells:
-        score = evidence.scores.get(cell.key)
-        if tasks.by_id[cell.key.task_id].baseline_answerable and score is not None and score.success is not None:
-            by_task[cell.key.task_id].append(score.success)
+    for score in evidence.scores_of(ArmRole.CONTROL):
+        if tasks.by_id[score.key.task_id].baseline_answerable and score.success is not None:
+            by_task[score.key.task_id].append(score.success)
     floor, arm = evidence.plan.competence.success, evidence.name(ArmRole.CONTROL)
     if not by_task:
         message = f"no scored task is labelled as answerable without the tool: nothing shows that {arm} is competent"
@@ -52,16 +51,15 @@ def _success(evidence: Evidence, tasks: TaskSet, cells: Sequence[CellRecord]) ->
 
 def _why(evidence: Evidence, tasks: TaskSet) -> str:
     """How it fails, and whether the other arm fails there too: then it is not the control that is wrong."""
-    known = [
-        (key.arm, score, evidence.cells[key].error)
-        for key, score in evidence.scores.items()
-        if key in evidence.cells and tasks.by_id[key.task_id].baseline_answerable
-    ]
-    failed = [(score, error) for arm, score, error in known if arm is ArmRole.CONTROL and score.success is False]
-    whys = Counter(error or (score.why.value if score.why is not None else "") for score, error in failed)
+    treatment, control = (
+        [score for score in evidence.scores_of(role) if tasks.by_id[score.key.task_id].baseline_answerable]
+        for role in ArmRole
+    )
+    failed = [score for score in control if score.success is False]
+    whys = Counter(evidence.cells[score.key].error or (score.why.value if score.why else "") for score in failed)
     reasons = and_list([f"{n} {why}" for why, n in whys.most_common(_MOST_REASONS) if why])
     text = f" ({len(failed)} failed: {reasons})" if reasons else ""
-    others = [score.success for arm, score, _ in known if arm is ArmRole.TREATMENT and score.success is not None]
+    others = [score.success for score in treatment if score.success is not None]
     if others and fmean(others) < evidence.plan.competence.success:
         text += f"; {evidence.name(ArmRole.TREATMENT)} succeeds at {fmean(others):.0%} there: look at the replies, the judge and the facts first"
     return text

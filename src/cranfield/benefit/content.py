@@ -10,11 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any
 
 from cranfield.benefit.records import CellRecord, Flaw, ToolResultNote
-from cranfield.words import printable
 
 MOST_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""
@@ -101,27 +99,6 @@ def flaws_of(text: str, *, is_cut: bool = False, is_of_repository: bool = False)
     return tuple(found)
 
 
-def result_note(tool: str, arguments: str, text: str, flaws: Iterable[Flaw], **shows: bool) -> ToolResultNote:
-    """What is kept of a result: which call it answers, and what it is like, without its text.
-
-    Args:
-        tool: as the agent has it.
-        arguments: of the call, as JSON.
-        text: of the result.
-        flaws: of the result.
-        shows: `shows_lines` and `names_files` of the note.
-    """
-    with suppress(ValueError, RecursionError):
-        arguments = json.dumps(json.loads(arguments or "{}"), sort_keys=True)
-    return ToolResultNote(
-        tool=printable(tool) or "?",
-        arguments=_digest(arguments),
-        text=_digest(text.strip()),
-        flaws=tuple(flaws),
-        **shows,
-    )
-
-
 def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
     """How often a tool gave its most frequent result word for word, to calls that differ and of `FEWEST_TASKS` tasks or more.
 
@@ -146,10 +123,6 @@ def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
 def notes_of(cell: CellRecord) -> Sequence[ToolResultNote]:
     """What is known of the results of the tools under test in a cell."""
     return () if cell.delivery is None else cell.delivery.results or ()
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _says_cut(text: str) -> bool:

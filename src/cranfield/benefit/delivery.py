@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
 from cranfield.agents.loop import total_usage
 from cranfield.agents.protocol import Backend, Message, Request, Tool, Usage
-from cranfield.benefit.content import flaws_of, parsed, result_note
+from cranfield.benefit.content import flaws_of, parsed
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, Preflight
-from cranfield.benefit.records import Delivery, Flaw, PreflightRecord
+from cranfield.benefit.records import Delivery, Flaw, PreflightRecord, ToolResultNote
 from cranfield.benefit.usage import estimated_tokens
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
+from cranfield.words import printable
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 """Agents differ in what they replace in the names of tools."""
@@ -68,16 +70,20 @@ def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, 
         except ExpressionError:
             continue
         wanted = {preflight.expect.get(name, ""), commit if name == "commit" else ""} - {""}
-        is_same = is_same_commit if name == "commit" else str.__eq__
         got = found[name]
         if got is None:
             problems.append(f"its result has no {name} at {path}; it is {_shown(value)}")
         problems += [
             f"it serves the {name} {shorten(got)}, and not {shorten(each)}"
             for each in sorted(wanted)
-            if got is not None and not is_same(str(got), each)
+            if got is not None and not _is_same(name, got, each)
         ]
     return found, problems
+
+
+def _is_same(part: _Part, got: object, expected: object) -> bool:
+    compare = is_same_commit if part == "commit" else str.__eq__
+    return compare(str(got), str(expected))
 
 
 def _shown(value: object) -> str:
@@ -198,14 +204,7 @@ def run_delivery(
     good = [call for call in own if not call.is_error]
     notes = None
     if calls is not None and has_texts:
-        notes = tuple(
-            result_note(
-                *(call.tool, call.arguments, call.text, _flaws(call, under_test[call.tool])),
-                shows_lines=call.shows_lines,
-                names_files=call.names_files,
-            )
-            for call in good
-        )
+        notes = tuple(result_note(call, _flaws(call, under_test[call.tool])) for call in good)
     answered = len(good) if notes is None else sum(note.has_content for note in notes)
     return Delivery(
         offered=not missing,
@@ -220,6 +219,25 @@ def run_delivery(
     )
 
 
+def result_note(call: Called, flaws: Iterable[Flaw]) -> ToolResultNote:
+    """What is kept of a result: which call it answers, and what it is like, without its text."""
+    arguments = call.arguments
+    with suppress(ValueError, RecursionError):
+        arguments = json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    return ToolResultNote(
+        tool=printable(call.tool) or "?",
+        arguments=_digest(arguments),
+        text=_digest(call.text.strip()),
+        flaws=tuple(flaws),
+        shows_lines=call.shows_lines,
+        names_files=call.names_files,
+    )
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
 def _flaws(call: Called, server: McpTools) -> Sequence[Flaw]:
     """What is wrong with a result, and whether it states another source than its server did in the preflight."""
     flaws = list(flaws_of(call.text, is_cut=call.is_cut, is_of_repository=call.shows_lines or call.names_files))
@@ -228,10 +246,10 @@ def _flaws(call: Called, server: McpTools) -> Sequence[Flaw]:
         return flaws
     value = parsed(call.text)
     for name, path in _paths(preflight).items():
-        expected = server.found.get(name)
-        got = _value_at(path, value) if expected is not None else None
-        is_same = is_same_commit if name == "commit" else str.__eq__
-        if isinstance(got, str | int | float) and not is_same(str(got), str(expected)):
+        if (expected := server.found.get(name)) is None:
+            continue
+        got = _value_at(path, value)
+        if isinstance(got, str | int | float) and not _is_same(name, got, expected):
             return [*flaws, Flaw.OTHER_SOURCE]
     return flaws
 

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -223,13 +222,13 @@ class McpTools:
         """
         tool = self._own_names.get(call.name)
         if tool is None:
-            return replace(_error(f"there is no tool {call.name!r}"), is_unsent=True)
+            return _error(f"there is no tool {call.name!r}", is_unsent=True)
         try:
             arguments = json.loads(call.arguments or "{}")
         except (ValueError, RecursionError):
             arguments = None
         if not isinstance(arguments, dict):
-            return replace(_error("the arguments are not a JSON object"), is_unsent=True)
+            return _error("the arguments are not a JSON object", is_unsent=True)
         limit = self.server.results_parameter
         if limit and self.server.results is not None and limit in _properties(tool):
             arguments[limit] = self.server.results
@@ -346,5 +345,5 @@ def _properties(tool: McpTool) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _error(text: str) -> ToolResult:
-    return ToolResult(f"error: {text}", is_error=True)
+def _error(text: str, *, is_unsent: bool = False) -> ToolResult:
+    return ToolResult(f"error: {text}", is_error=True, is_unsent=is_unsent)

@@ -84,7 +84,7 @@ class StratumPower:
 
 
 def check_plan(
-    plan: BenefitPlan, folder: Path, *, allow_dirty: bool = False, without: Collection[Path | None] = ()
+    plan: BenefitPlan, folder: Path, *, allow_dirty: bool = False, without: Collection[Path] = ()
 ) -> CheckedPlan:
     """Read the tasks of a plan, and compare them with its repository.
 
@@ -122,8 +122,6 @@ def check_plan(
     if problems or tasks is None:
         raise ConfigError(problems)
     notes = [*_notes(plan, tasks), *(() if snapshot is None else _tree_notes(plan, snapshot, folder, without))]
-    if snapshot is not None and plan.tasks.testset is not None:
-        notes += _label_notes(snapshot, folder / plan.tasks.testset)
     return CheckedPlan(plan, tasks, snapshot, tuple(notes))
 
 
@@ -327,7 +325,7 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
 
 
 def _snapshot(
-    plan: BenefitPlan, tasks: TaskSet, folder: Path, without: Collection[Path | None], *, allow_dirty: bool
+    plan: BenefitPlan, tasks: TaskSet, folder: Path, without: Collection[Path], *, allow_dirty: bool
 ) -> Snapshot | None:
     """The repository at the commit of the plan, which must be that of the golden set."""
     if not plan.repo:
@@ -395,22 +393,19 @@ def _named_files(plan: BenefitPlan, folder: Path) -> list[Path]:
     return [folder / tasks, *(folder / each.removeprefix(INSTRUCTIONS) for each in texts)]
 
 
-def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Collection[Path | None]) -> Iterator[str]:
+def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Collection[Path]) -> Iterator[str]:
+    """What of the folder is not as in the commit, and where a tool that reads it can find the expected answers."""
     yield from snapshot.notes
     root = snapshot.root.resolve()
     tasks = _named_files(plan, folder)[0]
-    places = [
-        *(each for each in without if each is not None and not each.is_file()),
-        *([tasks] if tasks.is_file() else ()),
-    ]
+    places = [*(each for each in without if not each.is_file()), *([tasks] if tasks.is_file() else ())]
     written = () if snapshot.tree is None else snapshot.tree.written
     if inside := {*(each.name for each in places if each.resolve().is_relative_to(root)), *written}:
         names = first_of(sorted(inside))
         yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
-
-
-def _label_notes(snapshot: Snapshot, testset: Path) -> Iterator[str]:
-    contents = {each.read_bytes() for each in files_of_set(testset) if each.is_file()}
+    if plan.tasks.testset is None:
+        return
+    contents = {each.read_bytes() for each in files_of_set(tasks) if each.is_file()}
     if found := sorted(labels_in(snapshot, contents)):
         yield (
             f"The golden set stands in the repository, as {and_list(found)}: agents do not get it. A tool that indexes the folder "

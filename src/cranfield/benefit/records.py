@@ -103,10 +103,6 @@ class Flaw(StrEnum):
     """It states another index, version or commit than the preflight did."""
 
 
-NO_CONTENT = frozenset({Flaw.EMPTY, Flaw.ERROR, Flaw.OTHER_SOURCE})
-"""A result with one of these answers nothing."""
-
-
 class ToolResultNote(Strict):
     """A result of a tool under test, without its text."""
 
@@ -124,7 +120,7 @@ class ToolResultNote(Strict):
     @property
     def has_content(self) -> bool:
         """Whether it answers the call."""
-        return not NO_CONTENT & set(self.flaws)
+        return not {Flaw.EMPTY, Flaw.ERROR, Flaw.OTHER_SOURCE} & set(self.flaws)
 
 
 class Delivery(Strict):
@@ -263,8 +259,9 @@ def deciding_facts(why: ScoreReason | None, facts: Iterable[FactRow]) -> list[Fa
     if why in _OF_A_VERDICT:
         return [fact for fact in facts if fact.right is None]
     kinds = {ScoreReason.FACT_MISSING: FactKind.MUST, ScoreReason.WRONG_STATEMENT: FactKind.MUST_NOT}
-    kind = None if why is None else kinds.get(why)
-    return [fact for fact in facts if kind and fact.right is False and fact.id.startswith(f"{kind}.")]
+    if why not in kinds:
+        return []
+    return [fact for fact in facts if fact.right is False and fact.id.startswith(f"{kinds[why]}.")]
 
 
 class ScoreRecord(Strict):

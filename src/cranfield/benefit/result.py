@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -365,6 +365,11 @@ class BenefitResult(Strict):
             if found := [row for row in self.strata if row.kind in kinds]:
                 return found
         return self.strata
+
+    @property
+    def cells(self) -> Iterator[tuple[str, ArmRole, CellRow]]:
+        """Task, arm and row of every scored cell."""
+        return ((task.task_id, role, cell) for task in self.tasks for role in ArmRole for cell in task.arms[role])
 
     @property
     def cautions(self) -> tuple[str, ...]:

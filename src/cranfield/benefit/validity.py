@@ -84,9 +84,12 @@ class Evidence:
         """Scored runs, by arm."""
         return {role: [cell for key, cell in self.cells.items() if key.arm is role] for role in ArmRole}
 
-    def delivered(self, role: ArmRole) -> DeliveredResults:
-        """What the tools under test of an arm gave."""
-        cells = self.by_arm[role]
+    @cached_property
+    def delivered(self) -> Mapping[ArmRole, DeliveredResults]:
+        """What the tools under test gave, of each arm that has some."""
+        return {role: self._delivered(self.by_arm[role]) for role, arm in self.plan.arms.items() if arm.tools}
+
+    def _delivered(self, cells: Sequence[CellRecord]) -> DeliveredResults:
         notes = [note for cell in cells for note in notes_of(cell)]
         counts = Counter(flaw for note in notes for flaw in note.flaws)
         return DeliveredResults(
@@ -108,12 +111,12 @@ class Evidence:
 
     def unread(self, role: ArmRole) -> tuple[int, int]:
         """Successes of an arm in which no gold line was read, and those of which that is known."""
-        known = [
-            score.gold_recall
-            for key, score in self.scores.items()
-            if key.arm is role and score.success and score.gold_recall is not None
-        ]
+        known = [score.gold_recall for score in self.scores_of(role) if score.success and score.gold_recall is not None]
         return sum(not recall for recall in known), len(known)
+
+    def scores_of(self, role: ArmRole) -> Sequence[ScoreRecord]:
+        """Of the scored runs of an arm."""
+        return [self.scores[cell.key] for cell in self.by_arm[role] if cell.key in self.scores]
 
     @cached_property
     def pairs(self) -> Sequence[tuple[CellRecord, CellRecord]]:
@@ -223,7 +226,7 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
         silent = sum(not delivery.answered for delivery in calling)
         if silent:
-            found = evidence.delivered(role)
+            found = evidence.delivered[role]
             kinds = {"empty": found.empty, "reading as an error": found.error, "of another index": found.other_source}
             why = and_list([f"{n} {kind}" for kind, n in kinds.items() if n])
             of_all = f": of {n_of(found.n, 'results')} {why}" if why else ""
@@ -233,10 +236,8 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _results(evidence: Evidence) -> Iterator[Validity]:
-    for role, arm in evidence.plan.arms.items():
-        if not arm.tools:
-            continue
-        found, name = evidence.delivered(role), evidence.name(role)
+    for role, found in evidence.delivered.items():
+        name = evidence.name(role)
         if found.cells_unknown:
             message = f"what the tool returned is not known in {n_of(found.cells_unknown, 'cells')} of {name} that called it, as the agent reports no results: whether they had content is not known either"
             yield Validity(kind=ValidityKind.RESULTS_UNKNOWN, is_void=False, message=message)
@@ -323,8 +324,8 @@ def _differing(
 
 
 def _undecided(evidence: Evidence) -> Iterator[Validity]:
-    for role, cells in evidence.by_arm.items():
-        scores = [evidence.scores[cell.key] for cell in cells if cell.key in evidence.scores]
+    for role in ArmRole:
+        scores = evidence.scores_of(role)
         open_scores = [score for score in scores if score.success is None]
         if open_scores:
             reasons = and_list(sorted({score.why.value for score in open_scores if score.why is not None}))
@@ -338,10 +339,7 @@ def _undecided(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _leaks(evidence: Evidence) -> Iterator[Validity]:
-    found = {
-        role: [score for key, score in evidence.scores.items() if key.arm is role and score.redacted]
-        for role in ArmRole
-    }
+    found = {role: [score for score in evidence.scores_of(role) if score.redacted] for role in ArmRole}
     if any(found.values()):
         counts = and_list([f"{len(found[role])} of {evidence.name(role)}" for role in ArmRole])
         names = and_list(sorted({name for scores in found.values() for score in scores for name in score.redacted})[:5])
@@ -383,8 +381,8 @@ def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
 
 def _symbols_unknown(evidence: Evidence) -> Iterator[Validity]:
     found = []
-    for role, cells in evidence.by_arm.items():
-        scores = [evidence.scores[cell.key] for cell in cells if cell.key in evidence.scores]
+    for role in ArmRole:
+        scores = evidence.scores_of(role)
         counts = [score.unknown_symbols for score in scores if score.unknown_symbols]
         if counts:
             n = n_of(sum(counts), "symbols")

@@ -96,11 +96,11 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Calibration within some answers: all, or those of a stratum."""
+    """Calibration within some answers, at least one: all, or those of a stratum."""
 
     n: int
     right: int
-    mean_score: float | None
+    mean_score: float
     evidence: Evidence | None
     """None with fewer than `FEWEST` answers."""
 
@@ -115,14 +115,14 @@ class Group:
         return self.findings[0]
 
     @property
-    def share(self) -> float | None:
+    def share(self) -> float:
         """Share of correct answers."""
-        return self.right / self.n if self.n else None
+        return self.right / self.n
 
     @property
-    def interval(self) -> tuple[float, float] | None:
+    def interval(self) -> tuple[float, float]:
         """Wilson's interval of the share."""
-        return wilson_interval(self.right, self.n) if self.n else None
+        return wilson_interval(self.right, self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,13 @@ class Calibration:
     """Reason to the ids of queries that are not counted."""
     bins: tuple[stats.Bin, ...]
     bins_mass: tuple[stats.Bin, ...]
-    brier: float | None
+    brier: float
     brier_skill: float | None
     log_loss: float | None
     fit: stats.LogisticFit | None
     auroc: float | None
     risk: tuple[stats.CoveragePoint, ...]
-    aurc: float | None
+    aurc: float
     routed: Routed
     advice: Advice | None
     """None: no threshold is supportable."""
@@ -176,14 +176,14 @@ def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) 
         UsageError: no answer has both a score and a correctness, or a stratum that no query has.
     """
     options = options or CalibrationOptions()
-    if not any(answer.excluded(kind) is None for kind in source.kinds for answer in source.answers):
+    counted = [kind for kind in source.kinds if any(answer.excluded(kind) is None for answer in source.answers)]
+    if not counted:
         counts = Counter(
             answer.excluded(source.kinds[0]) if source.kinds else Exclusion.NO_CORRECTNESS for answer in source.answers
         )
-        got = ", ".join(f"{count} {why}" for why, count in counts.items() if why is not None) or "no answer"
+        got = ", ".join(f"{count} {why}" for why, count in counts.items()) or "no answer"
         raise UsageError("no answer has both a score and a correctness", path=source.name, got=got)
     keys = _stratum_keys(source.answers, options.by)
-    counted = [kind for kind in source.kinds if any(answer.excluded(kind) is None for answer in source.answers)]
     found = tuple(_calibration(source, kind, keys, options) for kind in counted)
     return CalibrationReport(source, options, found, _losses(source.answers))
 
@@ -242,13 +242,12 @@ def group_of(scores: stats.Floats, correct: stats.Bools, options: CalibrationOpt
     """What some answers show.
 
     Args:
-        scores: float64[n] of confidences from 0 to 1.
+        scores: float64[n] of confidences from 0 to 1, n at least 1.
         correct: bool[n], in the same order.
         options: seed and number of the draws.
     """
-    n, right = len(scores), int(correct.sum())
-    mean_score = float(scores.mean()) if n else None
-    return Group(n, right, mean_score, _evidence(scores, correct, options) if n >= FEWEST else None)
+    evidence = _evidence(scores, correct, options) if len(scores) >= FEWEST else None
+    return Group(len(scores), int(correct.sum()), float(scores.mean()), evidence)
 
 
 def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Evidence:

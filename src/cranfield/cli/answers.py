@@ -18,11 +18,10 @@ from cranfield.cli.book.rate import (
     TokensOption,
     read_budget,
 )
-from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
-from cranfield.words import n_of, printable
+from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
@@ -125,14 +124,12 @@ def score_command(
 
 def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
     """0: no vote of the judge is missing."""
-    from cranfield.cli.benefit.score import AGAIN, never_text, print_stopped, unread_text
+    from cranfield.cli.benefit.score import lost_replies, print_missing, print_stopped
 
     judge, missing = scored.judge, scored.missing_votes
     if judge is None:
         return 0
-    prices = judged_by.budget.prices
-    unread = unread_text(len(judge.unread), judge.unread_spent(prices), prices.currency)
-    for line in (*unread, *never_text(len(judge.never))):
+    for line in lost_replies(judge, judged_by.budget.prices):
         typer.echo(line, err=True)
     if judge.stopped is not None:
         asks = (
@@ -145,13 +142,12 @@ def _exit_code(scored: ScoredAnswers, judged_by: JudgedBy) -> int:
     if not missing:
         return 0
     place, failure = missing[0]
-    attempts = n_of(judge.settings.attempts, "replies")
-    typer.echo(
-        f"{n_of(len(missing), 'votes')} of the judge are missing, after up to {attempts} to each in this call", err=True
-    )
-    typer.echo(printable(f"first: {place}: {failure.kind}: {failure.detail}"), err=True)
     others = (
         "and for no other" if judged_by.calls is not None else "and for all others, unless `--calls FILE` keeps them"
     )
-    typer.echo(f"Hint: the same command asks for these votes again, {others}. {AGAIN}", err=True)
-    return EXIT_SYSTEM
+    return print_missing(
+        judge,
+        f"{n_of(len(missing), 'votes')} of the judge are missing",
+        f"{place}: {failure.kind}: {failure.detail}",
+        f"the same command asks for these votes again, {others}",
+    )

@@ -111,15 +111,15 @@ def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> B
     wrong = _wrong(result, rules, now)
     if wrong:
         return BenefitGate(tuple(wrong))
-    cautions = (
+    cautions = [
         RuleOutcome(_SOUND[each.kind], RuleState.INCONCLUSIVE, each.message) for each in result.validity if each.leads
-    )
+    ]
     judged = (*(_forbidden(result, verdict) for verdict in rules.forbid), *_required(result, rules))
-    if found := tuple(cautions):
+    if cautions:
         judged = tuple(
             replace(each, state=RuleState.INCONCLUSIVE) if each.state is RuleState.FAILED else each for each in judged
         )
-    return BenefitGate((*found, *judged))
+    return BenefitGate((*cautions, *judged))
 
 
 def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[RuleOutcome]:

@@ -90,7 +90,8 @@ def rerun(path: Path, results: Path, on_progress: OnProgress) -> tuple[str, Bene
         raise SystemUnderTestError(message, hint="a retry goes on with them")
     on_progress("scoring", len(ended), n_cells)
     scored = score_experiment(path)
-    is_budget = scored.stopped is not None and scored.stopped.kind is FailureKind.BUDGET
+    stopped = None if scored.judge is None else scored.judge.stopped
+    is_budget = stopped is not None and stopped.kind is FailureKind.BUDGET
     if scored.n_failed and not is_budget:
         message = f"votes of the judge are missing in {n_of(scored.n_failed, 'cells')}, first {scored.first_missing}"
         raise SystemUnderTestError(message, hint="a retry scores them again")

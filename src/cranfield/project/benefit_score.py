@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cranfield.agents.budget import Budget, Spent
+from cranfield.agents.budget import Budget, PriceList, Spent
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
-from cranfield.agents.protocol import Backend, Failure
+from cranfield.agents.protocol import Backend
 from cranfield.answers.judge import Judge, JudgeSettings
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.folder import ExperimentFolder, Step
@@ -50,22 +50,13 @@ class ScoringOutcome:
     """Answers of all that name a tool or an arm, which was removed."""
     n_failed: int
     """Of the undecided, those whose judge failed."""
-    stopped: Failure | None
-    """Why no more requests were sent to the judge."""
-    judge: Spent
-    """What the judge used, by all calls."""
-    n_unread: int
-    """Replies of the judge to this call that were no votes."""
-    unread: Spent
-    """What they took."""
-    currency: str
-    """Of money."""
-    n_never: int
-    """Votes that the judge did not give to this call and an earlier one: abstentions."""
     first_missing: str
     """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
-    attempts: int
-    """Replies to each vote that a call asks for, at most."""
+    judge: Judge | None
+    """That this call asked; None: the plan has none."""
+    spent: Spent
+    """What the judge used, by all calls."""
+    prices: PriceList
 
 
 def score_experiment(path: Path, *, checkers: Checkers | None = None, source: Backend | None = None) -> ScoringOutcome:
@@ -120,14 +111,10 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
         sum(score.success is None for score in scores),
         sum(bool(score.redacted) for score in scores),
         sum(score.why is ScoreReason.JUDGE_FAILED for score in scores),
-        None if judge is None else judge.stopped,
-        budget.spent,
-        0 if judge is None else len(judge.unread),
-        Spent() if judge is None else judge.unread_spent(plan.budget.prices),
-        plan.budget.prices.currency,
-        0 if judge is None else len(judge.never),
         next(_missing(scores), ""),
-        0 if judge is None else judge.settings.attempts,
+        judge,
+        budget.spent,
+        budget.prices,
     )
 
 

@@ -29,8 +29,7 @@ def slope_weights(scores: Floats) -> Floats:
     Returns:
         float64[n]; 0 where the statistic cannot vary: equal scores, or only 0 and 1.
     """
-    weights: Floats = _standardised(_centred(logits(scores), scores), scores)
-    return weights
+    return _standardised(_centred(logits(scores), scores), scores)
 
 
 def spiegelhalter_weights(scores: Floats) -> Floats:

@@ -57,7 +57,7 @@ def test_a_tool_that_helps_pays_off_where_it_helps(example: Any) -> None:
     assert reading["control"]["gold_recall"] < 0.4
     assert 0 < reading["control"]["gold_used"] < 0.4
     assert re.match(
-        r"beacon-0\.1 raised the rate of answers with correct facts from .* on 36 tasks, McNemar p < \.001",
+        r"beacon-0\.1 raised the rate of answers with correct facts from .* on 36 tasks, McNemar p < \.0001",
         result["sentence"],
     )
     n_requests = example.asked.n_requests

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.budget import Price, PriceList, Spent
+from cranfield.agents.budget import Price, PriceList
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
 from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
 from cranfield.answers.rows import VOTE_COLUMNS, fact_rows
-from cranfield.cli.benefit.score import unread_text
+from cranfield.cli.benefit.score import lost_replies
 from cranfield.model.label import Fact, Label
 
 FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
@@ -160,9 +160,9 @@ def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path)
     _, judge, _ = judged(tmp_path / "calls.jsonl", lambda request: bad if len(request.messages) == 1 else GOOD)
     spent = judge.unread_spent(PriceList())
     assert (len(judge.unread), spent.requests) == (4, 12)
-    (line,) = unread_text(len(judge.unread), spent, "EUR")
+    (line,) = lost_replies(judge, PriceList(currency="EUR"))
     assert line == "4 replies of the judge were no votes: 40 tokens (8 requests reported none), cost unknown"
-    assert unread_text(0, Spent(), "EUR") == []
+    assert lost_replies(Judge(judge.backend, judge.settings), PriceList(currency="EUR")) == []
     priced = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1e6, output=1e6)}))
     assert priced.text("EUR") == "40 tokens (8 requests reported none), cost 40.0000 EUR"
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cranfield.benefit.content import flaws_of, parsed, result_note, same_for_different_tasks
+from cranfield.benefit.content import flaws_of, parsed, same_for_different_tasks
+from cranfield.benefit.delivery import Called, result_note
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage, Delivery, Flaw
 
@@ -206,7 +207,7 @@ def cells(*results: tuple[str, str, str]) -> list[CellRecord]:
     """A cell each: task, arguments, text of the result."""
     found = []
     for seed, (task, arguments, text) in enumerate(results):
-        note = result_note("kc__find", arguments, text, flaws_of(text), shows_lines=False)
+        note = result_note(Called("kc__find", arguments, is_error=False, text=text), flaws_of(text))
         found.append(
             CellRecord(
                 key=CellKey(task_id=task, arm=ArmRole.TREATMENT, seed=seed),

@@ -100,13 +100,15 @@ def test_no_vote_is_missing(tmp_path: Path, model_server: Any) -> None:
         judge = {"model": "openai:judge", "base_url": server.url, "output_mode": "native"}
         path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
         outcome = score_experiment(path)
-        assert (outcome.n_cells, outcome.n_undecided, outcome.n_failed, outcome.stopped) == (4 * N, 0, 0, None)
-        assert outcome.unread.requests > 0
+        assert outcome.judge is not None
+        assert (outcome.n_cells, outcome.n_undecided, outcome.n_failed, outcome.judge.stopped) == (4 * N, 0, 0, None)
+        assert outcome.judge.unread_spent(outcome.prices).requests > 0
         n_requests = len(server.requests)
         again = score_experiment(path)
         assert len(server.requests) == n_requests
-    assert again.judge == outcome.judge  # tokens and requests, in every later call
-    assert again.unread.requests == 0
+    assert again.spent == outcome.spent  # tokens and requests, in every later call
+    assert again.judge is not None
+    assert again.judge.unread_spent(again.prices).requests == 0
 
 
 def with_own_answers(record: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +135,9 @@ def test_missing_votes_are_asked_for_by_the_next_call_and_by_no_other(tmp_path: 
         return garbled(request) if "parse_3" in request.messages[0].text else absent(request)
 
     first = score_experiment(path, source=Scripted(script))
-    assert (first.n_undecided, first.n_failed, first.unread.tokens) == (4, 4, 4 * 3 * first.attempts * 100)
+    assert first.judge is not None
+    assert (first.n_undecided, first.n_failed) == (4, 4)
+    assert first.judge.unread_spent(first.prices).tokens == 4 * 3 * first.judge.settings.attempts * 100
     assert first.first_missing.startswith("q3/")
     assert "must_mention.1: bad_output: the answer does not fit the schema" in first.first_missing
 
@@ -142,7 +146,7 @@ def test_missing_votes_are_asked_for_by_the_next_call_and_by_no_other(tmp_path: 
     assert (outcome.n_scored, outcome.n_undecided) == (4, 0)
     assert len(second.requests) == 4 * 2
     assert all("parse_3" in request.messages[0].text for request in second.requests)
-    assert outcome.judge.tokens > first.judge.tokens
+    assert outcome.spent.tokens > first.spent.tokens
     assert score_experiment(path, source=Scripted(lambda _: pytest.fail("a request was sent"))).n_scored == 0
 
 
@@ -160,7 +164,8 @@ def test_the_bound_is_that_of_the_plan(tmp_path: Path) -> None:
     path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)
     source = Scripted(garbled)
     outcome = score_experiment(path, source=source)
-    assert (outcome.attempts, outcome.n_failed) == (2, 4 * N)
+    assert outcome.judge is not None
+    assert (outcome.judge.settings.attempts, outcome.n_failed) == (2, 4 * N)
     assert len(source.requests) == 2 * 3 * 4 * N
 
 

@@ -28,6 +28,7 @@ from cranfield.benefit.records import ReadLines
 from cranfield.benefit.result import (
     BenefitResult,
     CostVerdict,
+    Estimate,
     StratumKind,
     SuccessVerdict,
     Validity,
@@ -48,6 +49,7 @@ from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
+from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.text_table import table_lines
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
@@ -109,6 +111,13 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
     # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.
     row = next(row for row in table.rows if row[0] == "locate")
     assert row[3:8] == ("neither differs significantly", 4, "+50.0", "−41.9 to +100.0", "−500")
+
+
+def test_the_short_form_names_ties_within_the_brackets_of_the_interval(found: BenefitResult) -> None:
+    tied = Estimate(value=0.0, low=-0.522, high=0.522, n=4, note="the same success in every task")
+    strata = tuple(row.model_copy(update={"success_lift": tied}) for row in found.strata)
+    short = render_brief(benefit_document(found.model_copy(update={"strata": strata})))
+    assert short.count("+0.0 (\N{MINUS SIGN}52.2 to +52.2, ties)") == 2
 
 
 def test_a_narrow_terminal_keeps_the_verdict_and_drops_other_columns(found: BenefitResult) -> None:

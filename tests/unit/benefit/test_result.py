@@ -156,7 +156,7 @@ def test_a_result_from_a_folder(tmp_path: Path) -> None:
     assert found.losses[0].task_id == "q0"
     # Right in both: q1 to q3; in the treatment only: q4 to q7; in the control only: q0. p = 2 * (1 + 5) / 32
     assert found.sentence == (
-        "acme raised the rate of answers with correct facts from 50.0 % to 87.5 % on 8 tasks, McNemar p = .375: no significant difference."
+        "acme raised the rate of answers with correct facts from 50.0 % to 87.5 % on 8 tasks, McNemar p .3750: no significant difference."
     )
     assert not found.is_void
     assert found.reading[T].gold_recall == 1.0
@@ -213,16 +213,18 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
     down = Answer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
     first = score_experiment(path, source=Scripted(lambda _: down))
     assert (first.n_scored, first.n_undecided) == (2 * N * SEEDS, 2 * N * SEEDS)
-    assert first.stopped is not None
+    assert first.judge is not None
+    assert first.judge.stopped is not None
     source = Scripted(absent)
     second = score_experiment(path, source=source)
-    assert (second.n_scored, second.n_undecided, second.stopped) == (2 * N * SEEDS, 0, None)
+    assert second.judge is not None
+    assert (second.n_scored, second.n_undecided, second.judge.stopped) == (2 * N * SEEDS, 0, None)
     assert len(source.requests) == 2 * N  # the same answer in every cell of a task: two equal votes
     third = score_experiment(path, source=source)
     assert (third.n_scored, len(source.requests)) == (0, 2 * N)
-    assert third.judge == second.judge  # charged once
-    assert (second.judge.requests, second.judge.unmeasured) == (2 * N, 0)
-    assert 2 * N * 100 < second.judge.tokens < 100_000
+    assert third.spent == second.spent  # charged once
+    assert (second.spent.requests, second.spent.unmeasured) == (2 * N, 0)
+    assert 2 * N * 100 < second.spent.tokens < 100_000
     assert len((path / Step.SCORES).read_text().splitlines()) == 4 * N * SEEDS
     assert result_of(path).strata[-1].arms[T].success == 0.0
 

@@ -11,8 +11,9 @@ from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM
 from cranfield.words import command_word, n_of, printable
 
 if TYPE_CHECKING:
-    from cranfield.agents.budget import Spent
+    from cranfield.agents.budget import PriceList
     from cranfield.agents.protocol import Failure
+    from cranfield.answers.judge import Judge
 
 AGAIN = (
     "If the same comes again, each counts as an abstention; the judge then needs another `output_mode`, more `max_tokens`, or is "
@@ -23,14 +24,33 @@ ExperimentArgument = Annotated[
 ]
 
 
-def unread_text(n: int, took: Spent, currency: str) -> list[str]:
-    """`12 replies of the judge were no votes: 1,320 tokens, cost 0.0132 USD`; nothing where there are none."""
-    return [f"{n_of(n, 'replies', '{:,}'.format)} of the judge were no votes: {took.text(currency)}"] if n else []
+def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
+    """`12 replies of the judge were no votes: 1,320 tokens, cost 0.0132 USD`, and how many votes it never gave; nothing of none."""
+    number, lines = "{:,}".format, list[str]()
+    if n := len(judge.unread):
+        took = judge.unread_spent(prices).text(prices.currency)
+        lines.append(f"{n_of(n, 'replies', number)} of the judge were no votes: {took}")
+    if n := len(judge.never):
+        lines.append(f"{n_of(n, 'votes', number)} that two calls did not get count as abstentions")
+    return lines
 
 
-def never_text(n: int) -> list[str]:
-    """`4 votes count as abstentions: two calls had none`; nothing where there are none."""
-    return [f"{n_of(n, 'votes', '{:,}'.format)} that two calls did not get count as abstentions"] if n else []
+def print_missing(judge: Judge, missing: str, first: str, asks: str) -> int:
+    """That votes are missing, what came instead of the first, and what asks for them again.
+
+    Args:
+        judge: that was asked.
+        missing: a clause: how many, and where.
+        first: the place of one, and what came instead.
+        asks: a clause: what the next call does.
+
+    Returns:
+        The exit code.
+    """
+    typer.echo(f"{missing}, after up to {n_of(judge.settings.attempts, 'replies')} to each in this call", err=True)
+    typer.echo(printable(f"first: {first}"), err=True)
+    typer.echo(f"Hint: {asks}. {AGAIN}", err=True)
+    return EXIT_SYSTEM
 
 
 def print_stopped(stopped: Failure, goes_on: str, more_budget: str) -> int:
@@ -76,26 +96,20 @@ def score_command(run: ExperimentArgument) -> None:
     parts = [f"scored {n_of(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
     parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
     parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers', number)}"] if outcome.n_leaks else []
-    parts += [f"the judge used {n_of(outcome.judge.tokens, 'tokens', number)}"] if outcome.judge.tokens else []
-    unmeasured = outcome.judge.unmeasured
+    parts += [f"the judge used {n_of(outcome.spent.tokens, 'tokens', number)}"] if outcome.spent.tokens else []
+    unmeasured = outcome.spent.unmeasured
     parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
-    parts += [*unread_text(outcome.n_unread, outcome.unread, outcome.currency), *never_text(outcome.n_never)]
+    judge, again = outcome.judge, f"`cranfield benefit score {command_word(run)}`"
+    parts += [] if judge is None else lost_replies(judge, outcome.prices)
     typer.echo("; ".join(parts))
-    if outcome.stopped is not None:
+    if judge is None:
+        return
+    if judge.stopped is not None:
         more = (
             f"with more for the judge in its `budget`, `cranfield benefit run PLAN --resume {command_word(run)}`, then "
         )
-        go_on = f"`cranfield benefit score {command_word(run)}` goes on."
-        raise typer.Exit(print_stopped(outcome.stopped, go_on, more))
+        raise typer.Exit(print_stopped(judge.stopped, f"{again} goes on.", more))
     if outcome.n_failed:
-        typer.echo(
-            f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}, after up to "
-            f"{n_of(outcome.attempts, 'replies')} to each in this call",
-            err=True,
-        )
-        typer.echo(f"first: {outcome.first_missing}", err=True)
-        typer.echo(
-            f"Hint: `cranfield benefit score {command_word(run)}` asks for these votes again, and for no other. {AGAIN}",
-            err=True,
-        )
-        raise typer.Exit(EXIT_SYSTEM)
+        missing = f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}"
+        asks = f"{again} asks for these votes again, and for no other"
+        raise typer.Exit(print_missing(judge, missing, outcome.first_missing, asks))

@@ -43,11 +43,11 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
         Section("scores", "Scores", (table(caption, columns, rows),)),
         Section("queries", "Queries", (_queries(scored),)),
     ]
-    if stated := [(row.query_id, (), fact) for row in scored.rows() for fact in row.facts]:
+    answers = list(zip(scored.scores, scored.rows(), strict=True))
+    if stated := [(row.query_id, (), fact) for _, row in answers for fact in row.facts]:
         blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
         sections.append(Section("facts", "Facts", tuple(blocks)))
-    rated = [(score, row.narrative_votes) for score, row in zip(scored.scores, scored.rows(), strict=True)]
-    if voted := [(score, votes) for score, votes in rated if votes]:
+    if voted := [(score, row.narrative_votes) for score, row in answers if row.narrative_votes]:
         sections.append(
             Section(
                 "narratives",
@@ -58,13 +58,13 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
     if notes := _notes(scored):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     names = [name for name in AnswerRow.model_fields if name not in _NESTED]
-    tidy = tidy_table(names, [tuple(_cell(getattr(row, name)) for name in names) for row in scored.rows()])
+    tidy = tidy_table(names, [tuple(_cell(getattr(row, name)) for name in names) for _, row in answers])
     payload = {
         "schema_version": 1,
         "labels_digest": testset.labels_digest,
         "means": [record_of(mean, FIELDS) for mean in scored.means],
         "judge": None if scored.judge is None else record_of(scored.judge.settings),
-        "queries": [_record(score, row) for score, row in zip(scored.scores, scored.rows(), strict=True)],
+        "queries": [_record(score, row) for score, row in answers],
         "unlabelled": list(scored.unlabelled),
         "unknown": list(scored.unknown),
     }

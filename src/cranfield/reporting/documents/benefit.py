@@ -170,7 +170,7 @@ def _legend(rows: Sequence[StratumResult]) -> str:
         f"n: tasks whose success is decided in both arms, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
         "Net tokens: saved by the treatment, all tokens of the tool included. "
         "Intervals are those of each stratum alone; verdicts are adjusted for their number. "
-        "(ties): both arms have the same success in every task; the interval is what so few tasks exclude."
+        "Ties: both arms have the same success in every task; the interval is what so few tasks exclude."
     )
 
 
@@ -226,12 +226,7 @@ def _reason(row: StratumResult) -> str:
 def _ends(estimate: Estimate, text: Callable[[float | None], str]) -> str:
     if estimate.low is None:
         return UNKNOWN
-    return f"{range_text(estimate, text)}{' (ties)' if estimate.value == 0 and estimate.note else ''}"
-
-
-def _p_text(p: float | None) -> str:
-    text = format_p(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"{range_text(estimate, text)}{', ties' if estimate.value == 0 and estimate.note else ''}"
 
 
 def _detectable(lift: float | None) -> str:
@@ -282,7 +277,7 @@ def _all_tasks(result: BenefitResult) -> Section:
                     ("by the treatment alone", format_count(test.only_treatment)),
                     ("by the control alone", format_count(test.only_control)),
                     ("by neither", format_count(test.neither)),
-                    ("McNemar's exact test", f"{_p_text(test.p)}, {n_of(test.n, 'tasks')}"),
+                    ("McNemar's exact test", f"p {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
                     ("smallest lift found with 80 % power", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),

@@ -208,10 +208,8 @@ def _contents(result: BenefitResult) -> Iterable[Table]:
             columns, rows, "What the results of the tool hold: those that are no error by its server", wrap=True
         )
     silent: list[tuple[Cell, ...]] = [
-        (task.task_id, role.value, cell.seed, cell.delivery.called, and_list(_flaws(cell.delivery)) or "errors")
-        for task in result.tasks
-        for role in ArmRole
-        for cell in task.arms[role]
+        (task_id, role.value, cell.seed, cell.delivery.called, and_list(_flaws(cell.delivery)) or "errors")
+        for task_id, role, cell in result.cells
         if cell.delivery is not None and cell.delivery.called and not cell.delivery.answered
     ]
     if silent:
@@ -236,7 +234,7 @@ def _share_text(n: int, of: int) -> str:
 
 def _code(result: BenefitResult) -> Iterable[Section]:
     """Of generated code: how many runs pass each check, and every finding."""
-    runs = [(task.task_id, role, cell) for task in result.tasks for role in ArmRole for cell in task.arms[role]]
+    runs = list(result.cells)
     names = dict.fromkeys(check for _, _, cell in runs for check in cell.checks)
     if not names:
         return

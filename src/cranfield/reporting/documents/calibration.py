@@ -48,7 +48,13 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
-from cranfield.reporting.documents.calibration_verdict import BETWEEN, findings_text, losses_text, verdict_of
+from cranfield.reporting.documents.calibration_verdict import (
+    SHOWN_OR_NOT,
+    WITHIN,
+    findings_text,
+    losses_text,
+    verdict_of,
+)
 from cranfield.stats.calibration import EQUAL_WIDTH_BINS, LOGIT_MARGIN, Bin, LogisticFit, NullTest
 from cranfield.words import capitalised, first_of, n_of
 
@@ -57,7 +63,6 @@ TOO_FEW = f"fewer than {FEWEST} answers"
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
 CLIPPED = f"{LOGIT_MARGIN:g} and {1 - LOGIT_MARGIN:g}"
-WITHIN = f"slope within {BETWEEN}"
 NOT_IN_BRIEF = ("correct", "mean score", "log loss", WITHIN, "calibration intercept", "AURC", "diagnosis")
 """Figures that the short form does not repeat, or leaves to the report."""
 METHOD = (
@@ -118,12 +123,12 @@ def calibration_document(report: CalibrationReport) -> Document:
         sections=tuple(sections),
         tidy=lambda: tidy_table(TIDY, _tidy(report)),
         payload=lambda: _payload(report),
-        verdict=verdict_of(report),
-        brief=lambda: _brief(report),
+        verdict=(verdict := verdict_of(report)),
+        brief=lambda: _brief(report, verdict.reasons),
     )
 
 
-def _brief(report: CalibrationReport) -> Brief:
+def _brief(report: CalibrationReport, reasons: Sequence[str]) -> Brief:
     """The figures of the first kind of correctness; the diagnosis against another kind; and what is not counted."""
     first, *others = report.calibrations
     shown = [row for row in _figures(first) if row[0] not in NOT_IN_BRIEF]
@@ -132,7 +137,7 @@ def _brief(report: CalibrationReport) -> Brief:
     if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:
         lines.append(losses_text(report.losses))
     excluded = [_excluded_text(why, queries) for why, queries in first.excluded.items()]
-    return Brief(table, tuple(lines), (*excluded, *verdict_of(report).reasons))
+    return Brief(table, tuple(lines), (*excluded, *reasons))
 
 
 def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
@@ -141,16 +146,15 @@ def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
 
 
 def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
-    name, kind, group = found.kind.name.lower(), found.kind.value, found.group
+    name, kind = found.kind.name.lower(), found.kind.value
     blocks: list[Block] = [KeyValues(_figures(found))]
     for why, queries in found.excluded.items():
         blocks.append(Paragraph(f"{capitalised(_excluded_text(why, queries))}.", "note"))
     if report.losses is not None and found is report.calibrations[0]:
         blocks.append(Paragraph(f"{losses_text(report.losses)}.", "note"))
     sections = [Section(f"figures-{name}", f"Against correctness, {kind}", tuple(blocks))]
-    if group.n:
-        sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
-        sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
+    sections.append(Section(f"bins-{name}", f"Reliability, {kind}", _reliability(found, name)))
+    sections.append(Section(f"risk-{name}", f"Risk and coverage, {kind}", _risk(found, name)))
     if found.strata:
         sections.append(Section(f"strata-{name}", f"Strata, {kind}", _strata(found)))
     return sections
@@ -182,7 +186,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
         ),
         *_slope_rows(found.fit, evidence),
         ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p = {format_p(evidence.rank_p)})")),
-        ("AURC", f"{format_value(found.aurc)}; {_wrong_share(group)} for a score without information"),
+        ("AURC", f"{format_value(found.aurc)}; {format_value(1 - group.share)} for a score without information"),
         (at, reached),
         ("threshold advice", _advice_text(found.advice)),
         ("diagnosis", findings_text(group)),
@@ -199,7 +203,7 @@ def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tup
             intercept += f"; {n_of(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
     within = z = TOO_FEW
     if evidence is not None:
-        within = f"{'shown' if evidence.is_slope_shown else 'not shown'} (p = {format_p(evidence.slope_shown_p)})"
+        within = f"{SHOWN_OR_NOT[evidence.is_slope_shown]} (p = {format_p(evidence.slope_shown_p)})"
         z = f"{format_delta(evidence.spiegelhalter.value)} (p = {format_p(evidence.spiegelhalter.p)})"
     return (
         ("calibration slope", slope),
@@ -207,10 +211,6 @@ def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tup
         ("calibration intercept", intercept),
         ("Spiegelhalter's z", z),
     )
-
-
-def _wrong_share(group: Group) -> str:
-    return format_value(None if group.share is None else 1 - group.share)
 
 
 def _advice_text(advice: Advice | None) -> str:

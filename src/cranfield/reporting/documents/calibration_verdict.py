@@ -20,6 +20,8 @@ from cranfield.stats.calibration import EDGE
 from cranfield.words import n_of
 
 BETWEEN = f"{SLOPES[0]:g} to {SLOPES[1]:g}"
+WITHIN = f"slope within {BETWEEN}"
+SHOWN_OR_NOT = {True: "shown", False: "not shown"}
 _MEANING: dict[Diagnosis, str] = {
     Diagnosis.REVERSED: "is higher for wrong answers than for right ones",
     Diagnosis.OVER_CONFIDENT: "is too high",
@@ -136,14 +138,9 @@ def _reasons(found: Calibration) -> Iterator[str]:
     yield from (f"{diagnosis.value}: {figures[diagnosis]}" for diagnosis in group.findings if diagnosis in figures)
     if group.diagnosis in (Diagnosis.WELL_CALIBRATED, Diagnosis.INSUFFICIENT_DATA):
         level = format_level(2 * ALPHA_SHOWN)
-        is_shown = (
-            (
-                evidence.is_bias_shown,
-                f"net bias within ±{MARGIN:g} ({level} CI {format_delta_interval(evidence.bias_shown)})",
-            ),
-            (evidence.is_slope_shown, f"slope within {BETWEEN} (p = {format_p(evidence.slope_shown_p)})"),
-        )
-        yield from (f"{'shown' if is_met else 'not shown'}: {what}" for is_met, what in is_shown)
+        bound = f"net bias within ±{MARGIN:g} ({level} CI {format_delta_interval(evidence.bias_shown)})"
+        yield f"{SHOWN_OR_NOT[evidence.is_bias_shown]}: {bound}"
+        yield f"{SHOWN_OR_NOT[evidence.is_slope_shown]}: {WITHIN} (p = {format_p(evidence.slope_shown_p)})"
     if Diagnosis.UNINFORMATIVE in group.findings and evidence.attainable_skill < LEAST_SKILL:
         yield (
             "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be "

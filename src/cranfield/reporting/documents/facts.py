@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cranfield.answers.facts import DecidedBy
 from cranfield.answers.rows import FactRow, VoteRow
-from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import deciding_facts
 from cranfield.benefit.result import BenefitResult
 from cranfield.numbers import format_count
@@ -84,14 +83,12 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
     """Of an experiment: the statements for which answers are no success, then the others that the judge voted on."""
     deciding: list[Placed] = []
     others: list[Placed] = []
-    for task in result.tasks:
-        for role in ArmRole:
-            for cell in task.arms[role]:
-                place = f"{task.task_id}/{role}/{cell.seed}"
-                score = ("success" if cell.why is None else cell.why.value,)
-                decides = {fact.id for fact in deciding_facts(cell.why, cell.facts)}
-                deciding += [(place, score, fact) for fact in cell.facts if fact.id in decides]
-                others += [(place, score, fact) for fact in cell.facts if fact.id not in decides and fact.votes]
+    for task_id, role, cell in result.cells:
+        place = f"{task_id}/{role}/{cell.seed}"
+        score = ("success" if cell.why is None else cell.why.value,)
+        decides = deciding_facts(cell.why, cell.facts)
+        deciding += [(place, score, fact) for fact in decides]
+        others += [(place, score, fact) for fact in cell.facts if fact.votes and fact not in decides]
     columns = (Column("cell", "code"), Column("score", "code"))
     captions = {
         "Statements for which an answer is no success, or not decided": deciding,
