@@ -94,7 +94,7 @@ def ece(rule: Ece, given: GateInput) -> RuleResult:
         _, null = stats.null_tests(scores, correct, [bins], seed=given.seed, draws=given.n_draws)
         alpha = given.alpha if rule.alpha is None else rule.alpha
         status = "failed" if null.p <= alpha else "inconclusive"
-        chance = f"a calibrated score has {null.null_mean:.4f} on average with these scores, p = {format_p(null.p)}"
+        chance = f"a calibrated score has {null.null_mean:.4f} on average with these scores, p {format_p(null.p)}"
         sentence = f"{sentence}; {chance}"
     return RuleResult("ece", words, status, got, expected, sentence)
 

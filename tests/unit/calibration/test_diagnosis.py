@@ -213,7 +213,7 @@ def test_what_is_read_of_unusual_answers(scores: list[float], right: list[bool],
 def test_the_reasons_have_the_figures() -> None:
     flat = verdict(SPREAD, AT_RANDOM)
     assert [fact.label for fact in flat.facts] == ["answers", "net bias", "slope", "Spiegelhalter's z", "ECE"]
-    assert flat.reasons[0].startswith("uninformative: AUROC 0.5000, p = 1; slope ")
+    assert flat.reasons[0].startswith("uninformative: AUROC 0.5000, p 1; slope ")
     assert flat.reasons[1].endswith("as it is, no better than always stating 0.5000")
     assert verdict([0.7] * 200, [True] * 140 + [False] * 60).reasons[1:] == (
         "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be 0.0000",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cranfield.numbers import format_level, format_percent, format_plain
+from cranfield.numbers import format_level, format_p, format_percent, format_plain
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
     Block,
@@ -201,7 +201,7 @@ def _misfit_rows(found: Misfit) -> Iterator[tuple[Cell, ...]]:
     for rater in found.raters:
         yield ("", "", rater.rater, "", "alpha-ordinal without", rater.alpha_without, None, None, rater.n, found.note)
         change = ("alpha-ordinal change", rater.change, rater.ci_low, rater.ci_high, rater.n)
-        yield ("", "", rater.rater, "", *change, "" if rater.p_value is None else f"p = {rater.p_value:.4g}")
+        yield ("", "", rater.rater, "", *change, "" if rater.p_value is None else f"p {format_p(rater.p_value)}")
 
 
 def _cells(coefficient: Coefficient) -> tuple[Cell, ...]:

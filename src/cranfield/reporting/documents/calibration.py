@@ -185,7 +185,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
             "infinite: a score of 0 or 1 was wrong" if found.log_loss is None else format_value(found.log_loss),
         ),
         *_slope_rows(found.fit, evidence),
-        ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p = {format_p(evidence.rank_p)})")),
+        ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p {format_p(evidence.rank_p)})")),
         ("AURC", f"{format_value(found.aurc)}; {format_value(1 - group.share)} for a score without information"),
         (at, reached),
         ("threshold advice", _advice_text(found.advice)),
@@ -194,7 +194,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
 
 
 def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tuple[str, str], ...]:
-    p = "" if evidence is None else f"p = {format_p(evidence.slope.p)}"
+    p = "" if evidence is None else f"p {format_p(evidence.slope.p)}"
     slope, intercept = f"no finite estimate{p and f' ({p})'}", "no finite estimate"
     if fit is not None:
         slope = f"{format_delta(fit.slope)} (95 % CI {format_delta_interval(fit.slope_interval)}{p and f', {p}'})"
@@ -203,8 +203,8 @@ def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tup
             intercept += f"; {n_of(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
     within = z = TOO_FEW
     if evidence is not None:
-        within = f"{SHOWN_OR_NOT[evidence.is_slope_shown]} (p = {format_p(evidence.slope_shown_p)})"
-        z = f"{format_delta(evidence.spiegelhalter.value)} (p = {format_p(evidence.spiegelhalter.p)})"
+        within = f"{SHOWN_OR_NOT[evidence.is_slope_shown]} (p {format_p(evidence.slope_shown_p)})"
+        z = f"{format_delta(evidence.spiegelhalter.value)} (p {format_p(evidence.spiegelhalter.p)})"
     return (
         ("calibration slope", slope),
         (WITHIN, within),
@@ -224,13 +224,13 @@ def _bias_text(evidence: Evidence | None) -> str:
     if evidence is None:
         return TOO_FEW
     interval = format_delta_interval(evidence.bias_interval)
-    return f"{format_delta(evidence.bias.value)} (95 % CI {interval}, p = {format_p(evidence.bias.p)})"
+    return f"{format_delta(evidence.bias.value)} (95 % CI {interval}, p {format_p(evidence.bias.p)})"
 
 
 def _test_text(test: NullTest | None) -> str:
     if test is None:
         return TOO_FEW
-    return f"{format_value(test.value)} (a calibrated score: {format_value(test.null_mean)}, p = {format_p(test.p)})"
+    return f"{format_value(test.value)} (a calibrated score: {format_value(test.null_mean)}, p {format_p(test.p)})"
 
 
 def _reliability(found: Calibration, name: str) -> tuple[Block, ...]:

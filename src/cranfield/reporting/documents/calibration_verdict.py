@@ -121,11 +121,11 @@ def _reasons(found: Calibration) -> Iterator[str]:
     if evidence is None:
         yield f"fewer than {FEWEST} answers"
         return
-    bias = f"net bias {format_delta(evidence.bias.value)}, p = {format_p(evidence.bias.p)}"
-    slope = f"slope {'without finite estimate' if found.fit is None else format_delta(found.fit.slope)}, p = {format_p(evidence.slope.p)}"
-    order = f"AUROC {format_value(found.auroc)}, p = {format_p(evidence.rank_p)}"
-    z = f"Spiegelhalter's z {format_delta(evidence.spiegelhalter.value)}, p = {format_p(evidence.spiegelhalter.p)}"
-    ece = f"ECE in bins of equal mass {format_value(evidence.ece_mass.value)}, p = {format_p(evidence.ece_mass.p)}"
+    bias = f"net bias {format_delta(evidence.bias.value)}, p {format_p(evidence.bias.p)}"
+    slope = f"slope {'without finite estimate' if found.fit is None else format_delta(found.fit.slope)}, p {format_p(evidence.slope.p)}"
+    order = f"AUROC {format_value(found.auroc)}, p {format_p(evidence.rank_p)}"
+    z = f"Spiegelhalter's z {format_delta(evidence.spiegelhalter.value)}, p {format_p(evidence.spiegelhalter.p)}"
+    ece = f"ECE in bins of equal mass {format_value(evidence.ece_mass.value)}, p {format_p(evidence.ece_mass.p)}"
     figures: dict[Diagnosis, str] = {
         Diagnosis.REVERSED: f"{order}; {slope}",
         Diagnosis.OVER_CONFIDENT: bias,
@@ -140,7 +140,7 @@ def _reasons(found: Calibration) -> Iterator[str]:
         level = format_level(2 * ALPHA_SHOWN)
         bound = f"net bias within ±{MARGIN:g} ({level} CI {format_delta_interval(evidence.bias_shown)})"
         yield f"{SHOWN_OR_NOT[evidence.is_bias_shown]}: {bound}"
-        yield f"{SHOWN_OR_NOT[evidence.is_slope_shown]}: {WITHIN} (p = {format_p(evidence.slope_shown_p)})"
+        yield f"{SHOWN_OR_NOT[evidence.is_slope_shown]}: {WITHIN} (p {format_p(evidence.slope_shown_p)})"
     if Diagnosis.UNINFORMATIVE in group.findings and evidence.attainable_skill < LEAST_SKILL:
         yield (
             "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be "
@@ -162,7 +162,7 @@ def _facts(found: Calibration) -> Iterator[Fact]:
     bias = format_delta_interval(evidence.bias_interval)
     slope = "no finite estimate" if fit is None else f"95 % CI {format_delta_interval(fit.slope_interval)}"
     z, ece = evidence.spiegelhalter, evidence.ece
-    yield Fact("net bias", format_delta(evidence.bias.value), f"95 % CI {bias}, p = {format_p(evidence.bias.p)}")
-    yield Fact("slope", format_delta(None if fit is None else fit.slope), f"{slope}, p = {format_p(evidence.slope.p)}")
-    yield Fact("Spiegelhalter's z", format_delta(z.value), f"p = {format_p(z.p)}")
-    yield Fact("ECE", format_value(ece.value), f"p = {format_p(ece.p)}")
+    yield Fact("net bias", format_delta(evidence.bias.value), f"95 % CI {bias}, p {format_p(evidence.bias.p)}")
+    yield Fact("slope", format_delta(None if fit is None else fit.slope), f"{slope}, p {format_p(evidence.slope.p)}")
+    yield Fact("Spiegelhalter's z", format_delta(z.value), f"p {format_p(z.p)}")
+    yield Fact("ECE", format_value(ece.value), f"p {format_p(ece.p)}")

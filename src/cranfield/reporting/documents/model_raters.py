@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cranfield.judging.quality import FEWEST_PAIRS
-from cranfield.numbers import format_value
+from cranfield.numbers import format_p, format_value
 from cranfield.record import record_of
 from cranfield.reporting.document import (
     Block,
@@ -151,7 +151,7 @@ def _doubts(rows: tuple[Corrected, ...]) -> Iterator[str]:
         if not row.mean.looks_random:
             yield (
                 f"{where}: not valid. What people judged is no random sample: the model grades it differently from the rest "
-                f"(p = {row.mean.sample_p:.2g})."
+                f"(p {format_p(row.mean.sample_p)})."
             )
         elif row.mean.note:
             yield f"{where}: {row.mean.note}"
