@@ -118,10 +118,8 @@ def make_review_book(
         if not samples or shown_ones or sample.profile != samples[-1].profile:
             folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
         second = open_second_look(store, book, sample.seed) if people == 1 else None
-        is_open = any(
-            item.state is ItemState.OPEN and not (people == 1 and (looks(item) or _is_skipped(item)))
-            for item in store.reading.items(book.id)
-        )
+        waits = (_waiting_for(item, is_alone=people == 1) for item in store.reading.items(book.id))
+        is_open = ItemState.OPEN in waits
         return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new, second, is_open)
 
 
