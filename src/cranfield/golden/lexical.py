@@ -119,7 +119,7 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             if len(words) > 1 and re.search(rf"(?<!\w){heading}(?!\w)", query, re.IGNORECASE):
                 found[" ".join(words)] = None
             continue
-        for name in parts_of(qualified, path):
+        for name in parts_of(entity):
             if name and _has_name(query, name):
                 found[name] = None
     return list(found)

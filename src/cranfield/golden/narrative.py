@@ -191,8 +191,7 @@ def _is_qualified(entity: str, before: list[str], allowed: NamesAllowed) -> bool
 
 def _path_and_names(entity: str) -> tuple[str, tuple[str, ...]]:
     """The file of an entity, and its names from the outside in."""
-    path, _, name = entity.partition(ENTITY_MARK)
-    return path, parts_of(name, path)
+    return entity.partition(ENTITY_MARK)[0], parts_of(entity)
 
 
 def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:

@@ -296,7 +296,8 @@ def _waiting_for(item: ItemView, *, is_alone: bool) -> str:
     """What a record without a review waits for: a state of its item, that no reviewer is left to ask, or empty: the second look."""
     if is_alone and looks(item):
         return ""
-    return _SKIPPED if is_alone and item.state is ItemState.OPEN and _is_skipped(item) else item.state
+    actions = {row.action for row in item.ratings if row.kind is RaterKind.PERSON}
+    return _SKIPPED if is_alone and item.state is ItemState.OPEN and actions == {Action.SKIP} else item.state
 
 
 def _edited_twice(index: RunIndex) -> Iterator[str]:
@@ -305,12 +306,6 @@ def _edited_twice(index: RunIndex) -> Iterator[str]:
             fields = fields_of_both(*each.opinions[:2]) if each.disposition is Disposition.KEEP else ()
             if fields:
                 yield f"{query_id} ({', '.join(fields)})"
-
-
-def _is_skipped(item: ItemView) -> bool:
-    """Whether all who were asked could not judge it."""
-    actions = {row.action for row in item.ratings if row.kind is RaterKind.PERSON}
-    return actions == {Action.SKIP}
 
 
 def _decided(item: ItemView, again: ItemView | None, book: str, *, is_alone: bool) -> HumanReview | None:
