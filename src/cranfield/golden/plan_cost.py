@@ -173,7 +173,7 @@ def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None 
     result = min(int(median(sizes)) if sizes else 0, RESULT_CHARS) // TYPICAL_BYTES
     records = dict.fromkeys(plan.roles, plan.total)
     records["judge"] *= plan.judge_votes
-    records["author"] = sum(map(plan.emitted, plan.cells))
+    records["author"] = plan.n_drafts
     roles = []
     for role, settings in plan.roles.items():
         assumed = _of_role(plan, role, settings, records[role], result)
