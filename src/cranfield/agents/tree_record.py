@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from cranfield.agents.settings import Strict
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.files import read_bytes, shown
+from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.tree_state import TreeDifference, TreeState, differences
 
 TREE = "tree.json"
@@ -21,21 +22,25 @@ _WHOLE = TypeAdapter(TreeState)
 
 
 class TreeRecord(Strict):
-    """The folder of a repository when a run began."""
+    """The folder of a repository when a run began, or another call read it."""
 
     uncommitted: str = ""
     """A sentence: how many files are not as in the commit, and the first of them; empty: none."""
     n_uncommitted: int = 0
     files: tuple[str, ...] = ()
     """The first 20 of them: `modified src/a.py`."""
-    digest: str
-    """SHA-256 of all that differs from the commit, ignored files and submodules; without git of all files."""
+    digest: str = ""
+    """SHA-256 of all that differs from the commit, ignored files and submodules; without git of all files. Empty: the folder
+    was not looked at."""
     notes: tuple[str, ...] = ()
     """What else the folder has otherwise than the commit."""
 
     @classmethod
-    def of(cls, tree: TreeState) -> Self:
-        """A state in short."""
+    def of(cls, snapshot: Snapshot | None) -> Self:
+        """The state that a snapshot has, in short; None: there is no repository."""
+        tree = None if snapshot is None else snapshot.tree
+        if tree is None:
+            return cls()
         changed = tree.uncommitted
         return cls(
             uncommitted=tree.sentence,
@@ -46,9 +51,11 @@ class TreeRecord(Strict):
         )
 
 
-def tree_files(tree: TreeState | None) -> dict[str, bytes]:
-    """The file of a state, for the folder of a run."""
-    return {} if tree is None else {TREE: json.dumps(asdict(tree), indent=1).encode()}
+def tree_files(snapshot: Snapshot | None) -> dict[str, bytes]:
+    """The file of the state that a snapshot has, for the folder of a run; nothing without one."""
+    if snapshot is None or snapshot.tree is None:
+        return {}
+    return {TREE: json.dumps(asdict(snapshot.tree), indent=1).encode()}
 
 
 def left_out_of(folder: Path, repo: Path) -> tuple[Path, ...]:
@@ -60,7 +67,7 @@ def left_out_of(folder: Path, repo: Path) -> tuple[Path, ...]:
     return tuple(repo / name for name in before.left_out)
 
 
-def changed_since(folder: Path, recorded: TreeRecord | None, now: TreeState | None) -> TreeDifference:
+def changed_since(folder: Path, recorded: TreeRecord, now: TreeState | None) -> TreeDifference:
     """How a repository differs from when a run began; nothing where the run did not look at it.
 
     Args:
@@ -71,7 +78,7 @@ def changed_since(folder: Path, recorded: TreeRecord | None, now: TreeState | No
     Raises:
         InputError: the file of the state is missing, damaged, or not the one that was recorded.
     """
-    if now is None or recorded is None:
+    if now is None or not recorded.digest:
         return TreeDifference()
     path = folder / TREE
     try:
@@ -85,7 +92,7 @@ def changed_since(folder: Path, recorded: TreeRecord | None, now: TreeState | No
 
 def require_same_tree(
     folder: Path,
-    recorded: TreeRecord | None,
+    recorded: TreeRecord,
     now: TreeState | None,
     *,
     allow_dirty: bool,

@@ -9,7 +9,7 @@ from pathlib import Path
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import PLAN, now
-from cranfield.agents.tree_record import TreeRecord, tree_files
+from cranfield.agents.tree_record import tree_files
 from cranfield.benefit.agent import AgentSetup, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.folder import TASKS, ExperimentFolder, ExperimentManifest
@@ -78,11 +78,11 @@ def write_experiment(checked: CheckedPlan, folder: Path, experiments: Path) -> P
         labels_digest=checked.tasks.labels_digest,
         commit=checked.commit,
         snapshot_digest="" if checked.snapshot is None else snapshot_digest(checked.snapshot),
-        tree=None if checked.tree is None else TreeRecord.of(checked.tree),
+        tree=checked.tree,
         notes=checked.notes,
     )
     path = ExperimentFolder.create(
-        experiments, manifest, {PLAN: _text(whole).encode(), **files, **tree_files(checked.tree)}
+        experiments, manifest, {PLAN: _text(whole).encode(), **files, **tree_files(checked.snapshot)}
     )
     if ExperimentFolder.open(path).tasks().tasks != checked.tasks.tasks:
         hint = "keep all of it in one file, and its metadata beside it"

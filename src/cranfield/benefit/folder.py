@@ -45,7 +45,7 @@ class ExperimentManifest(Strict):
     commit: str = ""
     snapshot_digest: str = ""
     """Of the paths and contents of all files of the repository; empty: the tasks need none."""
-    tree: TreeRecord | None = None
+    tree: TreeRecord = TreeRecord()
     """Of its folder, which a tool under test may read."""
     notes: tuple[str, ...] = ()
     schema_version: str = SCHEMA_VERSION

@@ -37,8 +37,8 @@ class PastResult(Strict):
     labels_digest: str = ""
     commit: str = ""
     """Of the repository that the tasks are about."""
-    uncommitted: bool = False
-    """Its folder had changes that no commit has."""
+    uncommitted: str = ""
+    """A sentence on changes of its folder that no commit has; empty: none."""
     arms: Mapping[str, str]
     is_void: bool
     sentence: str

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cranfield.agents.pydantic_ai_backend import split_model
 from cranfield.agents.settings import LimitSettings, ModelSettings
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
@@ -26,7 +27,6 @@ from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import require_clean, source_snapshot
-from cranfield.repo.tree_state import TreeState
 from cranfield.words import and_list, first_of, n_of
 
 ASSUMED_SPREAD = 0.5
@@ -55,14 +55,9 @@ class CheckedPlan:
         return "" if self.snapshot is None else self.snapshot.commit
 
     @property
-    def tree(self) -> TreeState | None:
-        """Of the folder of the repository; None without one."""
-        return None if self.snapshot is None else self.snapshot.tree
-
-    @property
-    def uncommitted(self) -> tuple[str, ...]:
-        """A sentence on the uncommitted changes of the repository; nothing without."""
-        return () if self.snapshot is None else self.snapshot.uncommitted
+    def tree(self) -> TreeRecord:
+        """Of the folder of the repository."""
+        return TreeRecord.of(self.snapshot)
 
     @property
     def cells(self) -> tuple[CellKey, ...]:

@@ -306,7 +306,7 @@ class BenefitResult(Strict):
     """An experiment with its verdicts."""
 
     cranfield_benefit_result: Literal[1] = 1
-    tree: TreeRecord | None = None
+    tree: TreeRecord = TreeRecord()
     """The folder of the repository when the experiment began: a result of uncommitted changes says so first."""
     version: str = ""
     """`1.0`: another minor number for another run of the same plan, another major one for another plan."""
@@ -354,14 +354,9 @@ class BenefitResult(Strict):
         return self
 
     @property
-    def uncommitted(self) -> str:
-        """A sentence on the uncommitted changes of the repository; empty: none."""
-        return "" if self.tree is None else self.tree.uncommitted
-
-    @property
     def commit_text(self) -> str:
         """`1f2e3d4c5b6a`, with `*` where the folder of the repository had uncommitted changes; empty without a commit."""
-        return f"{self.commit[:12]}{'*' if self.uncommitted else ''}" if self.commit else ""
+        return f"{self.commit[:12]}{'*' if self.tree.uncommitted else ''}" if self.commit else ""
 
     @property
     def first_strata(self) -> Sequence[StratumResult]:

@@ -78,7 +78,7 @@ def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | No
 
 def record_tree(folder: ExperimentFolder, when: Literal["end", "score"], *, allowed: bool = False) -> None:
     """Record how the folder of the repository differs from when the experiment began; nothing where it does not."""
-    if folder.manifest.tree is None:
+    if not folder.manifest.tree.digest:
         return
     try:
         snapshot = _read(folder)

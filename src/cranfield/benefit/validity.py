@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from cranfield.agents.tree_record import TreeRecord
@@ -69,7 +69,7 @@ class Evidence:
     """Of the golden set; empty: it has none."""
     read_commit: str
     """Of the repository that was read; empty: without git."""
-    tree: TreeRecord | None = None
+    tree: TreeRecord = field(default_factory=TreeRecord)
     """Of the folder of the repository when the experiment began."""
     tree_checks: Sequence[TreeCheck] = ()
     """Every time it was found otherwise."""
@@ -137,7 +137,7 @@ def validity(evidence: Evidence) -> tuple[Validity, ...]:
 
 
 def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
-    if evidence.tree is not None and evidence.tree.uncommitted:
+    if evidence.tree.uncommitted:
         message = (
             f"{evidence.tree.uncommitted}; agents read the commit, and a tool that reads the folder finds those files"
         )
@@ -150,7 +150,7 @@ def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _folder_has_more(evidence: Evidence) -> Iterator[Validity]:
-    if evidence.tree is not None and evidence.tree.notes:
+    if evidence.tree.notes:
         message = " ".join(evidence.tree.notes).removesuffix(".")
         yield Validity(kind=ValidityKind.FOLDER_HAS_MORE, is_void=False, message=message)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from cranfield.config.gate_answers import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
-from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, quoted, violations
+from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, some_broken, violations
 from cranfield.numbers import format_count
 from cranfield.words import n_of
 
@@ -33,7 +33,7 @@ def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
     counted = f"{format_count(len(broken))} of {n_of(len(answered), 'answers', format_count)}"
     sentence = f"{counted}{of} {'breaks' if len(broken) == 1 else 'break'} the rule {rule}"
     if broken:
-        sentence += f": {quoted(broken)}"
+        sentence += f": {some_broken(broken)}"
     if terms.at_most is not None:
         sentence += f"; at most {terms.at_most} may"
     status: Status = "passed" if kept else "failed"

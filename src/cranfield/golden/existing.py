@@ -276,7 +276,7 @@ def enter(
     more = {ENTERS_AT: step.value, CARRIED: imported.carried}
     name = re.sub(r"[^\w.-]+", "-", testset.name)[:60] or "set"
     manifest = manifest.model_copy(update={"name": name, "more": more, "notes": (*manifest.notes, *imported.notes)})
-    path = RunFolder.create(runs, manifest, {PLAN: given.text.encode(), **tree_files(snapshot.tree)})
+    path = RunFolder.create(runs, manifest, {PLAN: given.text.encode(), **tree_files(snapshot)})
     with RunFolder.writing(path) as folder:
         for candidate, answer in zip(imported.candidates, imported.answers, strict=True):
             folder.append(Step.CANDIDATES, candidate)

@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cranfield.agents.record_folder import CALLS, PLAN
-from cranfield.agents.tree_record import TREE
 from cranfield.errors import UsageError
 from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.outcomes import TranscriptLine
@@ -71,7 +70,8 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: RunOptions | None =
         require_same(folder, snapshot, chosen)
         plan = load_plan(path / PLAN)
         part = part_of(plan, n)
-        copied = {name: (path / name).read_bytes() for name in (PLAN, FEEDBACK, TREE) if (path / name).is_file()}
+        feedback = path / FEEDBACK
+        copied = {FEEDBACK: feedback.read_bytes()} if feedback.is_file() else {}
         with RunFolder.writing(RunFolder.create(Path(scratch), folder.manifest, copied)) as records:
             outcome = run_plan(records, part, snapshot, chosen, calls=path / CALLS)
             lines = records.read(Step.TRANSCRIPTS, TranscriptLine)

@@ -110,38 +110,16 @@ class TranscriptLine(BaseModel):
 
 
 class ReadSource(Strict):
-    """The source that a plan, a gate or a run is about, as reports show it."""
+    """The source that a plan or a gate is about."""
 
-    commit: str = ""
-    tree: TreeRecord | None = None
-    """Of the folder of the repository; None: it was not looked at."""
+    commit: str
+    tree: TreeRecord
+    """Of the folder of the repository."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         """That of the files that were read."""
-        return cls(commit=snapshot.commit, tree=None if snapshot.tree is None else TreeRecord.of(snapshot.tree))
-
-    @property
-    def uncommitted(self) -> tuple[str, ...]:
-        """A sentence on the uncommitted changes of the folder; nothing where there are none."""
-        return () if self.tree is None or not self.tree.uncommitted else (self.tree.uncommitted,)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What else the folder has otherwise than the commit."""
-        return () if self.tree is None else self.tree.notes
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """For JSON, what is not committed first."""
-        tree = self.tree
-        return {
-            "uncommitted": [] if tree is None else list(tree.files),
-            "n_uncommitted": 0 if tree is None else tree.n_uncommitted,
-            "commit": self.commit,
-            "tree_digest": None if tree is None else tree.digest,
-            "tree_notes": list(self.notes),
-        }
+        return cls(commit=snapshot.commit, tree=TreeRecord.of(snapshot))
 
 
 class RunManifest(Strict):
@@ -154,8 +132,8 @@ class RunManifest(Strict):
     commit: str = ""
     snapshot_digest: str
     """Of the paths and contents of all files."""
-    tree: TreeRecord | None = None
-    """Of the folder of the repository; None: only the commit was read, which the call named."""
+    tree: TreeRecord = TreeRecord()
+    """Of the folder of the repository; not looked at where only the commit was read, which the call named."""
     source: Filled = "plan"
     """`plan`, or the name of the existing set whose records entered."""
     models: Mapping[str, str] = {}
@@ -170,8 +148,3 @@ class RunManifest(Strict):
     seed: int = 0
     more: Mapping[str, Any] = {}
     schema_version: str = SCHEMA_VERSION
-
-    @property
-    def read_source(self) -> ReadSource:
-        """What it read."""
-        return ReadSource(commit=self.commit, tree=self.tree)

@@ -115,7 +115,7 @@ def manifest_of(plan: Plan, snapshot: Snapshot, *, source: str = PLANNED, prompt
         plan_digest=plan.digest,
         commit=snapshot.commit,
         snapshot_digest=snapshot_digest(snapshot),
-        tree=None if snapshot.tree is None else TreeRecord.of(snapshot.tree),
+        tree=TreeRecord.of(snapshot),
         source=source,
         models={role: settings.model for role, settings in role_settings(plan).items()},
         prompts={used.used(name).label: used.used(name).digest for name in NAMES},
@@ -151,7 +151,7 @@ def create_run(
     """
     require_valid(plan, snapshot)
     found = [] if feedback is None else read_lines(feedback, ReviewFeedback, SCHEMA_VERSION)
-    others = {PLAN: text.encode(), **tree_files(snapshot.tree)}
+    others = {PLAN: text.encode(), **tree_files(snapshot)}
     path = RunFolder.create(runs, manifest_of(plan, snapshot, prompts=prompts), others)
     if found:
         write_text(path / FEEDBACK, [each.model_dump_json() + "\n" for each in found])

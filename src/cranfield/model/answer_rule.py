@@ -161,7 +161,7 @@ def violations(rule: AnswerRule, run: Run) -> dict[str, str]:
     return {query_id: why for query_id, why in found if why is not None}
 
 
-def quoted(broken: Mapping[str, str]) -> str:
+def some_broken(broken: Mapping[str, str]) -> str:
     """The first few violating answers of a rule: `q1 (mode is "lexical"), q2 (no field mode)`."""
     return first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
 

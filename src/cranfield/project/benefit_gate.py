@@ -134,8 +134,10 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
     if rules.commit and not is_same_commit(rules.commit, result.commit):
         sentence = f"it is of commit {result.commit[:12]}" if result.commit else "its commit is not known"
         found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
-    elif rules.commit and result.uncommitted:
-        found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, result.uncommitted))
+    elif rules.commit and result.tree.uncommitted:
+        found.append(
+            RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, result.tree.uncommitted)
+        )
     if rules.max_age is not None:
         found += _wrong_age(result, rules.max_age, now)
     return found

@@ -60,7 +60,7 @@ def _past_of(result: BenefitResult, path: Path, *, time: str, **fields: Any) -> 
             PastStratum.model_validate(each.model_dump(include=set(PastStratum.model_fields))) for each in result.strata
         ),
         is_void=result.is_void,
-        uncommitted=bool(result.uncommitted),
+        uncommitted=result.tree.uncommitted,
         arms={role.value: name for role, name in result.arms.items()},
         **result.model_dump(include={"name", "run", "version", "plan_digest", "labels_digest", "commit", "sentence"}),
         **fields,

@@ -46,8 +46,7 @@ def unchanged_since(path: Path, results: Path) -> tuple[str, BenefitResult] | No
     if now != (past.plan_digest, past.labels_digest, past.commit) or (folder.plan.repo and not manifest.commit):
         return None
     earlier = read_result(results / past.file)
-    digests = [None if tree is None else tree.digest for tree in (manifest.tree, earlier.tree)]
-    if digests[0] != digests[1]:
+    if manifest.tree.digest != earlier.tree.digest:
         return None
     found = {record.tool: record for record in preflights_of(path)}
     same = all(_is_same(record, earlier) for record in found.values())

@@ -51,8 +51,8 @@ def check_repository(
     """
     snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=(own,))
     if snapshot.tree is not None and snapshot.tree.changes:
-        (text,), n = snapshot.uncommitted, len(snapshot.tree.changes)
-        testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, f"{text}.", total=n), *testset.notes))
+        note = Note(NoteKind.UNCOMMITTED, f"{snapshot.uncommitted}.", total=len(snapshot.tree.changes))
+        testset = replace(testset, notes=(note, *testset.notes))
     report = verify(testset, snapshot)
     if report.drifted and not allow_drift and not intact:
         hint = (
@@ -148,14 +148,14 @@ def rehash(
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
     source_files = _hashes(testset, {place.path for place in expected.values()}, snapshot)
     at_commit = f" at commit {report.commit[:12]}" if report.commit else ""
-    uncommitted = " ".join(report.uncommitted)
     done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
-    done += f" {uncommitted}." if uncommitted else ""
-    first = (f"No commit is named. {uncommitted}.",) if uncommitted else ()
-    notes = [*first, *([f"Not there, and not anchored: {_some(missing)}."] if missing else [])]
+    notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
+    if report.uncommitted:
+        done += f" {report.uncommitted}."
+        notes = [f"No commit is named. {report.uncommitted}.", *notes]
     meta = replace(
         testset.meta,
-        uncommitted=uncommitted,
+        uncommitted=report.uncommitted,
         commit=report.commit,
         source_files=source_files,
         anchors=anchors,

@@ -111,14 +111,15 @@ def assemble(
     """
     batch = read_batch(run)
     recorded = batch.index.folder.manifest.tree
-    if recorded is not None and batch.commit is None:
+    if recorded.digest and batch.commit is None:
         now = read_tree(repo, without=(run, out, *left_out_of(run, repo), *evidence.files))
         require_same_tree(run, recorded, now, allow_dirty=True)
-    content = _merged(batch, out, take(repo, batch.commit))
+    snapshot = take(repo, batch.commit)
+    content = _merged(batch, out, snapshot)
     testset = rehash(content.testset, repo, at=batch.commit, today=today, allow_drift=True)
-    before = [] if content.before is None else [content.before.meta.uncommitted]
-    made = [f"When the records were made: {recorded.uncommitted}."] if recorded and recorded.uncommitted else []
-    uncommitted = " ".join(filter(None, dict.fromkeys([*before, *made])))
+    before = "" if content.before is None else content.before.meta.uncommitted
+    made = f"When the records were made: {recorded.uncommitted}." if recorded.uncommitted else ""
+    uncommitted = " ".join(dict.fromkeys(filter(None, [before, made])))
     testset = replace(testset, meta=replace(testset.meta, uncommitted=uncommitted))
     set_path = out / content.version.file_name("draft")  # what is measured with where nothing is golden yet
     places = f"{command_word(run)} --repo {command_word(repo)}"
@@ -126,7 +127,7 @@ def assemble(
     found = [
         *check_counts(batch.planned, batch.kept, why_missing),
         *check_review(batch.report, batch.profile, _review_step(run, repo, batch)),
-        _harness(testset, evidence.runs, take(repo, batch.commit), today, set_path),
+        _harness(testset, evidence.runs, snapshot, today, set_path),
         _baseline(testset, evidence.baseline),
         _calibration(testset, evidence.calibration),
     ]

@@ -156,7 +156,7 @@ def _run(batch: Batch, merged: Merged, version: FileVersion) -> dict[str, Any]:
         "source": manifest.source,
         "commit": manifest.commit,
         "snapshot_digest": manifest.snapshot_digest,
-        **({} if manifest.tree is None else {"tree_digest": manifest.tree.digest}),
+        "tree_digest": manifest.tree.digest,
         "plan_digest": manifest.plan_digest,
         "cranfield_version": manifest.cranfield_version,
         **_makers(batch.index),

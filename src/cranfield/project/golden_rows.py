@@ -133,12 +133,13 @@ def check_set(
         diff = "" if fixed.targets == testset.targets else _diff(path, fixed, testset_format)
         snapshot = source.snapshot
         written = _write_results(out, result, diff)
-        notes = [*snapshot.uncommitted, *_notes(testset, source), *snapshot.notes]
+        changes = snapshot.uncommitted
+        notes = [*filter(None, [changes]), *_notes(testset, source), *snapshot.notes]
         if apply and diff:
             n = sum(each.state in CHANGES for each in result.checked)
-            done = ". ".join([*snapshot.uncommitted, _sentence(n, options)])
-            checked = [f"When rows were checked: {each}." for each in snapshot.uncommitted]
-            uncommitted = " ".join(dict.fromkeys(filter(None, [fixed.meta.uncommitted, *checked])))
+            done = ". ".join(filter(None, [changes, _sentence(n, options)]))
+            checked = f"When rows were checked: {changes}." if changes else ""
+            uncommitted = " ".join(dict.fromkeys(filter(None, [fixed.meta.uncommitted, checked])))
             fixed = replace(fixed, meta=replace(fixed.meta, uncommitted=uncommitted))
             saved = save(recorded(fixed, done, today or _present_day()), path, format=testset_format)
             written += saved.files

@@ -59,8 +59,8 @@ class DriftReport:
     """Commit that was read; empty without git, and where a tracked file of the folder is not as in its commit."""
     where: str = "the folder"
     """What was read: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
-    uncommitted: tuple[str, ...] = ()
-    """A sentence on the changes of the folder that no commit has; nothing where there are none."""
+    uncommitted: str = ""
+    """A sentence on the changes of the folder that no commit has; empty: none."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
     """File of an expected place to its parse error."""
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -307,7 +307,7 @@ def reanchored(testset: TestSet, report: DriftReport) -> TestSet:
         meta=replace(
             testset.meta,
             commit="",
-            uncommitted=" ".join(report.uncommitted),
+            uncommitted=report.uncommitted,
             anchors=_anchors(testset, report, ids),
             source_files={path: digest for path, digest in testset.meta.source_files.items() if path not in touched},
         ),

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NO_GIT = "there is no program `git`"
-NO_REPOSITORY = "not a git repository"
-"""What git says outside of one."""
 GIT_S = 120
 _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""
@@ -26,6 +24,11 @@ MOST_COMMITS = 200
 
 class GitError(Exception):
     """git failed; the message is the one of git."""
+
+
+def is_outside(root: Path, error: GitError) -> bool:
+    """Whether git failed because a folder is in no repository, or because there is no git."""
+    return not (root / ".git").exists() and any(words in str(error) for words in (NO_GIT, "not a git repository"))
 
 
 def commit_of(root: Path, at: str) -> str:

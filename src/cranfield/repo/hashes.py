@@ -10,6 +10,7 @@ from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.matching.place import path_of
 from cranfield.model import MatchingRules
 from cranfield.repo.snapshot import Snapshot
+from cranfield.repo.stored import blob_id
 
 KINDS = ("sha256", "sha1", "git", "md5")
 _HASH = re.compile(r"(?:(sha-?256|sha-?1|md5|git)[:-])?([0-9a-f]{7,64})", re.IGNORECASE)
@@ -49,7 +50,7 @@ def is_hash_of(written: str, path: str, snapshot: Snapshot) -> bool:
 
 def _digest(kind: str, data: bytes) -> str:
     if kind == "git":
-        return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+        return blob_id(data, "")
     return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
 
 

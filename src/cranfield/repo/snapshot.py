@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from cranfield.errors import UsageError, shorten
-from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git, listed
+from cranfield.repo.git import GitError, commit_of, git, is_outside, listed
 from cranfield.repo.own_files import is_written
 from cranfield.repo.tree_state import TreeState
+from cranfield.repo.untracked import VERSION_CONTROL
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are listed, but not read."""
-NO_SOURCE = frozenset({".git", ".hg", ".svn", ".tox", ".venv", "__pycache__", "node_modules"})
+NO_SOURCE = VERSION_CONTROL | {".tox", ".venv", "__pycache__", "node_modules"}
 """Folders that are skipped outside of a git repository."""
 
 _BATCH = 256
@@ -51,9 +52,9 @@ class Snapshot:
     """Of a commit, once it was asked for."""
 
     @property
-    def uncommitted(self) -> tuple[str, ...]:
-        """The uncommitted changes of the folder, without a full stop; nothing where there are none, or it was not looked at."""
-        return (self.tree.sentence,) if self.tree is not None and self.tree.changes else ()
+    def uncommitted(self) -> str:
+        """A sentence on the uncommitted changes of the folder, without a full stop; empty: none, or it was not looked at."""
+        return "" if self.tree is None else self.tree.sentence
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,7 +113,7 @@ def take(root: Path, at: str | None = None) -> Snapshot:
     except GitError as error:
         if at is not None:
             raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
-        if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
+        if is_outside(root, error):
             return _plain(root)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
@@ -207,7 +208,7 @@ def _plain(root: Path) -> Snapshot:
     return snapshot
 
 
-def _add_regular(snapshot: Snapshot, names: Sequence[str] | Mapping[str, None]) -> None:
+def _add_regular(snapshot: Snapshot, names: Iterable[str]) -> None:
     """Add those that are regular files, and lie in the folder when links on the way to them are followed."""
     inside: dict[Path, bool] = {}
     home = snapshot.root.resolve()

@@ -93,14 +93,6 @@ def file_sha256(path: Path) -> str:
         return ""
 
 
-def bool_setting(root: Path, name: str) -> bytes:
-    """A setting of git, `true` or `false`; empty where it is not set."""
-    try:
-        return git(root, "config", "--type=bool", "--get", name).strip()
-    except GitError:  # it is not set
-        return b""
-
-
 def stored_ids(root: Path, names: list[str]) -> dict[str, str]:
     """Name to the id that git would store the file under: line ends converted, filters not run. None of a file that is gone."""
     try:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from cranfield.errors import UsageError
-from cranfield.repo.git import NO_GIT, NO_REPOSITORY, GitError, commit_of, git
+from cranfield.repo.git import GitError, commit_of, git, is_outside
 from cranfield.repo.own_files import OwnFiles
 from cranfield.repo.snapshot import NO_SOURCE
 from cranfield.repo.stored import (
@@ -25,7 +25,6 @@ from cranfield.repo.stored import (
     Entry,
     Index,
     blob_id,
-    bool_setting,
     file_id,
     file_sha256,
     list_untracked,
@@ -34,7 +33,7 @@ from cranfield.repo.stored import (
     read_index,
     stored_ids,
 )
-from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, quoted
+from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, escaped_path
 from cranfield.repo.untracked import CACHES, FoundFile, by_content, digest_of, link_target, walk
 from cranfield.words import first_of, n_of
 
@@ -69,7 +68,7 @@ def read_tree(
             return _plain(root.resolve(), apart, tracked_only=tracked_only)
         return _Reading(root, commit or head, head, apart, committed, listed, tracked_only).state()
     except GitError as error:
-        if not (root / ".git").exists() and any(words in str(error) for words in (NO_REPOSITORY, NO_GIT)):
+        if is_outside(root, error):
             return _plain(root.resolve(), apart, tracked_only=tracked_only)
         raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
 
@@ -101,7 +100,11 @@ class _Reading:
     @cached_property
     def heeds_mode(self) -> bool:
         """Whether the permission to be executed means something here."""
-        return os.name != "nt" and bool_setting(self.root, "core.fileMode") != b"false"
+        try:
+            is_off = git(self.root, "config", "--type=bool", "--get", "core.fileMode").strip() == b"false"
+        except GitError:  # it is not set
+            is_off = False
+        return os.name != "nt" and not is_off
 
     def state(self) -> TreeState:
         self._tracked()
@@ -111,10 +114,10 @@ class _Reading:
         return TreeState(
             self.commit,
             self.head,
-            {quoted(path): change for path, change in sorted(self.changes.items())},
+            {escaped_path(path): change for path, change in sorted(self.changes.items())},
             {},
-            {quoted(path): each for path, each in sorted(self.ignored.items())},
-            {quoted(path): each for path, each in sorted(self.submodules.items())},
+            {escaped_path(path): each for path, each in sorted(self.ignored.items())},
+            {escaped_path(path): each for path, each in sorted(self.submodules.items())},
             tuple(self._remarks()),
             *_left_out(self.apart),
         )
@@ -230,7 +233,7 @@ class _Reading:
         self.changes.update((f"{name}/{each}", change) for each, change in inner.changes.items())
         self.ignored.update((f"{name}/{each}", hidden) for each, hidden in inner.ignored.items())
         self.submodules.update((f"{name}/{each}", commit) for each, commit in inner.submodules.items())
-        self.remarks += [f"Submodule {quoted(name)}: {remark}" for remark in found.remarks]
+        self.remarks += [f"Submodule {escaped_path(name)}: {remark}" for remark in found.remarks]
 
     def _untracked(self) -> None:
         known = {*self.committed, *self.index.entries}
@@ -244,7 +247,6 @@ class _Reading:
         if not reads:
             self.by_time.append(n_of(len(files), "untracked files"))
         for file in files:
-            self._note_link(file)
             self.changes[file.name] = Change(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
 
     def _ignored(self) -> None:
@@ -256,10 +258,14 @@ class _Reading:
             folder = name if name.endswith("/") else ""
             if not set(name.split("/")) & CACHES and (files := self._group([name])):
                 groups[name] = files
-        self.ignored.update(_hidden(self.root, groups, self.by_time, self._note_link))
+        self.ignored.update(_hidden(self.root, groups, self.by_time))
 
     def _group(self, names: Iterable[str]) -> list[FoundFile]:
-        return [file for name in names for file in walk(self.root, name, self.apart.is_own, self.unreadable)]
+        found = [file for name in names for file in walk(self.root, name, self.apart.is_own, self.unreadable)]
+        for file in found:
+            if stat.S_ISLNK(file.mode):
+                self._note_target(file.name)
+        return found
 
     def _digest(self, name: str) -> str:
         path = self.root / name
@@ -268,10 +274,6 @@ class _Reading:
         except OSError:
             return ""
         return digest_of(self.root, FoundFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
-
-    def _note_link(self, file: FoundFile) -> None:
-        if stat.S_ISLNK(file.mode):
-            self._note_target(file.name)
 
     def _note_target(self, name: str) -> None:
         """Note a link whose target is not in the folder: what it leads to is in no digest."""
@@ -292,7 +294,7 @@ class _Reading:
             (self.unreadable, "Not compared, because they cannot be read"),
         ):
             if names:
-                yield f"{text} ({len(names)}): {first_of(map(quoted, sorted(names)), NAMED)}."
+                yield f"{text} ({len(names)}): {first_of(map(escaped_path, sorted(names)), NAMED)}."
         if self.by_time:
             yield _by_time(self.by_time)
         yield from self.remarks
@@ -314,15 +316,17 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
     reads = by_content(files)
     if not reads:
         by_time.append(n_of(len(files), "files"))
-    hidden = _hidden(root, groups, by_time, lambda _: None)
+    hidden = _hidden(root, groups, by_time)
     remarks = [_by_time(by_time)] if by_time else []
     if unreadable:
-        remarks.append(f"Folders that cannot be read ({len(unreadable)}): {first_of(map(quoted, unreadable), NAMED)}.")
+        remarks.append(
+            f"Folders that cannot be read ({len(unreadable)}): {first_of(map(escaped_path, unreadable), NAMED)}."
+        )
     named, written = _left_out(apart)
     return TreeState(
         "",
-        files={quoted(file.name): digest_of(root, file, reads=reads) for file in files},
-        ignored={quoted(name): each for name, each in sorted(hidden.items())},
+        files={escaped_path(file.name): digest_of(root, file, reads=reads) for file in files},
+        ignored={escaped_path(name): each for name, each in sorted(hidden.items())},
         remarks=tuple(remarks),
         named=named,
         written=written,
@@ -332,12 +336,10 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
 def _left_out(apart: OwnFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is not looked at: what the call names, and what else Cranfield wrote."""
     there = [name for name in apart.names if os.path.lexists(apart.root / name)]
-    return tuple(sorted(map(quoted, there))), tuple(sorted(map(quoted, apart.found)))
+    return tuple(sorted(map(escaped_path, there))), tuple(sorted(map(escaped_path, apart.found)))
 
 
-def _hidden(
-    root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str], on_file: Callable[[FoundFile], None]
-) -> dict[str, Hidden]:
+def _hidden(root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str]) -> dict[str, Hidden]:
     """Each file or folder as one, by the digests of its files."""
     everything = [file for files in groups.values() for file in files]
     reads = by_content(everything)
@@ -347,8 +349,7 @@ def _hidden(
     for name, files in groups.items():
         digest = hashlib.sha256()
         for file in sorted(files, key=lambda each: each.name):
-            on_file(file)
-            digest.update(f"{quoted(file.name)}\0{digest_of(root, file, reads=reads)}\n".encode())
+            digest.update(f"{escaped_path(file.name)}\0{digest_of(root, file, reads=reads)}\n".encode())
         found[name] = Hidden(len(files), sum(file.size_bytes for file in files), digest.hexdigest()[:32])
     return found
 

@@ -55,7 +55,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class TreeState:
-    """A working folder against a commit. Make one with `tree.read_tree`. Paths are counted from it, as `quoted` has them."""
+    """A working folder against a commit. Make one with `tree.read_tree`. Paths are counted from it, as `escaped_path` has them."""
 
     commit: str
     """It is compared with this one; empty: there is none, and `files` has everything."""
@@ -181,7 +181,7 @@ def _other(before: Mapping[str, object], now: Mapping[str, object], paths: Seque
             yield f"{path} (changed)"
 
 
-def quoted(path: str) -> str:
+def escaped_path(path: str) -> str:
     """A path that is safe to print and to write: line ends, controls and bytes that are no UTF-8 as escapes."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     text = _ODD.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\x{ord(found[0]):02x}", text)

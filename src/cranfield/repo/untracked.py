@@ -64,7 +64,7 @@ def by_content(files: Iterable[FoundFile]) -> bool:
 
 
 def digest_of(root: Path, file: FoundFile, *, reads: bool) -> str:
-    """Digest of a file: of its content, or of the target of a link; or size and time where it is not read.
+    """Digest of a file, half of a SHA-256: of its content, or of the target of a link; or size and time where it is not read.
 
     Args:
         root: that its name is counted from.
@@ -77,7 +77,10 @@ def digest_of(root: Path, file: FoundFile, *, reads: bool) -> str:
             return f"link {sha256(link_target(path)).hexdigest()[:32]}"
         if not stat.S_ISREG(file.mode):
             return "no regular file"
-        return content_digest(path) if reads else f"{file.size_bytes} bytes at {file.time_ns}"
+        if not reads:
+            return f"{file.size_bytes} bytes at {file.time_ns}"
+        with path.open("rb") as opened:
+            return file_digest(opened, "sha256").hexdigest()[:32]
     except OSError:
         return "cannot be read"
 
@@ -85,9 +88,3 @@ def digest_of(root: Path, file: FoundFile, *, reads: bool) -> str:
 def link_target(path: Path) -> bytes:
     """What a link says, which git stores as its content."""
     return os.fsencode(path.readlink())
-
-
-def content_digest(path: Path) -> str:
-    """The first half of the SHA-256 of a file, which is read in pieces."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()[:32]

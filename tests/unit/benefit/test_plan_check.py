@@ -143,7 +143,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
         check_plan(golden_plan(), tmp_path)
     found = check_plan(golden_plan(), tmp_path, allow_dirty=True)
     assert found.commit == commit  # that of the golden set, whatever HEAD is
-    assert found.uncommitted[0].startswith("Another commit is checked out")
+    assert found.tree.uncommitted.startswith("Another commit is checked out")
     with pytest.raises(ConfigError, match="the code is not that of the golden set") as caught:
         check_plan(golden_plan(at="HEAD"), tmp_path)
     assert caught.value.problems[0].expected == commit

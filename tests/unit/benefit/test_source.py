@@ -92,21 +92,19 @@ def test_a_plan_on_uncommitted_changes_is_refused(tmp_path: Path, code: Path) ->
     assert "at=" not in problem.hint
     assert not (tmp_path / "experiments").exists()
     checked = check_plan(plan(), tmp_path, allow_dirty=True)
-    assert checked.uncommitted == (problem.message,)
+    assert checked.tree.uncommitted == problem.message
 
 
 def test_an_experiment_records_the_folder_of_its_repository(tmp_path: Path, code: Path) -> None:
     edit(code / "a.py")
     (code / "run.log").write_text("line\n")
     tree = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
-    assert tree is not None
     assert (tree.n_uncommitted, tree.files) == (1, ("modified a.py",))
     assert tree.notes == ("The folder also has 1 ignored file (0.0 MiB), which no commit has: run.log.",)
     other = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
     assert other == tree
     edit(code / "a.py")
     changed = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
-    assert changed is not None
     assert changed.digest != tree.digest
 
 

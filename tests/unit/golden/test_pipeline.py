@@ -322,7 +322,7 @@ def test_an_existing_set_goes_on_from_where_it_enters(
 ) -> None:
     plan = Plan.model_validate(models.plan_of())
     manifest = manifest_of(plan, snapshot, source="places").model_copy(update={"more": {ENTERS_AT: entry}})
-    files = {"plan.yaml": json.dumps(models.plan_of()).encode(), **tree_files(snapshot.tree)}
+    files = {"plan.yaml": json.dumps(models.plan_of()).encode(), **tree_files(snapshot)}
     path, asked = RunFolder.create(tmp_path, manifest, files), models.Models()
     index = RunIndex(RunFolder.open(whole[0]))
     with RunFolder.writing(path) as folder:  # an answer with an entity that does not exist

@@ -161,10 +161,10 @@ def begin(models: Any, repo: Path, runs: Path, **options: Any) -> Path:
 def test_a_run_records_the_folder_of_its_repository(models: Any, repo: Path) -> None:
     path = begin(models, repo, repo / "golden-runs")
     manifest = RunFolder.open(path).manifest
-    assert isinstance(manifest.tree, TreeRecord)
+    assert manifest.tree.digest
     assert (manifest.tree.n_uncommitted, (path / TREE).is_file()) == (0, True)
     named = begin(models, repo, repo / "golden-runs", at="HEAD")
-    assert (RunFolder.open(named).manifest.tree, (named / TREE).exists()) == (None, False)
+    assert (RunFolder.open(named).manifest.tree, (named / TREE).exists()) == (TreeRecord(), False)
 
 
 def test_a_run_goes_on_only_where_the_folder_is_as_it_was(

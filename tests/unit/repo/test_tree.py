@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ FILE = "src/numbers.py"
 Step = Callable[[Repository], object]
 
 
-def state(repository: Repository, **more: object) -> TreeState:
-    return read_tree(repository.root, **more)  # type: ignore[arg-type]
+def state(repository: Repository, **more: Any) -> TreeState:
+    return read_tree(repository.root, **more)
 
 
 def comment(repository: Repository) -> None:
@@ -481,10 +482,10 @@ def test_a_file_that_is_deleted_while_it_is_compared_is_deleted(
 def test_what_git_refuses_is_not_called_modified(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     comment(repository)
 
-    def refuse(root: Path, *arguments: str, **more: bytes) -> bytes:
+    def refuse(root: Path, *arguments: str, **more: Any) -> bytes:
         if "hash-object" in arguments:
             raise GitError("git took more than 120 s")
-        return git(root, *arguments, **more)  # type: ignore[arg-type]
+        return git(root, *arguments, **more)
 
     monkeypatch.setattr("cranfield.repo.stored.git", refuse)
     with pytest.raises(UsageError, match="git took more than 120 s"):
@@ -500,9 +501,9 @@ def test_many_changed_files_start_few_programs(repository: Repository, monkeypat
     calls = []
     for module in ("stored", "snapshot", "tree", "git"):
 
-        def counted(root: Path, *arguments: str, **more: bytes) -> bytes:
+        def counted(root: Path, *arguments: str, **more: Any) -> bytes:
             calls.append(arguments)
-            return git(root, *arguments, **more)  # type: ignore[arg-type]
+            return git(root, *arguments, **more)
 
         monkeypatch.setattr(f"cranfield.repo.{module}.git", counted)
     assert len(state(repository).changes) == 40

@@ -180,7 +180,7 @@ class Source:
             self.at or manifest.commit or None,
             allow_dirty=True,
             without=self.without,
-            reads_folder=manifest.tree is not None and self.at is None,
+            reads_folder=bool(manifest.tree.digest) and self.at is None,
         )
 
     def refuse_changed(self, run: Path, snapshot: Snapshot) -> None:

@@ -21,7 +21,7 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
     rules = declared_rules(run.config)
     if not rules:
         return
-    from cranfield.model.answer_rule import answers_with_fields, quoted, violations
+    from cranfield.model.answer_rule import answers_with_fields, some_broken, violations
 
     known = set(system.query_ids)
     total = sum(query_id in known for query_id, _ in answers_with_fields(run))
@@ -31,7 +31,7 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
             verb = "breaks" if len(broken) == 1 else "break"
             yield Found.of(
                 f"{len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
-                f"every answer, {rule}: {quoted(broken)}",
+                f"every answer, {rule}: {some_broken(broken)}",
                 broken,
                 total,
             )

@@ -38,7 +38,7 @@ class Screen:
 
 
 PAGE = Screen(width=920, label_chars=44, skyline_height=280, slope_width=920, ticks=8)
-PHONE = Screen(width=342, label_chars=16, skyline_height=210, slope_width=342, ticks=3)
+PHONE = Screen(width=342, label_chars=18, skyline_height=210, slope_width=342, ticks=3)
 SCREENS = (PAGE, PHONE)
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

@@ -62,7 +62,7 @@ def experiment_plan_document(
     columns = (Column("stratum"), Column("tasks", "count"), Column("detectable lift", "value"))
     return Document(
         title=f"Experiment {plan.name}",
-        subtitle=(*checked.uncommitted, "The plan has no problem."),
+        subtitle=(*filter(None, [checked.tree.uncommitted]), "The plan has no problem."),
         sections=(
             Section("plan", "Plan", (_about_plan(checked, digest), *notes)),
             *([_tools(tools)] if tools else []),
@@ -121,12 +121,12 @@ def _plan_payload(
     tokens, money = checked.most
     return {
         "schema_version": 1,
-        "uncommitted": [] if checked.tree is None else list(checked.tree.uncommitted),
+        "uncommitted": checked.tree.uncommitted,
         "plan": plan.name,
         "digest": digest,
         "order_digest": order_digest(cells),
         "commit": checked.commit,
-        "tree_digest": None if checked.tree is None else checked.tree.digest,
+        "tree": checked.tree.model_dump(mode="json"),
         "labels_digest": checked.tasks.labels_digest,
         "cells": [str(key) for key in cells],
         "tokens_by_limits": tokens,
@@ -167,13 +167,9 @@ def experiment_status_document(manifest: ExperimentManifest, status: ExperimentS
         _counts("Ends", "end", {arm.role: arm.ends for arm in status.arms}),
         _counts("Errors of all runs", "error", {arm.role: arm.errors for arm in status.arms}),
     )
-    tree = manifest.tree
     return Document(
         title=f"Experiment {manifest.name}",
-        subtitle=(
-            *([tree.uncommitted] if tree is not None and tree.uncommitted else []),
-            f"made at {manifest.created_at}",
-        ),
+        subtitle=(*filter(None, [manifest.tree.uncommitted]), f"made at {manifest.created_at}"),
         sections=(
             Section("arms", "Arms", (KeyValues(about), Table(columns, rows, "Arms", shown=None), *blocks)),
             *(
@@ -190,7 +186,7 @@ def experiment_status_document(manifest: ExperimentManifest, status: ExperimentS
 def _status_payload(manifest: ExperimentManifest, status: ExperimentStatus) -> dict[str, Any]:
     return {
         "schema_version": 1,
-        "uncommitted": [] if manifest.tree is None else list(manifest.tree.files),
+        "uncommitted": manifest.tree.uncommitted,
         "experiment": manifest.model_dump(mode="json"),
         "pairs": status.n_pairs,
         "complete_pairs": status.n_whole_pairs,

@@ -47,14 +47,10 @@ def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
         *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
-    source = manifest.read_source
+    tree = manifest.tree
     return Document(
         title=f"Run {manifest.name}",
-        subtitle=(
-            *source.uncommitted,
-            f"made at {manifest.created_at}",
-            *source.notes,
-        ),
+        subtitle=(*filter(None, [tree.uncommitted]), f"made at {manifest.created_at}", *tree.notes),
         sections=(
             Section("run", "Run", (KeyValues(about), _states(counts))),
             Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
@@ -63,7 +59,7 @@ def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            **source.record,
+            "uncommitted": tree.uncommitted,
             "run": manifest.model_dump(mode="json"),
             "planned": n_planned,
             "states": {state.value: counts[state] for state in STATES},
@@ -146,17 +142,18 @@ def gate_document(name: str, source: ReadSource, reports: Mapping[str, GateRepor
     return Document(
         title=f"Gate of {name}",
         subtitle=(
-            *source.uncommitted,
+            *filter(None, [source.tree.uncommitted]),
             f"{n_of(len(reports), 'records')} at {source.commit[:12] or 'no commit'}",
             f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
             *notes,
-            *source.notes,
+            *source.tree.notes,
         ),
         sections=tuple(sections),
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            **source.record,
+            "uncommitted": source.tree.uncommitted,
+            **source.model_dump(mode="json"),
             "testset": name,
             "notes": list(notes),
             "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},

@@ -29,10 +29,10 @@ def plan_document(plan: Plan, estimate: Estimate, source: ReadSource) -> Documen
     return Document(
         title=f"Plan {plan.name}",
         subtitle=(
-            *source.uncommitted,
+            *filter(None, [source.tree.uncommitted]),
             f"{n_of(plan.total, 'queries')}, at {source.commit[:12] or 'no commit'}",
             cost_verdict(estimate),
-            *source.notes,
+            *source.tree.notes,
         ),
         sections=(
             Section("cells", "Cells", (cells,)),
@@ -41,7 +41,8 @@ def plan_document(plan: Plan, estimate: Estimate, source: ReadSource) -> Documen
         tidy=lambda: tidy_table(headings, rows),
         payload=lambda: {
             "schema_version": 1,
-            **source.record,
+            "uncommitted": source.tree.uncommitted,
+            **source.model_dump(mode="json"),
             "plan": plan.name,
             "digest": plan.digest,
             "cells": [dict(zip(headings, row, strict=True)) for row in rows],

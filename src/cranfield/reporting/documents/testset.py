@@ -53,9 +53,9 @@ def testset_document(
     about = SetIdentity.of(testset) if isinstance(testset, TestSet) else testset
     name = f"{about.name} {about.version}".strip()
     n = n_of(about.n_queries, "queries")
-    changed = (*_uncommitted(testset),) if isinstance(testset, TestSet) else ()
+    changed = _uncommitted(testset) if isinstance(testset, TestSet) else ""
     facts = [
-        *changed,
+        *filter(None, [changed]),
         f"{name}: {n}, {about.digest[:DIGEST_SHOWN]}",
         *([f"review: {about.review}"] if about.review else []),
     ]
@@ -66,17 +66,17 @@ def testset_document(
         tidy=lambda: tidy,
         payload=lambda: {
             "schema_version": 1,
-            **({"uncommitted": " ".join(changed)} if changed else {}),
+            **({"uncommitted": changed} if changed else {}),
             "testset": plain(about, FIELDS),
             **payload,
         },
     )
 
 
-def _uncommitted(testset: TestSet) -> Sequence[str]:
-    """Sentences on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
-    noted = [note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED]
-    return noted or ([testset.meta.uncommitted] if testset.meta.uncommitted else [])
+def _uncommitted(testset: TestSet) -> str:
+    """A sentence on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
+    noted = (note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED)
+    return next(noted, testset.meta.uncommitted)
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:

@@ -209,7 +209,7 @@ def drift_document(name: str, report: DriftReport) -> Document:
     return Document(
         title=f"Drift of {name}",
         subtitle=(
-            *report.uncommitted,
+            *filter(None, [report.uncommitted]),
             f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
         ),
         sections=tuple(sections),
@@ -226,7 +226,7 @@ def _place(finding: Finding) -> tuple[Cell, ...]:
 def _drift_payload(name: str, report: DriftReport) -> dict[str, Any]:
     return {
         "schema_version": 1,
-        "uncommitted": " ".join(report.uncommitted),
+        "uncommitted": report.uncommitted,
         "testset": name,
         "commit": report.commit,
         "drifted": len(report.drifted),
