@@ -6,8 +6,8 @@ minus is a minus sign (U+2212), and values are rounded only here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 Kind = Literal[
     "text",
@@ -196,3 +196,12 @@ def _minus(text: str) -> str:
 def subtract(a: float | None, b: float | None) -> float | None:
     """The difference a - b; None where either is None."""
     return None if a is None or b is None else a - b
+
+
+_Summand = TypeVar("_Summand", int, float)
+
+
+def total(values: Sequence[_Summand | None]) -> _Summand | None:
+    """The sum; None where one of them is None."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -27,6 +27,7 @@ from cranfield.agents.protocol import (
     ToolCall,
     Usage,
 )
+from cranfield.numbers import total
 
 RESULT_CHARS = 40_000
 """Of the text that a tool gives back to the model."""
@@ -223,10 +224,6 @@ async def run_agent(backend: Backend, task: AgentTask, toolset: Toolset) -> Tran
 
 def total_usage(usages: Sequence[Usage]) -> Usage:
     """The sum; a part that one request did not report is None."""
-
-    def total(values: Sequence[int | None]) -> int | None:
-        return None if None in values else sum(value for value in values if value is not None)
-
     parts = ("input", "cache_read", "cache_write", "output", "reasoning")
     sums = {part: total([getattr(usage, part) for usage in usages]) for part in parts}
     requests, unmeasured = sum(usage.requests for usage in usages), sum(usage.unmeasured for usage in usages)

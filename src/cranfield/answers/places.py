@@ -139,7 +139,7 @@ def _written_places(text: str, expected: Expected, rules: MatchingRules) -> tupl
 def _entities_by_name(text: str, expected: Expected, files: set[str], rules: MatchingRules) -> Iterable[str]:
     """Expected entities that the text calls by their names."""
     names = dict(_names(text))
-    wanted = {entity_of(name, rules): _qualified(name) for name in expected.entities if ENTITY_MARK in name}
+    wanted = {entity_of(name, rules): parts_of(name) for name in expected.entities if ENTITY_MARK in name}
     shared = Counter(wanted.values())
     plain = text.replace("::", ".")
     in_file = Counter((entity.partition(ENTITY_MARK)[0], parts) for entity, parts in wanted.items())
@@ -166,12 +166,6 @@ def _stands(parts: tuple[str, ...], names: dict[tuple[str, ...], bool]) -> bool:
 
 def _is_no_prose(name: str) -> bool:
     return "_" in name or any(letter.isupper() or letter.isdigit() for letter in name[1:])
-
-
-def _qualified(name: str) -> tuple[str, ...]:
-    """The parts of the name of an entity: `("Index", "add")`."""
-    path, _, symbol = name.partition(ENTITY_MARK)
-    return parts_of(symbol, path)
 
 
 def _names(text: str) -> Iterable[tuple[tuple[str, ...], bool]]:

@@ -79,9 +79,8 @@ def line_ranges(record: Record) -> Iterator[str]:
     """They are lines of their files, and where entities are expected, of one of these."""
     yield from _ranges_of(record.answer.expected_line_ranges, record.source)
     expected = [entity.entity_id for entity in record.answer.expected_entities]
-    for part in lines_of(record.answer.expected_line_ranges if expected else ()):
-        outside = None if record.source.range_problem(*part) else record.source.outside_problem(part, expected)
-        if outside:
+    for part in lines_of(record.answer.expected_line_ranges):
+        if not record.source.range_problem(*part) and (outside := record.source.outside_problem(part, expected)):
             yield outside
 
 

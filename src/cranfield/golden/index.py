@@ -8,17 +8,14 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from cranfield.agents.protocol import UNREADABLE
 from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import Outcome
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, QueueEntry, Rejection
+from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, QueueEntry, Rejection, is_unreadable
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.review import Disposition
-
-_WITHOUT_REPLY = frozenset({State.NOT_AUTHORED, State.NO_ANSWER, State.NO_REPORT, State.NO_RATING})
 
 
 class _Attempted(Protocol):
@@ -74,7 +71,7 @@ class RecordStatus:
     @property
     def is_unreadable(self) -> bool:
         """Whether it ended because no reply of a role could be read."""
-        return self.state in _WITHOUT_REPLY and all(each.kind in UNREADABLE for each in self.reasons)
+        return is_unreadable(self.reasons)
 
     @property
     def reason(self) -> str:
@@ -192,7 +189,7 @@ class RunIndex:
     def _is_superseded(self, rejection: Rejection, last: Mapping[tuple[str, int], Rejection]) -> bool:
         """Whether a later call asked again for what could not be read, with whatever end."""
         key = rejection.query_id, rejection.attempt
-        if not rejection.is_unreadable:
+        if not is_unreadable(rejection.reasons):
             return False
         if last[key] is not rejection:
             return True

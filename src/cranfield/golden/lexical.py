@@ -15,7 +15,7 @@ from cranfield.repo.symbols import language_of
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _TOKEN = re.compile(r"[^\W_][\w-]*|_+\w[\w-]*")
-_CODE = re.compile(r"`([^`\n]+)`")
+CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"`([^`\n]{3,})`|\"([^\"\n]{3,})\"|(?<!\w)'([^'\n]{3,})'(?!\w)")
 CALL = re.compile(r"\((?!(?:s|es|ies|d|ed|r|er|n|y|ly|al|ing)\))")
 """Follows a name that is called; `file(s)` is no call."""
@@ -119,7 +119,7 @@ def leaks(query: str, entity_ids: Iterable[str], files: Iterable[str]) -> list[s
             if len(words) > 1 and re.search(rf"(?<!\w){heading}(?!\w)", query, re.IGNORECASE):
                 found[" ".join(words)] = None
             continue
-        for name in parts_of(qualified, path):
+        for name in parts_of(entity):
             if name and _has_name(query, name):
                 found[name] = None
     return list(found)
@@ -175,7 +175,7 @@ def _has_name(query: str, name: str) -> bool:
         return any(_run_together(token) == wanted for token in _tokens(query))
     word = re.escape(name)
     as_code = rf"(?<!\w){word}{CALL.pattern}|(?:\.|::|\w#){word}(?!\w)|(?:\bdef|\bclass|\bfn|\bfunc) {word}(?!\w)"
-    if re.search(as_code, query) or any(name in re.findall(r"\w+", code) for code in _CODE.findall(query)):
+    if re.search(as_code, query) or any(name in re.findall(r"\w+", code) for code in CODE.findall(query)):
         return True
     return name[:1].isupper() and not name.isupper() and bool(re.search(rf"(?<=[^.?!:\s] ){word}(?!\w)", query))
 

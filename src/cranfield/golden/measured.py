@@ -26,8 +26,10 @@ from cranfield.repo.snapshot import Snapshot
 class DryRun:
     """What a dry run did."""
 
-    plan: Plan
-    """The part of the plan that it was of."""
+    whole: Plan
+    """The plan of the run folder."""
+    part: Plan
+    """The part of it that was run."""
     uses: Mapping[str, RoleUse]
     """Role to what it took; a role that no record reached is missing."""
     outcome: RunOutcome
@@ -76,7 +78,7 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: RunOptions | None =
     uses: dict[str, RoleUse] = {}
     for line in lines:
         uses[line.role] = _with(uses.get(line.role, RoleUse()), line, plan)
-    return DryRun(part, uses, outcome)
+    return DryRun(plan, part, uses, outcome)
 
 
 def _with(use: RoleUse, line: TranscriptLine, plan: Plan) -> RoleUse:

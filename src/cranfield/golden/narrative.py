@@ -12,13 +12,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from cranfield.golden.lexical import CALL, is_distinctive, name_parts
+from cranfield.golden.lexical import CALL, CODE, is_distinctive, name_parts
 from cranfield.golden.parsed import PACKAGE_FILES, ParsedSource, folder_of, lies_in, module_parts
 from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.repo.definitions import parse_python
 from cranfield.repo.symbols import language_of
 
-_CODE = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w*(?![\w/])")
 _SLASHED = re.compile(r"(?<![\w./-])\w[\w-]*(?:/\w[\w-]*)+(?![\w/])")
 """A path without the ending of its file: `click/shell_completion`."""
@@ -116,8 +115,8 @@ def names_not_expected(narrative: str, allowed: NamesAllowed) -> list[str]:
 
 def _tokens(narrative: str, source: ParsedSource) -> Iterator[tuple[str, bool]]:
     """Tokens that may name something, and whether each is written as a name: in backticks alone, or with its arguments."""
-    pieces = [(code, True) for code in _CODE.findall(narrative)]
-    pieces.append((_CODE.sub(" ", narrative), False))
+    pieces = [(code, True) for code in CODE.findall(narrative)]
+    pieces.append((CODE.sub(" ", narrative), False))
     for given, is_code in pieces:
         text = given.replace("\\", "/")
         for path in _PATH.findall(text):
@@ -192,8 +191,7 @@ def _is_qualified(entity: str, before: list[str], allowed: NamesAllowed) -> bool
 
 def _path_and_names(entity: str) -> tuple[str, tuple[str, ...]]:
     """The file of an entity, and its names from the outside in."""
-    path, _, name = entity.partition(ENTITY_MARK)
-    return path, parts_of(name, path)
+    return entity.partition(ENTITY_MARK)[0], parts_of(entity)
 
 
 def _bound_names(entity: str, source: ParsedSource) -> Iterator[str]:

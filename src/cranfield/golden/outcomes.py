@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +20,11 @@ class Finding(Strict):
 
     kind: Filled
     message: str
+
+
+def is_unreadable(reasons: Sequence[Finding]) -> bool:
+    """Whether a record ended because no reply of a role could be read: a later call may ask again."""
+    return bool(reasons) and all(each.kind in UNREADABLE for each in reasons)
 
 
 class Decided(Strict):
@@ -80,11 +85,6 @@ class Rejection(Decided):
     task_type: TaskType | None = None
     """Of a draft that never became a candidate."""
     difficulty: Difficulty | None = None
-
-    @property
-    def is_unreadable(self) -> bool:
-        """Whether no reply of a role could be read: a later call may ask again."""
-        return bool(self.reasons) and all(each.kind in UNREADABLE for each in self.reasons)
 
 
 class TranscriptLine(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from cranfield.matching.place import ENTITY_MARK, plain_name
@@ -108,16 +108,17 @@ class ParsedSource:
         """The lines of an entity; none where it does not resolve."""
         return [(symbol.start, symbol.end) for symbol in self.symbols(entity_id)]
 
-    def outside_problem(self, part: Lines, entity_ids: Iterable[str]) -> str | None:
+    def outside_problem(self, part: Lines, entity_ids: Collection[str]) -> str | None:
         """Why lines are of none of the entities; None where they share a line with one, or where that is not known.
 
-        It is not known of a file without symbols, such as one of settings, and where an entity of the file does not resolve.
+        It is not known where there are none, of a file without symbols, such as one of settings, and where an entity of the
+        file does not resolve.
 
         Raises:
             MissingExtraError: see `symbols`.
         """
         path, start, end = part
-        outline = self.outline(path)
+        outline = self.outline(path) if entity_ids else None
         if outline is None or not outline.language:
             return None
         entities = [self.ranges(each) for each in entity_ids if each.partition(ENTITY_MARK)[0] == path]

@@ -116,6 +116,11 @@ class Plan(Strict):
         """Candidates that are written for a cell: `n` x headroom, rounded up."""
         return ceil(cell.n * Fraction(str(self.headroom)))
 
+    @property
+    def n_drafts(self) -> int:
+        """Candidates that are written for all cells."""
+        return sum(map(self.emitted, self.cells))
+
     def cell(self, task_type: str, difficulty: str) -> Cell | None:
         """The cell of a candidate; None where the plan has none."""
         return next((cell for cell in self.cells if cell.key == (task_type, difficulty)), None)

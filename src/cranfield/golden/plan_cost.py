@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TypeVar
 
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Limit, Price
 from cranfield.agents.loop import RESULT_CHARS
@@ -13,6 +12,7 @@ from cranfield.agents.protocol import Usage
 from cranfield.agents.settings import ModelSettings
 from cranfield.golden.parsed import files_in
 from cranfield.golden.plan import Plan
+from cranfield.numbers import total
 from cranfield.repo.snapshot import Snapshot
 from cranfield.stats.interval import total_interval
 
@@ -113,7 +113,7 @@ class Estimate:
     @property
     def money(self) -> float | None:
         """Of all roles; None where a model has no price."""
-        return _sum([role.money for role in self.roles])
+        return total([role.money for role in self.roles])
 
     @property
     def token_interval(self) -> Interval | None:
@@ -128,13 +128,13 @@ class Estimate:
     @property
     def token_limit(self) -> int | None:
         """The sum of the limits of roles, or the budget, whichever is less; None: neither is set."""
-        limits = (_sum([role.token_limit for role in self.roles]), self.budget_tokens)
+        limits = (total([role.token_limit for role in self.roles]), self.budget_tokens)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def money_limit(self) -> float | None:
         """As `token_limit`."""
-        limits = (_sum([role.money_limit for role in self.roles]), self.budget_money)
+        limits = (total([role.money_limit for role in self.roles]), self.budget_money)
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
@@ -149,15 +149,6 @@ class Estimate:
             for limit, cost, interval, budget in costs
             if cost is not None and budget is not None and max((cost, *(interval or ()))) > budget
         )
-
-
-_Number = TypeVar("_Number", int, float)
-
-
-def _sum(values: Sequence[_Number | None]) -> _Number | None:
-    """None where one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _sum_of_ends(intervals: Sequence[Interval | None]) -> Interval | None:
@@ -182,7 +173,7 @@ def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None 
     result = min(int(median(sizes)) if sizes else 0, RESULT_CHARS) // TYPICAL_BYTES
     records = dict.fromkeys(plan.roles, plan.total)
     records["judge"] *= plan.judge_votes
-    records["author"] = sum(map(plan.emitted, plan.cells))
+    records["author"] = plan.n_drafts
     roles = []
     for role, settings in plan.roles.items():
         assumed = _of_role(plan, role, settings, records[role], result)

@@ -285,17 +285,14 @@ class ReviewReport:
     @property
     def who(self) -> str:
         """Who reviewed, as a sentence of every report has it: names are never more than stated."""
-        names = f" ({', '.join(self.reviewers)})" if self.reviewers else ""
+        is_open, names = bool(self.missing), f" ({', '.join(self.reviewers)})" if self.reviewers else ""
         if self.profile.people == 1:
-            sees = f"{'sees' if self.missing else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
-            who, note = f"one person{names}, who {sees}", "the name is stated, not verified"
+            sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
+            by = f"one person{names}, who {sees}; the name is stated, not verified"
         else:
-            n = "two people" if self.missing else n_of(len(self.reviewers), "people")
-            who, note = (
-                f"{n}{'' if self.missing else names}",
-                "that names are of different people is stated, not verified",
-            )
-        return f"{'to be ' if self.missing else ''}reviewed by {who}; {note}"
+            who = "two people" if is_open else f"{n_of(len(self.reviewers), 'people')}{names}"
+            by = f"{who}; that names are of different people is stated, not verified"
+        return f"{'to be ' if is_open else ''}reviewed by {by}"
 
     @property
     def agreement(self) -> str:

@@ -131,8 +131,7 @@ def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
         if not isinstance(span, Span):
             continue
         part = (span.path, span.start, span.end)
-        outside = source.outside_problem(part, row.entities) if row.entities else None
-        if problem := source.range_problem(*part) or outside:
+        if problem := source.range_problem(*part) or source.outside_problem(part, row.entities):
             return problem
     return None if row.file in source.files else f"{row.file}: no such file"
 

@@ -65,8 +65,7 @@ def n_planned(folder: RunFolder) -> int | None:
     """Drafts that the plan of a run wants; None of a run over an existing set."""
     if folder.manifest.source != PLANNED:
         return None
-    plan = load_plan(folder.path / PLAN)
-    return sum(plan.emitted(cell) for cell in plan.cells)
+    return load_plan(folder.path / PLAN).n_drafts
 
 
 def require_valid(plan: Plan, snapshot: Snapshot) -> None:

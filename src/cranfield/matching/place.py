@@ -120,8 +120,9 @@ def plain_name(name: str, path: str) -> str:
     return _NUMBERED.sub(r"\1\2", name) if name.rpartition("#")[2].isdigit() else name
 
 
-def parts_of(name: str, path: str) -> tuple[str, ...]:
-    """The names that a name is made of, from the outside in: `("Cart", "from")` of `<Cart as From<Order>>.from`."""
+def parts_of(entity_id: str) -> tuple[str, ...]:
+    """The names that the name of an entity is made of, from the outside in: `("Cart", "from")` of `a.rs::<Cart as From<Order>>.from`."""
+    path, _, name = entity_id.partition(ENTITY_MARK)
     if path.lower().endswith(_PROSE):
         return tuple(name.split(" > "))
     return tuple(_HASH.sub(".", _QUALIFIED.sub(r"\1", plain_name(name, path))).split("."))
@@ -136,7 +137,7 @@ def plain_entity(entity_id: str) -> str:
 def short_entity(entity_id: str) -> str:
     """The id of an entity without what tells it from another of its name: `a.rs::Cart.from` of `a.rs::<Cart as From<Order>>.from`."""
     path, mark, name = entity_id.partition(ENTITY_MARK)
-    return path + mark + (name if path.lower().endswith(_PROSE) else ".".join(parts_of(name, path)))
+    return path + mark + (name if path.lower().endswith(_PROSE) else ".".join(parts_of(entity_id)))
 
 
 def _without_suffix(name: str, suffix: str) -> str:

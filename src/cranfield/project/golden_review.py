@@ -118,10 +118,8 @@ def make_review_book(
         if not samples or shown_ones or sample.profile != samples[-1].profile:
             folder.append(Step.REVIEW_SAMPLES, sample.model_copy(update={"book": name}))
         second = open_second_look(store, book, sample.seed) if people == 1 else None
-        is_open = any(
-            item.state is ItemState.OPEN and not (people == 1 and (looks(item) or _is_skipped(item)))
-            for item in store.reading.items(book.id)
-        )
+        waits = (_waiting_for(item, is_alone=people == 1) for item in store.reading.items(book.id))
+        is_open = ItemState.OPEN in waits
         return MadeBook(book, merged(folder.read(Step.REVIEW_SAMPLES, Sample)), n_new, second, is_open)
 
 
@@ -298,7 +296,8 @@ def _waiting_for(item: ItemView, *, is_alone: bool) -> str:
     """What a record without a review waits for: a state of its item, that no reviewer is left to ask, or empty: the second look."""
     if is_alone and looks(item):
         return ""
-    return _SKIPPED if is_alone and item.state is ItemState.OPEN and _is_skipped(item) else item.state
+    actions = {row.action for row in item.ratings if row.kind is RaterKind.PERSON}
+    return _SKIPPED if is_alone and item.state is ItemState.OPEN and actions == {Action.SKIP} else item.state
 
 
 def _edited_twice(index: RunIndex) -> Iterator[str]:
@@ -307,12 +306,6 @@ def _edited_twice(index: RunIndex) -> Iterator[str]:
             fields = fields_of_both(*each.opinions[:2]) if each.disposition is Disposition.KEEP else ()
             if fields:
                 yield f"{query_id} ({', '.join(fields)})"
-
-
-def _is_skipped(item: ItemView) -> bool:
-    """Whether all who were asked could not judge it."""
-    actions = {row.action for row in item.ratings if row.kind is RaterKind.PERSON}
-    return actions == {Action.SKIP}
 
 
 def _decided(item: ItemView, again: ItemView | None, book: str, *, is_alone: bool) -> HumanReview | None:

@@ -39,8 +39,7 @@ def windows(outline: Outline, anchor: Anchor, names: Sequence[str], first: int, 
 
 def names_of(anchor: Anchor) -> tuple[str, ...]:
     """Names of the symbol that an anchor is in, from the outside in; none where it is in none."""
-    path, mark, name = anchor.symbol.partition(ENTITY_MARK)
-    return parts_of(re.sub(r"#\d+$", "", name), path) if mark else ()
+    return parts_of(re.sub(r"#\d+$", "", anchor.symbol)) if ENTITY_MARK in anchor.symbol else ()
 
 
 def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]:

@@ -94,7 +94,7 @@ class Outline:
 
     def missing(self, name: str) -> str:
         """Why no entity has a name; with those that it is short for."""
-        names = parts_of(name, self.path)
+        names = parts_of(f"{self.path}{ENTITY_MARK}{name}")
         known = and_list(list(dict.fromkeys(f"`{symbol.entity}`" for symbol in self.symbols if symbol.names == names)))
         return f"the file has no such symbol; it has {known}" if known else "the file has no such symbol"
 

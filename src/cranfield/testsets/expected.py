@@ -67,6 +67,5 @@ def plain_label(target: Target) -> str:
 def names_of(target: Target) -> tuple[str, ...]:
     """Identifiers that give a target away: `Index` and `add` of `src/index.py::Index.add`, else the stem of its file."""
     if isinstance(target, Entity) and ENTITY_MARK in target.id:
-        path, _, name = target.id.partition(ENTITY_MARK)
-        return tuple(filter(None, parts_of(name, path)))
+        return tuple(filter(None, parts_of(target.id)))
     return tuple(PurePosixPath(path).stem for path in paths_of([target]))

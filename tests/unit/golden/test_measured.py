@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from cranfield.golden.plan import Plan, shipped_plan
 from cranfield.golden.plan_cost import RoleUse, estimate
 from cranfield.golden.run import RunOptions, create_run, execute
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.source import source_snapshot
 from cranfield.reporting.documents.golden_plan import cost_verdict
 
 ROLES = ("author", "oracle", "adversary", "judge")
@@ -31,21 +28,6 @@ CELLS = [
     {"task_type": "review", "difficulty": "easy", "n": 2},
     {"task_type": "explain", "difficulty": "medium", "n": 2},
 ]
-
-
-@pytest.fixture(scope="module")
-def models(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
-    return load_script(checkout / "examples" / "golden" / "models.py")
-
-
-@pytest.fixture(scope="module")
-def repo(models: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return models.make_repository(tmp_path_factory.mktemp("repository"))
-
-
-@pytest.fixture(scope="module")
-def snapshot(repo: Path) -> Snapshot:
-    return source_snapshot(repo)
 
 
 def plan_of(models: Any, **changes: Any) -> tuple[Plan, str]:
@@ -202,6 +184,8 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
     (folder,) = (tmp_path / "runs").iterdir()
     assert (code, out) == (3, "")
     assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo " in err
+    _, _, err = run_cli(capsys, "plan", "--resume", folder, "--repo", repo, "--at", "HEAD", "--measure", 3)
+    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo {repo} --at HEAD` goes on" in err
 
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:

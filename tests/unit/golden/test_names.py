@@ -47,12 +47,8 @@ COMPLETION = "src/click/shell_completion.py::split"
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    root = tmp_path_factory.mktemp("repository")
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return ParsedSource(take(root))
+def source(write_files):
+    return ParsedSource(take(write_files(FILES)))
 
 
 def named(narrative, source, expected=PROMPT):

@@ -6,9 +6,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,21 +28,6 @@ from cranfield.reporting.documents.golden import run_document
 from cranfield.reporting.renderers.text import render_text
 
 TIMES = {"created_at", "reviewed_at", "at", "cost", "wall_s", "model_s", "usage"}
-
-
-@pytest.fixture(scope="module")
-def models(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
-    return load_script(checkout / "examples" / "golden" / "models.py")
-
-
-@pytest.fixture(scope="module")
-def repo(models: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return models.make_repository(tmp_path_factory.mktemp("repository"))
-
-
-@pytest.fixture(scope="module")
-def snapshot(repo: Path) -> Snapshot:
-    return source_snapshot(repo)
 
 
 def begin(models: Any, snapshot: Snapshot, runs: Path, **changes: Any) -> Path:

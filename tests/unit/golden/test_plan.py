@@ -25,12 +25,8 @@ FILES = {"src/a/one.py": "def first():\n    pass\n" * 40, "src/b/two.py": "X = 1
 
 
 @pytest.fixture(scope="module")
-def snapshot(tmp_path_factory):
-    root = tmp_path_factory.mktemp("repository")
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return take(root)
+def snapshot(write_files):
+    return take(write_files(FILES))
 
 
 def plan_of(**changes: Any) -> Plan:

@@ -31,12 +31,8 @@ CELLS = [("locate", "easy", 2), ("locate", "medium", 2), ("debug", "hard", 1)]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    root = tmp_path_factory.mktemp("repository")
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return ParsedSource(take(root))
+def source(write_files):
+    return ParsedSource(take(write_files(FILES)))
 
 
 def plan_of(**changes: Any) -> Plan:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -32,11 +30,6 @@ name: shop
 queries:
   - {id: q1, text: where is the sum, strata: {task_type: locate, difficulty: easy}, entities: ["a.py::total"]}
 """
-
-
-@pytest.fixture(scope="module")
-def models(load_script: Callable[[Path], ModuleType], checkout: Path) -> Any:
-    return load_script(checkout / "examples" / "golden" / "models.py")
 
 
 def git(root: Path, *arguments: str) -> None:

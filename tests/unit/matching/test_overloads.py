@@ -150,10 +150,10 @@ def test_an_answer_names_the_function(answered):
 )
 def test_names_have_one_form(path, name, plain, parts):
     assert plain_name(name, path) == plain == plain_name(plain, path)
-    assert parts_of(name, path) == parts == parts_of(plain, path)
+    assert parts_of(f"{path}::{name}") == parts == parts_of(f"{path}::{plain}")
 
 
 @pytest.mark.parametrize("name", ["#1" * 5000 + "x", "#1" * 5000, "<" * 5000, "<a" * 2500, "<" + "a." * 2500])
 @pytest.mark.parametrize("path", ["a.rs", "a.unknown", "a.md"])
 def test_a_very_long_name_is_read_in_little_time(path, name):
-    assert parts_of(name, path)
+    assert parts_of(f"{path}::{name}")

@@ -543,7 +543,7 @@ def test_which_definitions_are_one_entity(path: str, text: str, entities: dict[s
     for symbol in outline.symbols[1:]:
         assert outline.entities[plain_name(symbol.id.partition("::")[2], path)].count(symbol) == 1
         if path != "a.md":
-            assert parts_of(symbol.id.partition("::")[2], path) == symbol.names
+            assert parts_of(symbol.id) == symbol.names
 
 
 def test_a_name_that_is_short_for_several_says_which() -> None:

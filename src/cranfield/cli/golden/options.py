@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,12 +30,6 @@ OutOption = Annotated[
 ]
 RUNS = Path("golden-runs")
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, which `golden run` printed.")]
-
-
-def source_options(repo: Path, at: str | None, out: Path = RUNS, *, allow_dirty: bool = False) -> str:
-    """The options of a call as the next command has them, with a space before them."""
-    words = ["--repo", str(repo), *(["--at", at] if at else []), *["--allow-dirty"] * allow_dirty]
-    return " " + shlex.join([*words, *(["--out", str(out)] if out != RUNS else [])])
 
 
 def read_plan(plan: str) -> tuple[Plan, str]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.golden.cost import show_cost, show_plan
-from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan, source_options
+from cranfield.cli.golden.options import RUNS, AtOption, OutOption, PlanArgument, RepoOption, read_plan
 from cranfield.cli.golden.run import (
     PromptsOption,
     ReplayOption,
@@ -18,6 +17,8 @@ from cranfield.cli.golden.run import (
     print_status,
     print_usage,
     print_waiting,
+    show_cost,
+    show_plan,
 )
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output
@@ -62,24 +63,21 @@ def plan_command(
     run; 1 it can, and its typical or measured cost is over the budget; 2 it cannot, with every problem; 3 a query of the dry run
     waits, because a model has no answer for now or the budget is used up.
     """
+    source = Source(repo, at, out, resume, (plan_file(plan), prompts, replay), allow_dirty=allow_dirty)
     if measure is not None:
-        source = Source(repo, at, out, resume, (plan_file(plan), prompts, replay), allow_dirty=allow_dirty)
         _measure(measure, plan, source, output, replay=replay, prompts=prompts)
         return
     given = {"--resume": resume, "--replay": replay, "--prompts": prompts}
     if unused := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"{' and '.join(unused)} without a dry run", expected="--measure N")
-    show_plan(plan or DEFAULT_PLAN, repo, at, output, allow_dirty=allow_dirty, out=out, without=(plan_file(plan),))
-    options = source_options(repo, at, out, allow_dirty=allow_dirty)
-    typer.echo(f"next: `cranfield golden run {command_word(plan or DEFAULT_PLAN)}{options}`", err=True)
+    show_plan(plan or DEFAULT_PLAN, source, output)
+    typer.echo(f"next: `cranfield golden run {command_word(plan or DEFAULT_PLAN)}{source.options}`", err=True)
 
 
 def _measure(
     n: int, plan: str | None, source: Source, output: Output, *, replay: Path | None, prompts: Path | None
 ) -> None:
-    from cranfield.agents.record_folder import PLAN
     from cranfield.golden.measured import measure, part_of
-    from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions
 
@@ -87,34 +85,23 @@ def _measure(
         part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
     path, snapshot = source.open_run(plan or (None if source.resume else DEFAULT_PLAN), prompts=prompts)
     typer.echo(f"run folder: {path}", err=True)
-    found = measure(
-        path,
-        snapshot,
-        n,
-        RunOptions(replay=replay, prompts=prompts, on_status=print_status),
-    )
+    found = measure(path, snapshot, n, RunOptions(replay=replay, prompts=prompts, on_status=print_status))
     print_usage(found.outcome)
-    whole = load_plan(path / PLAN)
     if found.outcome.result.waiting:
-        print_waiting(
-            found.outcome,
-            f"cranfield golden plan --measure {n} --resume {command_word(path)} --repo {command_word(source.repo)}",
-        )
+        print_waiting(found.outcome, source.resumed(f"plan --measure {n}", path))
         raise typer.Exit(EXIT_SYSTEM)
-    _print_kept(found, path, source.repo)
+    _print_kept(found, source.resumed("run", path))
     try:
-        show_cost(whole, estimate(whole, snapshot, found.uses), snapshot, output)
+        show_cost(found.whole, estimate(found.whole, snapshot, found.uses), snapshot, output)
     finally:  # also where the cost is over the budget
         source.refuse_changed(path, snapshot)
 
 
-def _print_kept(found: DryRun, path: Path, repo: Path) -> None:
-
-    cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.plan.cells)
-    typer.echo(f"dry run of {n_of(found.plan.total, 'queries')}: {cells}", err=True)
+def _print_kept(found: DryRun, command: str) -> None:
+    cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.part.cells)
+    typer.echo(f"dry run of {n_of(found.part.total, 'queries')}: {cells}", err=True)
     silent = {role: use.n_unreported for role, use in found.uses.items() if use.n_unreported}
     if silent:
         text = ", ".join(f"{n} of {role}" for role, n in silent.items())
         typer.echo(f"records without a report of their tokens, which are left out: {text}", err=True)
-    command = f"`cranfield golden run --resume {command_word(path)} --repo {command_word(repo)}`"
-    typer.echo(f"next: {command} makes the set, and asks for none of this again", err=True)
+    typer.echo(f"next: `{command}` makes the set, and asks for none of this again", err=True)

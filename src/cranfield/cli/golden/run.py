@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.golden.cost import show_plan
+from cranfield.cli.ending import EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.golden.options import RUNS, AtOption, OutOption, RepoOption, read_plan
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
@@ -19,6 +19,8 @@ from cranfield.words import command_word, first_of, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
+    from cranfield.golden.plan import Plan
+    from cranfield.golden.plan_cost import Estimate
     from cranfield.golden.run import RunOutcome
     from cranfield.repo.snapshot import Snapshot
 
@@ -96,8 +98,7 @@ def run_command(
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
     source = Source(repo, at, out, resume, (plan_file(plan), feedback, prompts, replay), allow_dirty=allow_dirty)
     if dry_run:
-        named = plan or str(resume / PLAN if resume else "")
-        show_plan(named, repo, at, output, allow_dirty=allow_dirty, out=out, without=source.without)
+        show_plan(plan or str(resume / PLAN if resume else ""), source, output)
         return
     if replay is not None:
         Kept(replay)  # a damaged file is refused before a folder is made
@@ -113,7 +114,7 @@ def run_command(
     _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
-        print_waiting(outcome, f"cranfield golden run --resume {command_word(path)} --repo {command_word(repo)}")
+        print_waiting(outcome, source.resumed("run", path))
         raise typer.Exit(EXIT_SYSTEM)
     typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
@@ -140,6 +141,18 @@ class Source:
         if self.resume is None:
             return self.given
         return (self.resume, *self.given, *left_out_of(self.resume, self.repo))
+
+    @property
+    def options(self) -> str:
+        """The options of a new run of it as the next command has them, with a space before them."""
+        words = ["--repo", str(self.repo), *(["--at", self.at] if self.at else [])]
+        words += ["--allow-dirty"] * self.allow_dirty
+        return " " + shlex.join([*words, *(["--out", str(self.out)] if self.out != RUNS else [])])
+
+    def resumed(self, command: str, run: Path) -> str:
+        """The command that goes on with a run: at the commit of its manifest, or at the one that this call went on with."""
+        at = f" --at {command_word(self.at)}" if self.at and self.resume else ""
+        return f"cranfield golden {command} --resume {command_word(run)} --repo {command_word(self.repo)}{at}"
 
     def open_run(self, plan: str | None, **settings: Path | None) -> tuple[Path, Snapshot]:
         """The run folder, new or resumed, and the source that it is of.
@@ -189,10 +202,42 @@ class Source:
         got, hint = "records may be of either state", "begin another run"
         if snapshot.commit:
             got = f"the records are of commit {snapshot.commit[:12]}, and stand"
-            go_on = f"cranfield golden run --resume {command_word(run)} --repo {command_word(self.repo)} --at {snapshot.commit[:12]}"
-            hint = f"`{go_on}` goes on with the commit alone"
+            hint = f"`{self.resumed('run', run)} --at {snapshot.commit[:12]}` goes on with the commit alone"
         message = f"the folder of the repository changed during the run: {first_of(changed.source)}"
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
+
+
+def show_plan(plan: str, source: Source, output: Output) -> None:
+    """Check a plan and print what it takes.
+
+    Raises:
+        typer.Exit: with 1, where that is over the budget.
+    """
+    from cranfield.golden.plan_cost import estimate
+    from cranfield.golden.run import require_valid
+    from cranfield.repo.source import source_snapshot
+
+    found, _ = read_plan(plan)
+    snapshot = source_snapshot(source.repo, source.at, allow_dirty=source.allow_dirty, without=source.without)
+    require_valid(found, snapshot)
+    measure = f"`cranfield golden plan {command_word(plan)} --measure 3{source.options}`"
+    show_cost(found, estimate(found, snapshot), snapshot, output, measure)
+
+
+def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output, measure: str = "") -> None:
+    """Print what a plan takes, and the command that measures it where it is named.
+
+    Raises:
+        typer.Exit: with 1, where that is over the budget.
+    """
+    from cranfield.golden.outcomes import ReadSource
+    from cranfield.reporting.documents.golden_plan import plan_document
+
+    deliver(plan_document(plan, estimate, ReadSource.of(snapshot)), output)
+    if any(each.is_likely for each in estimate.over_budget):
+        if measure:
+            typer.echo(f"Hint: {measure} measures the cost on three queries.", err=True)
+        raise typer.Exit(EXIT_VERDICT)
 
 
 def plan_file(plan: str | None) -> Path | None:

@@ -11,7 +11,7 @@ from cranfield.agents.record_folder import now
 from cranfield.concurrency.loop import run_all
 from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import Finding
-from cranfield.golden.plan import Cell
+from cranfield.golden.plan import Cell, Plan
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, Role, author_task
 from cranfield.golden.screen import Screener, ScreenReason
@@ -22,9 +22,10 @@ NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
 """Reasons that end where another candidate fails: until then it is a reserve."""
 
 
-def query_id_of(context: StepContext, cell: Cell, number: int) -> str:
-    """Id of a draft: the same in every run of the plan."""
-    return f"{context.plan.name}-{cell.task_type}-{cell.difficulty}-{number:02d}"
+def _drafts_of(plan: Plan, cell: Cell) -> list[str]:
+    """Ids of all drafts of a cell, written or not: the same in every run of the plan."""
+    name = f"{plan.name}-{cell.task_type}-{cell.difficulty}"
+    return [f"{name}-{number:02d}" for number in range(1, plan.emitted(cell) + 1)]
 
 
 async def author_all(context: StepContext) -> None:
@@ -34,12 +35,11 @@ async def author_all(context: StepContext) -> None:
 
 async def _author_cell(context: StepContext, cell: Cell) -> None:
     others: list[str] = []
-    for number in range(1, context.plan.emitted(cell) + 1):
-        query_id = query_id_of(context, cell, number)
+    for number, query_id in enumerate(_drafts_of(context.plan, cell), start=1):
         known = context.index.candidates.get(query_id)
         if known is None and context.index.rejections.get(query_id, 1) is None:
             try:
-                known = await _draft(context, cell, number, others)
+                known = await _draft(context, cell, Job(query_id, Role.AUTHOR), number, others)
             except WaitingError as error:  # later drafts are to know this one
                 context.waiting.append(error.waiting)
                 return
@@ -47,9 +47,10 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
             others.append(known.query_text)
 
 
-async def _draft(context: StepContext, cell: Cell, number: int, others: Sequence[str]) -> QueryCandidate | None:
+async def _draft(
+    context: StepContext, cell: Cell, job: Job, number: int, others: Sequence[str]
+) -> QueryCandidate | None:
     """The candidate; None where the author gave none that can be used, which is written down."""
-    job = Job(query_id_of(context, cell, number), Role.AUTHOR)
     focus = cell.focus[(number - 1) % len(cell.focus)] if cell.focus else ""
     scope = context.plan.scope_of(cell)
     brief = CellBrief(
@@ -96,7 +97,7 @@ def reopen(context: StepContext) -> None:
     index, folder = context.index, context.index.folder
     statuses = {each.query_id: each for each in index.statuses()}
     is_planned = folder.manifest.source == PLANNED
-    lacks_drafts = is_planned and len(statuses) < sum(map(context.plan.emitted, context.plan.cells))
+    lacks_drafts = is_planned and len(statuses) < context.plan.n_drafts
     has_ended = not lacks_drafts and all(STATES[each.state].is_end for each in statuses.values())
     if not has_ended or (folder.path / Step.REVIEW_SAMPLES).is_file():
         return
@@ -113,19 +114,17 @@ def reopen(context: StepContext) -> None:
             filling.append(candidate)
     for cell in context.plan.cells:
         missing = cell.n - sum((each.task_type, each.difficulty) == cell.key for each in filling)
-        drafts = [query_id_of(context, cell, number) for number in range(1, context.plan.emitted(cell) + 1)]
-        for name in [name for name in drafts if name in unreadable and name not in index.candidates][: max(0, missing)]:
+        unwritten = [
+            name for name in _drafts_of(context.plan, cell) if name in unreadable and name not in index.candidates
+        ]
+        for name in unwritten[: max(0, missing)]:
             index.reopen(name)
 
 
 def in_order(context: StepContext) -> list[QueryCandidate]:
     """Candidates in the order of the plan, whenever they were written."""
-    names = [
-        query_id_of(context, cell, number)
-        for cell in context.plan.cells
-        for number in range(1, context.plan.emitted(cell) + 1)
-    ]
     candidates = context.index.candidates
+    names = (name for cell in context.plan.cells for name in _drafts_of(context.plan, cell))
     return [candidates[name] for name in names if name in candidates]
 
 

@@ -27,6 +27,7 @@ from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import Role, prompt_name, toolset_of
 from cranfield.golden.states import State
+from cranfield.numbers import total
 from cranfield.words import n_of
 
 StepReads = tuple[tuple[int, Read], ...]
@@ -181,12 +182,12 @@ class StepContext:
         prices = self.plan.budget.prices
         money = [prices.cost(each.task.model, each.usage) for each in transcripts]
         return Cost(
-            total_tokens=_sum(tokens),
+            total_tokens=total(tokens),
             requests=sum(usage.requests for usage in usages),
             tool_calls=sum(len(each.uses) for each in transcripts),
             turns=sum(each.turns for each in transcripts),
             wall_clock_s=round(sum(each.wall_s for each in transcripts), 3),
-            money=_sum(money),
+            money=total(money),
         )
 
     def reject(self, query_id: str, state: State, reasons: Sequence[Finding], **fields: Any) -> None:
@@ -201,11 +202,6 @@ class StepContext:
     def report(self, query_id: str) -> None:
         """Pass on the state of a record."""
         self.on_status(self.index.status(query_id))
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    """None where one is not known."""
-    return None if None in values else sum(values)
 
 
 def _no_output(transcript: Transcript) -> Finding:

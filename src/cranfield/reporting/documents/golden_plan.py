@@ -23,7 +23,7 @@ def plan_document(plan: Plan, estimate: Estimate, source: ReadSource) -> Documen
         (Column("task type"), Column("difficulty"), Column("wanted", "count"), Column("written", "count")),
         rows,
         f"Cells; candidates are written with a headroom of {plan.headroom:g}",
-        footer=("all", "", plan.total, sum(plan.emitted(cell) for cell in plan.cells)),
+        footer=("all", "", plan.total, plan.n_drafts),
         shown=None,
     )
     return Document(

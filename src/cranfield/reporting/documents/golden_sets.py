@@ -194,12 +194,9 @@ def assembly_document(testset: TestSet, found: Sequence[Checked], *, draft: bool
     }
     sections = [Section("criteria", "Criteria", blocks)]
     if missing:
-        steps = dict.fromkeys(each.step for each in missing)
-        lines = tuple(f"{', '.join(_names(missing, step))}: {step}" for step in steps)
+        helped: dict[str, list[str]] = {}
+        for each in missing:
+            helped.setdefault(each.step, []).append(each.criterion.replace("_", " "))
+        lines = tuple(f"{', '.join(criteria)}: {step}" for step, criteria in helped.items())
         sections.append(Section("next", "Next steps", (Bullets(lines),)))
     return testset_document("Golden set", testset, sections, tidy_table(headings, values), payload)
-
-
-def _names(found: Sequence[Checked], step: str) -> list[str]:
-    """The criteria that a step helps."""
-    return [each.criterion.replace("_", " ") for each in found if each.step == step]
