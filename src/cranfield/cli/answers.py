@@ -99,7 +99,7 @@ def score_command(
     from cranfield.agents.connect import Connection
     from cranfield.answers.answer_file import write_rows
     from cranfield.answers.judge import JudgeSettings
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.signals import sigterm_interrupts
     from cranfield.project.answers import JudgedBy, score_file
     from cranfield.project.loading import load
     from cranfield.reporting.documents.answers import answers_document

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 import typer
 
+from cranfield.concurrency.signals import INTERRUPTED, interrupt
 from cranfield.errors import (
     SHOWN_PROBLEMS,
     CranfieldError,
@@ -43,8 +44,6 @@ class State:
     """Options of the command itself."""
 
     debug = False
-    interrupted = False
-    """By Ctrl-C, in a process that is this command."""
 
 
 def handled(command: Callable[P, R]) -> Callable[P, R]:
@@ -52,8 +51,7 @@ def handled(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if (interrupted := _interrupted()) is not None:
-            interrupted.clear()  # of an earlier command of this process
+        INTERRUPTED.clear()  # of an earlier command of this process
         try:
             return command(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):
@@ -94,14 +92,7 @@ def _is_interruption(error: BaseException) -> bool:
     """Whether a signal ended the command, also where a library made another error of it."""
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return True
-    heard = _interrupted()
-    return (State.interrupted or (heard is not None and heard.is_set())) and not isinstance(error, CranfieldError)
-
-
-def _interrupted() -> threading.Event | None:
-    """Set by a signal; None while nothing that hears signals has been imported."""
-    loop = sys.modules.get("cranfield.concurrency.loop")
-    return None if loop is None else loop.INTERRUPTED
+    return INTERRUPTED.is_set() and not isinstance(error, CranfieldError)
 
 
 def _is_of_database(error: BaseException) -> bool:
@@ -196,11 +187,6 @@ def keep_interrupts() -> None:
     Python ignores, with a traceback, what is raised in a destructor or a callback.
     """
     show = sys.unraisablehook
-
-    def interrupt(*_: object) -> None:
-        State.interrupted = True
-        raise KeyboardInterrupt
-
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
 

@@ -14,10 +14,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYetDone
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
 from queue import SimpleQueue
 from threading import Thread
@@ -284,32 +284,6 @@ class _Waited(Generic[Result]):
             self.ended.cancel()
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             self.ended.set_exception(error)
-
-
-INTERRUPTED = threading.Event()
-"""A signal has interrupted this process: a library that wraps every error, as pydantic does, may have hidden it."""
-
-
-@contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, and remember either. Does nothing outside the main thread, where Python sets no handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        INTERRUPTED.set()
-        raise KeyboardInterrupt
-
-    numbers = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        numbers.append(signal.SIGINT)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 async def run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import typer
 
-from cranfield.cli.ending import StandardStream, State, finish_output, handled, keep_interrupts, run_program
-from cranfield.concurrency import loop
+from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
+from cranfield.concurrency.signals import INTERRUPTED, sigterm_interrupts
 from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -68,6 +68,13 @@ def program_of(end: BaseException, wrap: Callable[[Callable[[], None]], Callable
     return app
 
 
+@pytest.fixture(autouse=True)
+def forgotten_interrupts() -> Iterator[None]:
+    """No test leaves one to the next."""
+    yield
+    INTERRUPTED.clear()
+
+
 @pytest.mark.parametrize(("end", "status", "text"), ENDS, ids=lambda value: type(value).__name__)
 def test_every_exception_of_a_command_has_an_exit_code_and_no_traceback(
     end: BaseException, status: int, text: str, capsys: pytest.CaptureFixture[str]
@@ -111,7 +118,6 @@ def test_an_interrupt_in_a_destructor_ends_the_command(
     monkeypatch.setattr(sys, "unraisablehook", lambda ignored: shown.append(ignored.exc_type))
     keep_interrupts()
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
-    monkeypatch.setattr(State, "interrupted", State.interrupted)
 
     def command() -> None:
         Broken()
@@ -125,12 +131,10 @@ def test_an_interrupt_in_a_destructor_ends_the_command(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_that_a_library_made_another_error_of(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loop, "INTERRUPTED", threading.Event())
-
     def command() -> None:
-        with loop.sigterm_interrupts():
+        with sigterm_interrupts():
             try:
                 os.kill(os.getpid(), number)
                 time.sleep(5)
@@ -252,11 +256,8 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(call: Call) -> None:
         assert ("Traceback" in done.stderr) is shown
 
 
-def test_an_interruption_of_an_earlier_command_of_the_process_is_over(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "INTERRUPTED", threading.Event())
-    loop.INTERRUPTED.set()
+def test_an_interruption_of_an_earlier_command_of_the_process_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    INTERRUPTED.set()
     assert run_program(lambda: program_of(PermissionError(errno.EACCES, "Permission denied", b"x"), handled), []) == 2
     assert "permission denied" in capsys.readouterr().err
 
@@ -265,7 +266,6 @@ def test_an_interrupt_before_anything_hears_signals_that_a_library_made_another_
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    monkeypatch.setattr(State, "interrupted", State.interrupted)
     keep_interrupts()
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
 

@@ -56,7 +56,7 @@ def run_command(
     from cranfield.benefit.plan import load_plan
     from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.signals import sigterm_interrupts
     from cranfield.project.benefit_run import begin_experiment
     from cranfield.reporting.documents.benefit_run import experiment_status_document
 

@@ -1,0 +1,34 @@
+"""Ctrl-C and SIGTERM: both interrupt, and are remembered."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+INTERRUPTED = threading.Event()
+"""A signal has interrupted this process: a library that wraps every error, as pydantic does, may have hidden it."""
+
+
+def interrupt(*_: object) -> None:
+    """Remember the signal, and interrupt: a handler of signals."""
+    INTERRUPTED.set()
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, and remember either. Does nothing outside the main thread, where Python sets no handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
