@@ -88,9 +88,10 @@ def _measure(
     found = measure(path, snapshot, n, RunOptions(replay=replay, prompts=prompts, on_status=print_status))
     print_usage(found.outcome)
     if found.outcome.result.waiting:
-        print_waiting(found.outcome, source.resumed(f"plan --measure {n}", path))
+        command = f"cranfield golden plan --measure {n} --resume {command_word(path)}{source.resumed}"
+        print_waiting(found.outcome, command)
         raise typer.Exit(EXIT_SYSTEM)
-    _print_kept(found, source.resumed("run", path))
+    _print_kept(found, f"cranfield golden run --resume {command_word(path)}{source.resumed}")
     try:
         show_cost(found.whole, estimate(found.whole, snapshot, found.uses), snapshot, output)
     finally:  # also where the cost is over the budget

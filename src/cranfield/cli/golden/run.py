@@ -114,7 +114,7 @@ def run_command(
     _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
-        print_waiting(outcome, source.resumed("run", path))
+        print_waiting(outcome, f"cranfield golden run --resume {command_word(path)}{source.resumed}")
         raise typer.Exit(EXIT_SYSTEM)
     typer.echo(f"next: {after_run(path, outcome.result.statuses, repo)}", err=True)
 
@@ -149,10 +149,14 @@ class Source:
         words += ["--allow-dirty"] * self.allow_dirty
         return " " + shlex.join([*words, *(["--out", str(self.out)] if self.out != RUNS else [])])
 
-    def resumed(self, command: str, run: Path) -> str:
-        """The command that goes on with a run: at the commit of its manifest, or at the one that this call went on with."""
+    @property
+    def resumed(self) -> str:
+        """The options with which the next command goes on with a run of it, with a space before them.
+
+        The commit is that of its manifest, or the one that this call went on with.
+        """
         at = f" --at {command_word(self.at)}" if self.at and self.resume else ""
-        return f"cranfield golden {command} --resume {command_word(run)} --repo {command_word(self.repo)}{at}"
+        return f" --repo {command_word(self.repo)}{at}"
 
     def open_run(self, plan: str | None, **settings: Path | None) -> tuple[Path, Snapshot]:
         """The run folder, new or resumed, and the source that it is of.
@@ -202,7 +206,8 @@ class Source:
         got, hint = "records may be of either state", "begin another run"
         if snapshot.commit:
             got = f"the records are of commit {snapshot.commit[:12]}, and stand"
-            hint = f"`{self.resumed('run', run)} --at {snapshot.commit[:12]}` goes on with the commit alone"
+            go_on = f"cranfield golden run --resume {command_word(run)}{self.resumed} --at {snapshot.commit[:12]}"
+            hint = f"`{go_on}` goes on with the commit alone"
         message = f"the folder of the repository changed during the run: {first_of(changed.source)}"
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
 
