@@ -201,9 +201,9 @@ def test_a_query_opens_by_keyboard_and_the_next_ones_too(opened) -> None:
     page.keyboard.press("Escape")
     assert page.locator(PANEL).is_visible()
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.textContent") == "q5"
+    page.wait_for_function("document.activeElement.textContent === 'q5'")  # once its address is removed
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.textContent") == "q15"
+    page.wait_for_function("document.activeElement.textContent === 'q15'")
 
 
 def test_the_search_key_leaves_an_opened_query_for_the_search(opened) -> None:
