@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 INTERRUPTED = threading.Event()
 """A signal has interrupted this process: a library that wraps every error, as pydantic does, may have hidden it."""
@@ -32,3 +33,30 @@ def sigterm_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_prevail() -> Iterator[None]:
+    """Let Ctrl-C end the block as an interrupt, whatever error calls make of it that the handler of a library cuts off.
+
+    The handler that there is when the block begins, such as pyspark's, is called. Does nothing outside the main thread.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came = threading.Event()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        came.set()
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    except Exception as error:
+        if came.is_set():
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
-from cranfield.concurrency.signals import INTERRUPTED, sigterm_interrupts
+from cranfield.concurrency.signals import INTERRUPTED, interrupts_prevail, sigterm_interrupts
 from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -277,3 +277,24 @@ def test_an_interrupt_before_anything_hears_signals_that_a_library_made_another_
 
     assert run_program(lambda: program_of(UsageError("the command went on"), lambda _: handled(command)), []) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_an_interrupt_prevails_over_the_error_of_a_call_that_it_cuts_off(
+    request: pytest.FixtureRequest, *, comes: bool
+) -> None:
+    heard = []
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    signal.signal(signal.SIGINT, lambda *_: heard.append("by the library"))
+    library = signal.getsignal(signal.SIGINT)
+
+    def job() -> None:
+        with interrupts_prevail():
+            if comes:
+                signal.raise_signal(signal.SIGINT)
+            raise UsageError("the job failed")
+
+    with pytest.raises(KeyboardInterrupt if comes else UsageError):
+        job()
+    assert heard == ["by the library"] * comes
+    assert signal.getsignal(signal.SIGINT) is library

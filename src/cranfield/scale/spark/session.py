@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cranfield import errors
+from cranfield.concurrency.signals import interrupts_prevail
 from cranfield.errors import MissingExtraError, Problem, UsageError
 from cranfield.scale.spark.failures import cause_of
 
@@ -85,11 +86,12 @@ def spark_session(master: str | None = None, conf: Path | None = None) -> Iterat
         spark = _started(session_settings(master, is_submitted=is_submitted, has_conf=conf is not None), conf)
     root = logging.getLogger()
     root.addFilter(_is_no_interrupt)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-        root.removeFilter(_is_no_interrupt)
+    with interrupts_prevail():
+        try:
+            yield spark
+        finally:
+            spark.stop()
+            root.removeFilter(_is_no_interrupt)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
