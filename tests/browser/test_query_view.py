@@ -154,10 +154,12 @@ def test_a_deep_link_opens_a_query_and_closing_removes_it(opened) -> None:
     panel = page.locator(PANEL)
     assert panel.locator("h2").inner_text() == f"q57 “text 57 {EVIL}”"
     page.keyboard.press("Escape")
-    page.wait_for_function("!document.getElementById('query-panel').open")
+    page.wait_for_function("() => !document.getElementById('query-panel').open")
     assert "#" not in page.url
     page.evaluate("location.hash = '#q=nowhere'")
-    page.wait_for_function("document.querySelector('[data-part=status]').textContent.includes('no query nowhere')")
+    page.wait_for_function(
+        "() => document.querySelector('[data-part=status]').textContent.includes('no query nowhere')"
+    )
     assert page.locator(PANEL).count() == 0
 
 
@@ -175,9 +177,9 @@ def test_a_deep_link_finds_an_id_that_needs_encoding(browser: Browser, tmp_path:
     title = page.locator(f"{PANEL} h2")
     assert title.inner_text() == f"{ODD} “odd”"
     page.keyboard.press("j")
-    page.wait_for_function("document.querySelector('#query-panel h2').textContent.startsWith('a ')")
+    page.wait_for_function("() => document.querySelector('#query-panel h2').textContent.startsWith('a ')")
     page.keyboard.press("k")
-    page.wait_for_function("document.querySelector('#query-panel h2').textContent.startsWith('a b')")
+    page.wait_for_function("() => document.querySelector('#query-panel h2').textContent.startsWith('a b')")
     assert unquote(page.url.partition("#q=")[2]) == ODD
     page.keyboard.press("Escape")
     page.locator("#query-view tbody a").first.click()
@@ -193,29 +195,29 @@ def test_a_query_opens_by_keyboard_and_the_next_ones_too(opened) -> None:
     title = page.locator(f"{PANEL} h2")
     assert title.inner_text().startswith("q5 ")
     page.keyboard.press("j")
-    page.wait_for_function("location.hash === '#q=q15'")
+    page.wait_for_function("() => location.hash === '#q=q15'")
     page.keyboard.press("k")
-    page.wait_for_function("document.querySelector('#query-panel h2').textContent.startsWith('q5 ')")
+    page.wait_for_function("() => document.querySelector('#query-panel h2').textContent.startsWith('q5 ')")
     page.keyboard.press("?")
     assert page.locator("#query-keys[open]").is_visible()
     page.keyboard.press("Escape")
     assert page.locator(PANEL).is_visible()
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.textContent === 'q5'")  # once its address is removed
+    page.wait_for_function("() => document.activeElement.textContent === 'q5'")  # once its address is removed
     page.keyboard.press("j")
-    page.wait_for_function("document.activeElement.textContent === 'q15'")
+    page.wait_for_function("() => document.activeElement.textContent === 'q15'")
 
 
 def test_the_search_key_leaves_an_opened_query_for_the_search(opened) -> None:
     page = opened("pair", hash_="#q=q3")
     page.keyboard.press("/")
-    page.wait_for_function("!location.hash")  # it is removed when the query is closed
+    page.wait_for_function("() => !location.hash")  # it is removed when the query is closed
     page.keyboard.type("text 57")
     assert found(page) == ["q57"]
     page.keyboard.press("Enter")
     page.wait_for_selector(PANEL)
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.textContent === 'q57'")
+    page.wait_for_function("() => document.activeElement.textContent === 'q57'")
 
 
 @pytest.mark.parametrize(("name", "section"), [("pair", "tests"), ("many", "latency"), ("one", "provenance")])
