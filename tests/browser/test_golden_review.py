@@ -131,7 +131,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     expect(page.locator("ins")).to_have_text("It is configured.")
     check_page(page, "golden-changes")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("status")).to_have_text("Saved.")
+    expect(page.locator(".notice")).to_have_text("Saved.")
     (row,) = served.store.reading.item(item).ratings
     assert (row.grade, row.reason, row.data["failure_mode"]) == (2, "It lacks the setting.", "query_unclear")
     assert row.data["edits"][0]["after"] == RECORD["canonical_narrative"] + " It is configured."

@@ -11,7 +11,9 @@ import select
 import shutil
 import signal
 import sys
-from importlib.machinery import PathFinder
+from collections.abc import Callable
+from functools import partial
+from importlib.machinery import BuiltinImporter, PathFinder
 from pathlib import Path
 
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
@@ -55,15 +57,16 @@ OTHER_LIBRARIES = (
 
 
 def without_modules() -> None:
-    """Let the search of modules find none of POSIX, nor the kernel."""
-    find = PathFinder.find_spec
-
-    def found(name: str, *args: object) -> object:
-        return None if name in {*MODULES, "cranfield.ranking._kernel"} else find(name, *args)  # type: ignore[arg-type]
-
-    PathFinder.find_spec = found  # type: ignore[method-assign, assignment]
+    """Let the search of modules find none of POSIX, nor the kernel: beside the library, or built into the interpreter."""
+    for finder in (PathFinder, BuiltinImporter):
+        finder.find_spec = partial(found, finder.find_spec)  # type: ignore[method-assign, assignment]
     for module in MODULES:
         sys.modules.pop(module, None)
+
+
+def found(find: Callable[..., object], name: str, *args: object) -> object:
+    """What a finder finds, but for what is taken away."""
+    return None if name in {*MODULES, "cranfield.ranking._kernel"} else find(name, *args)
 
 
 def without_descriptors(name: str) -> None:

@@ -24,7 +24,10 @@ def answers(path: Path) -> list[list[dict[str, object]]]:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
 def test_results_do_not_depend_on_the_order_of_building(corpus: Corpus, tmp_path: Path, design: SystemDesign) -> None:
-    corpus = Corpus(corpus.entities[::5])
+    asked = ("json", "asyncio", "io", "threading")  # every query has a result in them, whatever else a library has
+    corpus = Corpus(
+        tuple(each for place, each in enumerate(corpus) if place % 5 == 0 or each.module.partition(".")[0] in asked)
+    )
     shuffled = list(corpus)
     random.Random(7).shuffle(shuffled)
     write_database(corpus, design, tmp_path / "one.db")
