@@ -84,11 +84,11 @@ def test_a_search_without_end_in_another_thread_ends_and_stops_no_other_thread(m
 
 
 def test_the_length_of_an_expression_counts(monkeypatch):
-    monkeypatch.setattr(patterns, "SEARCH_S", 0.3)
-    running, longest = in_thread(lambda: any_match("[ab]" * 4_999 + "c", ["a" * 60_000]))
+    monkeypatch.setattr(patterns, "SEARCH_S", 1.0)
+    running, longest = in_thread(lambda: any_match("[ab]" * 4_999 + "c", ["a" * 400_000]))
     with pytest.raises(InputError, match="no end after"):
         running.result()
-    assert longest < 0.25
+    assert longest < 0.8
 
 
 def test_a_pattern_that_is_too_long_does_not_compile():
@@ -127,13 +127,14 @@ def test_a_search_in_another_thread_needs_a_limit():
 
 
 @pytest.mark.parametrize("pattern", [r"((a*){65000}){65000}", "(", "(a)*(", "a{4294967296}"])
-def test_another_thread_compiles_nothing_else(pattern):
+def test_another_thread_compiles_nothing_else(pattern, monkeypatch):
     with pytest.raises(PatternError) as here:
         compile_pattern(pattern)
     running, _ = in_thread(lambda: compile_pattern(pattern))
     with pytest.raises(PatternError) as there:
         running.result()
     assert str(there.value) == str(here.value)
+    monkeypatch.setattr(patterns, "_COMPILE_S", 10.0)  # the end of the test is no measure of this machine
     assert in_thread(lambda: compile_pattern("(a+)+$"))[0].result() == re.compile("(a+)+$")
 
 

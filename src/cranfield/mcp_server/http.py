@@ -20,7 +20,7 @@ from cranfield.server.access import TABLE, Access
 from cranfield.server.connections import ACCEPTED_AT_ONCE, protocol_of
 from cranfield.server.logs import LOG, RequestLog, configure_logs, event
 from cranfield.server.options import is_loopback
-from cranfield.server.run import bind
+from cranfield.server.run import ReadyServer, bind
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -99,8 +99,11 @@ def run_http(app: ASGIApp, host: str, port: int, log: str, on_ready: Callable[[s
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    with bind(host, port) as sock, suppress(KeyboardInterrupt), sigterm_interrupts():
-        sock.listen(128)
+
+    def started() -> None:
         event(LOG, "started", port=port)
         on_ready(f"http://{host}:{port}/mcp")
-        uvicorn.Server(config).run(sockets=[sock])
+
+    with bind(host, port) as sock, suppress(KeyboardInterrupt), sigterm_interrupts():
+        sock.listen(128)
+        ReadyServer(config, started).run(sockets=[sock])

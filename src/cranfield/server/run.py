@@ -34,10 +34,23 @@ LAST_S = 2
 """For the answers of requests that are cut."""
 
 
-class _Server(uvicorn.Server):
+class ReadyServer(uvicorn.Server):
+    """Says that it is ready once it hears Ctrl-C, which may come as soon as that is read."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and say so in another thread: what opens a browser may take its time."""
+        await super().startup(sockets)
+        await asyncio.to_thread(self._on_ready)
+
+
+class _Server(ReadyServer):
     """Ends in steps: not ready, no new connections and no streams, then the end of the requests."""
 
-    def __init__(self, app: FastAPI, options: ServerOptions) -> None:
+    def __init__(self, app: FastAPI, options: ServerOptions, on_ready: Callable[[], object]) -> None:
         config = uvicorn.Config(
             app,
             http=protocol_of(options.connections),
@@ -50,7 +63,7 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=math.ceil(options.stop_s) + LAST_S,
             lifespan="off",
         )
-        super().__init__(config)
+        super().__init__(config, on_ready)
         self._app = app
         self._options = options
 
@@ -132,7 +145,12 @@ def run_server(
     if options.accounts:
         no_password()  # so that the first wrong name takes no longer than the next
     sock = bind(options.host, options.port)
-    server = _Server(app, options)
+
+    def started() -> None:
+        event(LOG, "started", port=options.port, accounts=options.accounts, version=__version__)
+        on_ready(start_address(options, path))
+
+    server = _Server(app, options, started)
     # uvicorn raises the signal again when all is closed
     with (
         sock,
@@ -141,8 +159,6 @@ def run_server(
         sigterm_interrupts(),
     ):
         sock.listen(128)
-        event(LOG, "started", port=options.port, accounts=options.accounts, version=__version__)
-        on_ready(start_address(options, path))
         server.run(sockets=[sock])
     event(LOG, "stopped")
 
