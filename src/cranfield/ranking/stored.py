@@ -51,7 +51,7 @@ def read_first_results(
         scan, hits = scan_hits(path, query_ids, rules, depth)
         extra, digest = scan.extra_queries, scan.digest
     if testset is not None and not hits:
-        raise no_common_query(testset, extra)
+        raise no_common_query(testset.name, testset.query_ids, extra)
     run = table_run(path, hits, rules)
     return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
 
