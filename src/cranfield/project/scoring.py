@@ -58,6 +58,10 @@ def score(
         from cranfield.formats.runs.mapping import run_of_mapping
 
         run = run_of_mapping(run, given.name or "run")
+    if not isinstance(run, Run | Mapping | FileReading) and (found is None or found.name == "parquet"):
+        from cranfield.ranking.memory import run_of_ranks
+
+        run = run_of_ranks(run, given.columns, given.name) or run
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None

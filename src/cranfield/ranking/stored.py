@@ -41,8 +41,10 @@ def read_first_results(
     query_ids = None if testset is None else testset.query_ids
     digest = ""
     if found.name == "parquet":
-        from cranfield.ranking.memory import table_answers
+        from cranfield.ranking.memory import run_of_ranks, table_answers
 
+        if (by_rank := run_of_ranks(path)) is not None:
+            return by_rank, by_rank.digest
         answers, extra = table_answers(path, query_ids, rules)
         hits: Mapping[str, Sequence[Hit]] = {
             query_id: [Hit(doc_id, score) for doc_id, score in scores.items()] for query_id, scores in answers.items()
