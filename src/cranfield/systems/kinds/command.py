@@ -158,7 +158,7 @@ async def _answer_of_status(status: int) -> Answer | None:
     return Answer(Outcome.NONZERO_EXIT, reason=exit_reason(status)) if status else None
 
 
-def _unreadable(output: bytes) -> Answer | None:
+def _unreadable(output: bytes | bytearray) -> Answer | None:
     """The failure of output that is not UTF-8, in which two ids could become one; else None."""
     try:
         output.decode("utf-8")
