@@ -199,7 +199,7 @@ def solr(settings: Solr) -> Mapping[str, Any]:
         headers=_authorization("Bearer", settings.token_env),
         parameters={"expandMacros": False},
         body=body,
-        extract=_extract(settings, "response.docs", failed=_SOLR_FAILED),
+        extract=_first_values(_extract(settings, "response.docs", failed=_SOLR_FAILED), "id", "title"),
     )
 
 
@@ -299,6 +299,11 @@ def _extract(
     extract = {"json": results, "id": _path(*steps, settings.id_field) if settings.id_field else id, "score": score}
     extract |= {"failed": failed} if failed else {}
     return extract | ({"title": _path(*steps, settings.title_field)} if settings.title_field else {})
+
+
+def _first_values(extract: Mapping[str, str], *names: str) -> Mapping[str, str]:
+    """The same where a field of several values comes as a list: its first value."""
+    return {name: f"{path}[0] || {path}" if name in names else path for name, path in extract.items()}
 
 
 def _authorization(scheme: str, variable: str | None) -> Mapping[str, str]:

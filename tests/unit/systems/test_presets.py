@@ -359,6 +359,14 @@ def test_a_part_of_the_results_is_a_failure(name, reply, reason, servers, serve,
     assert answer.reason == f"the answer is not whole: {reason}"
 
 
+def test_ids_of_solr_that_come_as_lists_of_one_are_read(servers, serve, preset):
+    docs = [{"id": ["d1"], "title": ["Grid"], "score": 2.0}, {"id": "d2", "title": "Wire", "score": 1.0}]
+    service = serve(servers.script(servers.json_reply({"response": {"docs": docs}})))
+    settings = {**PRESETS["solr"].example, "url": service.url, "title_field": "title"}
+    answer, _ = preset("solr", settings).search(Query("q", "grid"), 10)
+    assert [(hit.id, hit.title) for hit in answer.hits] == [("d1", "Grid"), ("d2", "Wire")]
+
+
 @pytest.mark.parametrize(
     ("name", "reply"),
     [
