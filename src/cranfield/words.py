@@ -116,7 +116,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def shown_id(text: str, *, quoted: bool = True) -> str:
-    """An id, escaped where another one looks the same: `'cafe\\u0301'` beside `'café'`.
+    r"""An id, escaped where another one looks the same: `'cafe\u0301'` beside `'café'`.
 
     It looks the same where there is a blank at an end, a character that is not shown, or one that could be composed.
     """

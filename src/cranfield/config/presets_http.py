@@ -25,8 +25,8 @@ _LUCENE_FAILED = (
 _SOLR_FAILED = "{partialResults: responseHeader.partialResults, details: responseHeader.partialResultsDetails}"
 _VESPA_FAILED = (
     "{errors: root.errors[].message || root.errors, timeout: root.coverage.degraded.timeout, "
-    "adaptive_timeout: root.coverage.degraded.\"adaptive-timeout\", "
-    "non_ideal_state: root.coverage.degraded.\"non-ideal-state\"}"
+    'adaptive_timeout: root.coverage.degraded."adaptive-timeout", '
+    'non_ideal_state: root.coverage.degraded."non-ideal-state"}'
 )
 """Where each server says that a part of the results is missing."""
 

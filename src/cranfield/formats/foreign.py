@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.files import shown
@@ -79,9 +80,7 @@ def broken_json(path: Path, head: Head) -> Problem | None:
     return None
 
 
-def nearly(
-    path: Path, what: str, head: Head, fitting: Callable[[Head], Format | None]
-) -> Problem | None:
+def nearly(path: Path, what: str, head: Head, fitting: Callable[[Head], Format | None]) -> Problem | None:
     """What is wrong with a file whose columns would be those of a format if they were separated, quoted or counted otherwise.
 
     Args:
@@ -90,7 +89,11 @@ def nearly(
         head: its beginning.
         fitting: the format of such a beginning.
     """
-    given = {"path": shown(path), "line": _line_of(head), "got": shorten(head.first_line.decode("utf-8", "replace"))}
+    given: dict[str, Any] = {
+        "path": shown(path),
+        "line": _line_of(head),
+        "got": shorten(head.first_line.decode("utf-8", "replace")),
+    }
     for message, hint, changes in _NEARLY:
         data = head.data
         for old, new in changes:

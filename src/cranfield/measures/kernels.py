@@ -91,9 +91,7 @@ def success(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     return (per_query(ranking, relevant_rows(ranking, rel, cutoff)) > 0).astype(np.float64)
 
 
-def average_precision(
-    ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant"
-) -> FloatQ:
+def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant") -> FloatQ:
     """Sum of the precision at each relevant rank, over all that were expected; 0 where nothing was."""
     rows = relevant_rows(ranking, rel, cutoff)
     query = ranking.query[rows]

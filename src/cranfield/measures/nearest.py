@@ -63,7 +63,9 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
     else:
         given = "divisor='retrieved'" if elsewhere == "AP" else params
         meant = _whole(elsewhere, given, cutoff, parse)
-        hint = f"of results that are judged, {meant} is {'the same' if elsewhere == 'AP' else 'nearest to it'}. {listing}"
+        hint = (
+            f"of results that are judged, {meant} is {'the same' if elsewhere == 'AP' else 'nearest to it'}. {listing}"
+        )
     return Problem(f"unknown measure {shorten(name)}", expected=f"one of {len(CATALOGUE)} measures", hint=hint)
 
 

@@ -30,7 +30,14 @@ _SENTENCE_TRANSFORMERS = re.compile(
     r"\s*(?:(?P<by>cosine|dot|euclidean|manhattan)_)?(?P<name>accuracy|precision|recall|ndcg|mrr|map)@(?P<k>[0-9]+)\s*"
 )
 """`cosine_map@100`: a measure by the similarity that ranks."""
-_THERE = {"accuracy": "Success", "precision": "P", "recall": "R", "ndcg": "nDCG", "mrr": "RR", "map": "AP(divisor='reachable')"}
+_THERE = {
+    "accuracy": "Success",
+    "precision": "P",
+    "recall": "R",
+    "ndcg": "nDCG",
+    "mrr": "RR",
+    "map": "AP(divisor='reachable')",
+}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -111,8 +118,11 @@ def as_typed(text: str) -> Measure:
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")
-    if (other := _of_another_tool(text)) is not None:
-        return other
+    return _of_another_tool(text) or _of_the_catalogue(text)
+
+
+def _of_the_catalogue(text: str) -> Measure:
+    """A measure in the spelling of the catalogue or of trec_eval."""
     swapped = _SWAPPED.fullmatch(text)
     if swapped is not None:
         meant = _parse(f"{swapped['name']}({swapped['params']})@{swapped['cutoff']}")

@@ -71,9 +71,7 @@ def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
     return kernels.over(discounted_gain(ranking, cutoff, dcg=dcg), kernels.ideal_dcg(ranking, cutoff, dcg=dcg))
 
 
-def average_precision(
-    ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant"
-) -> FloatQ:
+def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant") -> FloatQ:
     """Expected sum of the precision at each relevant rank, over all that were expected.
 
     In a tie of m results of which r are relevant, n relevant ones above it, the result after t others of the tie is relevant

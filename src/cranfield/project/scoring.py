@@ -152,6 +152,7 @@ def _score_collected(
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
     if extra and len(extra) == len(run.answers):
         raise no_common_query(testset.name, testset.query_ids, extra)
+    extra += run.extra_queries
     warnings = [*match.warnings, *_extra_queries(extra), *_ordered_ties(run, rules)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")

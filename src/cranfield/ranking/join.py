@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_bytes, id_text
 from cranfield.matching.id_forms import query_form
-from cranfield.model import Absence, Convention, Hit, Order, Outcome, TestSet
+from cranfield.model import Absence, Convention, Hit, Order, Outcome
 from cranfield.patterns import search_limit
 from cranfield.ranking.list_matcher import (
     NO_TIES,

@@ -161,7 +161,9 @@ def run_of_ranks(source: Any, columns: Mapping[str, str] | None = None, name: st
     _check_ranks(table)
     query_ids, doc_ids = (table.ids[role].text(0, table.n_rows) for role in ("query_id", "doc_id"))
     found, ranked = ProblemList(RunFormatError), dict[str, dict[int, int]]()
-    for row, (query_id, rank) in enumerate(zip(query_ids, table.numbers["rank"].astype(np.int64).tolist(), strict=True)):
+    for row, (query_id, rank) in enumerate(
+        zip(query_ids, table.numbers["rank"].astype(np.int64).tolist(), strict=True)
+    ):
         first = ranked.setdefault(query_id, {}).setdefault(rank, row)
         if first != row and len(found.problems) < SHOWN_PROBLEMS:
             message = f"rows {first} and {row}: query {query_id!r} has two results of rank {rank}"

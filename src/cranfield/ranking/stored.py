@@ -54,7 +54,7 @@ def read_first_results(
         extra, digest = scan.extra_queries, scan.digest
     if testset is not None and not hits:
         raise no_common_query(testset.name, testset.query_ids, extra)
-    run = table_run(path, hits, rules)
+    run = replace(table_run(path, hits, rules), extra_queries=() if testset is None else extra)
     return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cranfield.errors import CranfieldError, InputError, UsageError
+from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
 from cranfield.formats.io.files import new_part, read_bytes, refusal, remove_parts, write_text
 from cranfield.measures import parse_all
 from cranfield.model import Convention

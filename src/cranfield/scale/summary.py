@@ -207,11 +207,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     if summary.n_without_row and not (units.n_without == summary.n_without_row and not tally.strata):
         named = first_of(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
         yield f"queries that are not in {summary.table}: {format_count(summary.n_without_row)} of {total} ({named})"
-    if about.n_rows_unjudged:
-        named = f" ({', '.join(shown_id(each, quoted=False) for each in about.extra_queries[:5])} …)" if about.extra_queries else ""
-        yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
-    if not summary.pairs or not _is_void(QUERY_FORM, summary.options):
-        yield from _query_forms(tally, about, about.scoring.systems, summary.options)
+    yield from _extra_queries(summary, tally)
     yield from _identical(summary.systems)
     yield from filter(None, map(_nothing_judged, () if summary.pairs else summary.systems))
     for system in summary.systems:
@@ -224,6 +220,20 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
         yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+
+
+def _extra_queries(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
+    """Rows of queries that the test set does not have, and whether these are its own in another form."""
+    about = summary.about
+    if about.n_rows_unjudged:
+        named = (
+            f" ({', '.join(shown_id(each, quoted=False) for each in about.extra_queries[:5])} …)"
+            if about.extra_queries
+            else ""
+        )
+        yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
+    if not summary.pairs or not _is_void(QUERY_FORM, summary.options):
+        yield from _query_forms(tally, about, about.scoring.systems, summary.options)
 
 
 def _mostly_unjudged(summary: ScaleSummary) -> Iterator[str]:

@@ -183,9 +183,9 @@ class Tally:
         for name in COUNTS:
             self.counts[name] += block.counts[name].sum(axis=0)
         self.n_missing += (~block.answered).sum(axis=0)
-        for system, ids in enumerate(self.unanswered if self.with_unanswered else ()):
+        for system, known in enumerate(self.unanswered if self.with_unanswered else ()):
             places = np.flatnonzero(~block.answered[:, system])
-            ids += _examples(block.query_ids, places, MOST_UNANSWERED - len(ids))
+            known.extend(_examples(block.query_ids, places, MOST_UNANSWERED - len(known)))
         self.n_with_share += (~np.isnan(block.judged)).sum(axis=0)
         self.judged_shares += np.nansum(np.ascontiguousarray(block.judged.T), axis=1)  # pairwise
 

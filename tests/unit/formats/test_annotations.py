@@ -93,7 +93,7 @@ def test_tasks_of_label_studio(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [False, True])
-def test_records_of_argilla(lines: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter of the test
+def test_records_of_argilla(lines: bool, tmp_path: Path) -> None:
     path = written(tmp_path / "records.json", RECORDS, lines=lines)
     assert detect_format(path, "testset", None, TestSetError).name == "argilla"
     assert ratings_of(path) == {
@@ -135,7 +135,9 @@ def test_every_task_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 def test_of_several_questions_the_grade_must_be_known(tmp_path: Path) -> None:
     answers = [annotation(1, {"rating": 2}, "rating", name=name) for name in ("fluency", "helpfulness")]
     tasks = [label_studio(*answers, query="hats", doc_id="d1")]
-    with pytest.raises(TestSetError, match="several questions, and none of a usual name.*got 'fluency', 'helpfulness'"):
+    with pytest.raises(
+        TestSetError, match=r"several questions, and none of a usual name.*got 'fluency', 'helpfulness'"
+    ):
         read_testset(written(tmp_path / "tasks.json", tasks))
     with pytest.raises(TestSetError, match="no task is annotated"):
         read_testset(written(tmp_path / "tasks.json", [label_studio(query="hats", doc_id="d1")]))

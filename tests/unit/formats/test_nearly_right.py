@@ -14,6 +14,8 @@ from cranfield.errors import CranfieldError, UsageError
 from cranfield.formats.sniff import read_testset, sniff_run
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\n"
+QUOTED = '"q1","0","d1","1"'
+BOTH = "commas between its columns, and quotation marks around its cells"
 IN_COLUMNS = "TREC qrels (lines `query iteration document grade`)"
 
 
@@ -39,9 +41,8 @@ def refused(path: Path, content: bytes | str, *, run: bool = False) -> str:
             "`tr ',' ' ' < FILE > NEW` puts blanks there",
         ),
         (
-            '"q1","0","d1","1"\n',
-            f"a.qrels:1: not a test set: commas between its columns, and quotation marks around its cells; expected {IN_COLUMNS}, "
-            'got \'"q1","0","d1","1"\'.',
+            f"{QUOTED}\n",
+            f"a.qrels:1: not a test set: {BOTH}; expected {IN_COLUMNS}, got '{QUOTED}'.",
             "`tr -d '\"' < FILE | tr ',' ' ' > NEW` changes that",
         ),
         (
@@ -66,9 +67,7 @@ def refused(path: Path, content: bytes | str, *, run: bool = False) -> str:
         ),
     ],
 )
-def test_judgments_with_another_separator_quotes_or_columns(
-    text: str, message: str, hint: str, tmp_path: Path
-) -> None:
+def test_judgments_with_another_separator_quotes_or_columns(text: str, message: str, hint: str, tmp_path: Path) -> None:
     assert refused(tmp_path / "a.qrels", text).partition("\nHint: ")[0] == message
     assert hint in refused(tmp_path / "a.qrels", text).partition("\nHint: ")[2]
 

@@ -28,7 +28,7 @@ NFC, NFD = "café", unicodedata.normalize("NFD", "café")
         ("1.0", "1", "`.0` at the end of numbers was removed"),
         ("q%201", "q 1", "percent-encoding was decoded"),
         ("q1\u200b", "q1", "characters that are not shown were removed"),
-        ("ｑ1", "q1", "characters were normalised (Unicode NFKC)"),
+        ("\uff51\u0031", "q1", "characters were normalised (Unicode NFKC)"),
     ],
 )
 def test_one_id_in_another_form_is_paired(theirs: str, ours: str, what: str) -> None:
@@ -95,7 +95,9 @@ def test_a_run_without_a_query_in_common_names_the_form() -> None:
     lists = {"1": ["d"], "2": ["e"]}
     run = Run("new", {name: Answer(Outcome.ANSWERED, tuple(map(Hit, ids))) for name, ids in lists.items()})
     for given_run in (lists, run, {name: dict.fromkeys(ids, 1.0) for name, ids in lists.items()}):
-        with pytest.raises(NoCommonQueryError, match="leading zeros of numbers were removed: write '1' of the run as '01'"):
+        with pytest.raises(
+            NoCommonQueryError, match="leading zeros of numbers were removed: write '1' of the run as '01'"
+        ):
             evaluate(testset, given_run)
 
 

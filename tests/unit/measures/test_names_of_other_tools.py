@@ -63,7 +63,9 @@ def test_the_divisors_of_average_precision(found: list[bool], n_missed: int, k: 
     evaluation = evaluate(load({"q": judged}), run, measures=list(names.values()))
     values = {divisor: evaluation.value(name, "q") for divisor, name in names.items()}
     n_relevant, first = len(relevant) + n_missed, np.array(found[:k])
-    expected = average_precision_score(first, -np.arange(len(first))) if first.any() else 0.0  # divides by what is in the list
+    expected = (
+        average_precision_score(first, -np.arange(len(first))) if first.any() else 0.0
+    )  # divides by what is in the list
     assert values["retrieved"] == pytest.approx(expected)
     total = expected * first.sum()
     assert values["relevant"] == pytest.approx(total / max(n_relevant, 1))

@@ -31,6 +31,7 @@ MOST_AFFIXES = 50
 """Prefixes and suffixes that are counted over all results."""
 LEAST_SHARE = 0.5
 
+
 def _without_extension(text: str) -> str:
     return re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text)
 

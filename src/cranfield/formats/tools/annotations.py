@@ -68,9 +68,7 @@ def read_argilla(path: Path | str) -> TestSet:
     Raises:
         TestSetError: as `read_label_studio`.
     """
-    return _read(
-        Path(path), "record", lambda record: [record.get("metadata"), record.get("fields")], _of_argilla
-    )
+    return _read(Path(path), "record", lambda record: [record.get("metadata"), record.get("fields")], _of_argilla)
 
 
 def _of_label_studio(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Said]:
@@ -96,7 +94,9 @@ def _of_argilla(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Said
     lost["suggestions"] += len(record.get("suggestions") or ())
     responses = record.get("responses")
     if isinstance(responses, Mapping):  # question to its answers
-        answers = [(str(name), answer, answer.get("value")) for name, given in responses.items() for answer in _objects(given)]
+        answers = [
+            (str(name), answer, answer.get("value")) for name, given in responses.items() for answer in _objects(given)
+        ]
     else:  # of version 1: answers of a user, by question
         answers = [
             (str(name), response, value.get("value") if isinstance(value, Mapping) else value)
@@ -125,10 +125,14 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
         if not named["id"] and not named["text"]:
             problems.add(f"a {what} without a query", expected=" or ".join((*QUERY_IDS, *QUERY_TEXTS)), **place)
         elif not doc_id and not text:
-            problems.add(f"a {what} without a document", expected=" or ".join((*DOCUMENT_IDS, *DOCUMENT_TEXTS)), **place)
+            problems.add(
+                f"a {what} without a document", expected=" or ".join((*DOCUMENT_IDS, *DOCUMENT_TEXTS)), **place
+            )
         else:
             rows.append((line, named["id"], named["text"], doc_id or context_id(text), list(answers_of(record, lost))))
-    question = _question(path, [said.question for *_, answers in rows for said in answers if said.value is not None], problems)
+    question = _question(
+        path, [said.question for *_, answers in rows for said in answers if said.value is not None], problems
+    )
     builder = (TestSetBuilder if rows and all(row[1] for row in rows) else TextBuilder)(path, problems=problems)
     for line, query_id, text, doc_id, answers in rows:
         key = query_id if type(builder) is TestSetBuilder else text or query_id
@@ -149,7 +153,9 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
     if not builder.ratings.values:
         expected = "answers of annotators; predictions and suggestions are none"
         raise TestSetError(f"no {what} is annotated", path=shown(path), expected=expected)
-    return builder.testset(not_carried(n_of(n, things) if " " not in things else f"{things}: {n}" for things, n in lost.items() if n))
+    return builder.testset(
+        not_carried(n_of(n, things) if " " not in things else f"{things}: {n}" for things, n in lost.items() if n)
+    )
 
 
 def _question(path: Path, names: Sequence[str], problems: ProblemList) -> str:

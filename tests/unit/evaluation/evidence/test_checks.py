@@ -279,9 +279,7 @@ def renamed(change: Callable[[str], str], n: int, *, kind: str) -> Callable[[], 
 
 def frame_of(lists: Lists) -> Any:
     """The same as a data frame."""
-    rows = [
-        (query_id, doc_id, score) for query_id, scores in scored(lists).items() for doc_id, score in scores.items()
-    ]
+    rows = [(query_id, doc_id, score) for query_id, scores in scored(lists).items() for doc_id, score in scores.items()]
     return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
 
 
